@@ -61,7 +61,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	case !shared:
 		hint := "atm team add " + string(box.Agent()) + " --shared"
 		if box.Agent() == s.Me.Agent() {
-			hint = "atm read reads it; " + hint + " makes a shared inbox"
+			hint = "atm read reads it; atm team add NAME --shared makes a shared inbox"
 		}
 		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).WithHint("%s", hint)
 	case !c.Bool("wait"):
