@@ -19,6 +19,11 @@ import (
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
+	// A thousand copies: in memory where possible.
+	if dir, err := os.MkdirTemp("/dev/shm", "atm-guesses-"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		home = dir
+	}
 	table, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guesses.txt"))
 	fixture := filepath.Join(home, "fixture")
 	if err := cmp.Or(err, os.Mkdir(fixture, 0o700)); err != nil {
@@ -40,23 +45,36 @@ func TestGuesses(t *testing.T) {
 	if code != 0 {
 		t.Fatal(made)
 	}
+	// A line that must fail changes nothing: these lines share a directory.
+	failing := filepath.Join(home, "failing")
+	copied := func(dir string) {
+		if out, err := exec.Command("cp", "-a", fixture, dir).CombinedOutput(); err != nil {
+			t.Error(string(out))
+		}
+	}
+	copied(failing)
 	var works, named, worksBeyond, namedBeyond atomic.Int32
 	counted, _, _ := strings.Cut(string(table), "# Beyond:")
 	guesses, all := parseGuesses(string(table)), len(parseGuesses(counted))
 	t.Run("line", func(t *testing.T) {
 		for i, g := range guesses {
+			if g.want == "?" {
+				continue // whatever it does
+			}
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				dir := filepath.Join(home, fmt.Sprint("try", i))
-				if out, err := exec.Command("cp", "-a", fixture, dir).CombinedOutput(); err != nil {
-					t.Fatal(string(out))
-				}
-				out, code := typed(dir, g.line)
 				works, named := &works, &named
 				if i >= all {
 					works, named = &worksBeyond, &namedBeyond
 				}
 				answer, isUnderstood := strings.CutPrefix(g.want, "= ")
+				dir := failing
+				if g.want == "" || isUnderstood {
+					dir = filepath.Join(home, fmt.Sprint("try", i))
+					copied(dir)
+					defer os.RemoveAll(dir)
+				}
+				out, code := typed(dir, g.line)
 				switch {
 				case g.want == "" && code == 0, isUnderstood && code != 0 && strings.Contains(out, answer):
 					works.Add(1)
