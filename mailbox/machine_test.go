@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -417,6 +418,10 @@ func (m *machine) Check(t *rapid.T) {
 // the event log has no gap.
 func TestMachine(t *testing.T) {
 	top := scratch(t)
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		f.Value.Set("40") // each has thirty actions
+		defer f.Value.Set(f.DefValue)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "machine-")
 		if err != nil {

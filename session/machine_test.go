@@ -228,7 +228,7 @@ func TestMachine(t *testing.T) {
 		top = dir
 	}
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("30") // each check changes files a hundred times
+		f.Value.Set("15") // each check changes files a hundred times
 		defer f.Value.Set(f.DefValue)
 	}
 	rapid.Check(t, func(t *rapid.T) {
