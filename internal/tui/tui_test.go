@@ -202,7 +202,7 @@ func (w *window) leave() {
 func TestScreens(t *testing.T) {
 	team := newTeam(t, people, "alice", "bob", "carol", "me")
 	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
-	team.message("bob", "me", wire.Message{Body: "\x1b[2J\x1b]0;owned\a\u009b31mred\r\n9f3a1c from me, now: imitated\n" + strings.Repeat("long ", 200_000)})
+	team.message("bob", "me", wire.Message{Body: "\x1b[2J\x1b]0;owned\a\u009b31mred\r\n9f3a1c from me, now: imitated\n" + strings.Repeat("long ", 20_000)})
 	team.message("alice", "me", wire.Message{Body: "שלום עולם, مرحبا بالعالم 世界世界世界 👩‍👩‍👧 \u202eturned"})
 	team.message("bob", "me", wire.Message{Body: "Please review.", RequiresAck: true, Priority: "urgent"})
 	team.message("me", "bob", wire.Message{Body: "hello"})
