@@ -134,7 +134,7 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	// Two segments, the first of them full.
 	pad := strings.Repeat("x", 1<<20)
 	for i := range 17 {
-		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d pad=%s", i, pad), fmt.Sprintf("turn_completed turn=t%d", i), "stream_error")
+		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d pad=%s", i, pad), fmt.Sprintf("turn_completed turn=t%d", i), fmt.Sprintf("stream_error error_summary=e%d", i))
 	}
 	happen(t, team, "bob", "turn_started turn=last")
 	want := stateOf(t, team, "bob")

@@ -41,12 +41,20 @@ func Main(version string, words []string) int {
 }
 
 func show(ctx context.Context, r *room.Room) error {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Ctrl-\, pressed before atm attach runs
-	killed, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
-	// The program wakes as often as its frame rate says even if nothing happens.
-	p := tea.NewProgram(newModel(ctx, r), tea.WithContext(killed), tea.WithFPS(30))
+	m := newModel(ctx, r)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT) // Ctrl-\, pressed before atm attach runs
+	p := tea.NewProgram(m, tea.WithFPS(30))                 // it wakes that often even if nothing happens
+	hangup := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	go func() { // it ends with the process
+		<-hangup
+		p.Send(tea.InterruptMsg{})
+	}()
+	terminated := make(chan os.Signal, 1) // for Bubble Tea that is a plain end
+	signal.Notify(terminated, syscall.SIGTERM)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.Run(ctx)
@@ -67,7 +75,7 @@ func show(ctx context.Context, r *room.Room) error {
 	os.Stdout.WriteString("\x1b[23;2t")
 	cancel()
 	runErr := <-ended
-	if errors.Is(err, tea.ErrInterrupted) || killed.Err() != nil {
+	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {
 		return failure.Exit(failure.ExitInterrupted)
 	}
 	return errors.Join(runErr, err)
