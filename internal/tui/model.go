@@ -115,7 +115,7 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		cmd = m.handleKey(msg)
 	case tea.PasteMsg:
 		if m.writing != nil {
-			cmd = m.writing.update(msg)
+			cmd = m.updateComposer(msg)
 		}
 	case tea.MouseWheelMsg:
 		in, _ := m.paneAt(msg.X, msg.Y)

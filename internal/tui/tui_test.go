@@ -474,6 +474,10 @@ func TestDrafts(t *testing.T) {
 	if m.writing.value() != "\tone" {
 		t.Errorf("%q", m.writing.value())
 	}
+	m.Update(tea.PasteMsg{Content: strings.Repeat("line\n", maxLines)})
+	if m.writing.value() != "\tone" || m.status != "too long for this box: Ctrl-E" {
+		t.Error(len(m.writing.value()), m.status)
+	}
 	press(x, esc, s)
 	if got := m.writing.value(); got != "    onex" || m.writing.line.Value() != "alice" {
 		t.Errorf("%q", got)

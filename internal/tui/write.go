@@ -87,11 +87,18 @@ func (c *composer) focus(line bool) {
 	}
 }
 
-// update gives a key or a pasted text to the line or the text.
-func (c *composer) update(msg tea.Msg) (cmd tea.Cmd) {
-	if c.line.Focused() {
+const maxLines = 10_000 // of the text area, which would cut what is longer
+
+// updateComposer gives a key or a pasted text to the line or the text.
+func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
+	c := m.writing
+	pasted, _ := msg.(tea.PasteMsg)
+	switch {
+	case c.line.Focused():
 		c.line, cmd = c.line.Update(msg)
-	} else {
+	case strings.Count(c.value()+pasted.Content, "\n") >= maxLines:
+		cmd = m.refuse("too long for this box: Ctrl-E")
+	default:
 		c.text, cmd = c.text.Update(msg)
 	}
 	return cmd
@@ -113,7 +120,7 @@ func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
 	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
 		c.focus(!c.line.Focused())
 	default:
-		return c.update(k)
+		return m.updateComposer(k)
 	}
 	return nil
 }
