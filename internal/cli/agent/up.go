@@ -73,6 +73,10 @@ func (r *resultList) add(member result) {
 	}
 }
 
+func (r *resultList) hasStopped() bool {
+	return slices.ContainsFunc(r.Members, func(one result) bool { return one.State != "not running" })
+}
+
 // end prints the document, or puts it beside an error.
 func (r *resultList) end(err error) error {
 	if !r.isDocument() || err != nil && len(r.Members) == 0 {
@@ -234,8 +238,8 @@ func down(c *cli.Context, s *command.Scope) error {
 		}
 		agents = append(agents, &call{c, &its, box})
 	}
-	printAll := len(agents) > 0 || c.Bool("json")
-	if len(agents) == 0 {
+	isNamed := len(agents) > 0
+	if !isNamed {
 		boxes, err := s.Team.Boxes()
 		if err != nil {
 			return err
@@ -247,8 +251,8 @@ func down(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	results := &resultList{c: c, Members: []result{}}
-	err := stopAll(ctx, results, agents, printAll)
-	if err == nil && len(results.Members) == 0 {
+	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
+	if err == nil && !isNamed && !results.hasStopped() {
 		command.Warn(c, "no agent of team %s was running", s.Team.Name)
 	}
 	return results.end(err)
@@ -286,7 +290,7 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 		return ctx.Err()
 	}
 	e := command.Explain(results.c, errors.Join(errs...))
-	if len(results.Members) > 0 || e.Exit != failure.ExitRefused {
+	if results.hasStopped() || e.Exit != failure.ExitRefused {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
 	return e
