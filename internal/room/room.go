@@ -140,31 +140,17 @@ func (r *Room) Run(ctx context.Context) error {
 	go func() {
 		options := watcher.Options{Messages: true, Events: true, Boxes: r.Scope.Team.Boxes}
 		ended <- watcher.Until(watching, boxes, options, func(e watcher.Entry) (isDone bool, err error) {
-			if e.Agent != "" { // else it is a tick
-				hasMail.CompareAndSwap(false, e.Agent == first.Me)
-				hasDraft.CompareAndSwap(false, isAboutDraft(e))
+			isOpen := e == (watcher.Entry{}) // from now on nothing is missed
+			if isOpen || e.Agent != "" {     // else it is a tick
+				hasMail.CompareAndSwap(false, isOpen || e.Agent == first.Me)
+				hasDraft.CompareAndSwap(false, isOpen || isAboutDraft(e))
 				changed.send()
 			}
 			return false, nil
 		})
 	}()
 	var drafts []policy.Question
-	for s, isFirst := *first, true; ctx.Err() == nil; isFirst = false {
-		if err := r.Scope.Root.CheckPaths(); err != nil {
-			return err
-		}
-		if hasMail.Swap(false) || isFirst {
-			r.readMail(&s)
-		}
-		r.readMembers(ctx, &s)
-		s.Waiting = r.waiting(s.Members, drafts)
-		r.publish(s)
-		if hasDraft.Swap(false) || isFirst { // the members are shown before
-			drafts, _ = r.Scope.Team.Drafts(ctx) // atm pending reports an error
-			s.Waiting = r.waiting(s.Members, drafts)
-			r.publish(s)
-		}
-		command.Sleep(ctx, pause)
+	for s := *first; ctx.Err() == nil; command.Sleep(ctx, pause) {
 		select {
 		case <-changed:
 		case <-time.After(readEvery):
@@ -172,6 +158,21 @@ func (r *Room) Run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				return err
 			}
+			return nil
+		}
+		if err := r.Scope.Root.CheckPaths(); err != nil {
+			return err
+		}
+		if hasMail.Swap(false) {
+			r.readMail(&s)
+		}
+		r.readMembers(ctx, &s)
+		s.Waiting = r.waiting(s.Members, drafts)
+		r.publish(s)
+		if hasDraft.Swap(false) { // the members are shown before
+			drafts, _ = r.Scope.Team.Drafts(ctx) // atm pending reports an error
+			s.Waiting = r.waiting(s.Members, drafts)
+			r.publish(s)
 		}
 	}
 	return nil
