@@ -107,8 +107,8 @@ func (r *runner) resize(to control.Size) {
 	r.takeOutput(nil)
 	before := r.prog.screen.Version()
 	r.prog.screen.Resize(to.Cols, to.Rows)
-	if d := r.restored; d != nil && d.silentVersion == before { // the new version is not output of the program
-		d.silentVersion = r.prog.screen.Version()
+	if r.prog.keyVersion == before { // the new version is not output of the program
+		r.prog.keyVersion = r.prog.screen.Version()
 	}
 	r.prog.child.Resize(to.Cols, to.Rows)
 	r.prog.scheduleRead(r.now())

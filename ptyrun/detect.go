@@ -107,7 +107,7 @@ func (r *runner) stepScreen(now time.Time) {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
 		r.turn.hasActed = true
 	}
-	r.clearJunk(now)
+	r.removeReply(now)
 	r.stepQuestion(now)
 	r.stepActivity(now)
 }
@@ -121,17 +121,6 @@ func (r *runner) jiggle(p *program) {
 	time.AfterFunc(jigglePause, func() {
 		r.post(func() { p.child.Resize(r.Cols, r.Rows) })
 	})
-}
-
-// clearJunk removes from the draft what nobody typed, such as a late terminal reply.
-func (r *runner) clearJunk(now time.Time) {
-	p := r.prog
-	isJunk := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
-	isQuiet := !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet
-	if isJunk && isQuiet && r.mail.typing == nil {
-		p.readingSince = now // so that it is tried again only after timing.idle
-		p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
-	}
 }
 
 // stepQuestion opens or closes the question when the dialog on the screen has been stable.

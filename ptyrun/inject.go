@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -10,32 +9,24 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 
-// inject types a text into the program step by step; it ends in typingDone or typingFailed. It runs as a coroutine of
-// the loop: at each pause the loop goes on, and resumes it after the next event. So it may use the loop's state, which
-// may have changed after each pause.
-
 // typing is a text being typed.
 type typing struct {
-	ids           []wire.ID       // of the messages to claim; none: text is the first prompt
-	claim         *mailbox.Claim  // of the messages that were still unread
-	items         []*mailbox.Item // the claimed messages, which the text contains
-	text          string
-	draft         string    // what the draft should show: the text or its last line
-	startedAt     time.Time // zero: nothing was written yet
-	versionBefore uint64    // the screen's, before the first byte
-	wroteAt       time.Time // when the last byte was written
-	isSeen        bool      // in the draft
-	isMixed       bool      // with a person's keys, which were held too long
-
-	returns        int       // return keys pressed
-	pressedAt      time.Time // the last of them
-	pressedVersion uint64    // the screen's version then
+	ids       []wire.ID       // of the messages to claim; none: text is the first prompt
+	claim     *mailbox.Claim  // of the messages that were still unread
+	items     []*mailbox.Item // the claimed messages, which the text contains
+	text      string
+	draft     string    // what the draft should show: the text or its last line
+	startedAt time.Time // zero: nothing was written yet
+	wroteAt   time.Time // when the last byte was written
+	isSeen    bool      // in the draft
+	isMixed   bool      // with a person's keys, which were held too long
+	returns   int       // return keys pressed
+	pressedAt time.Time // the last of them
 
 	coroutine
 }
@@ -46,18 +37,6 @@ type coroutine struct {
 	stop   func()                  // ends it where it pauses
 	yield  func(struct{}) bool
 }
-
-// injectError says why the program did not accept a text, or may not have.
-type injectError struct{ outcome, reason string }
-
-func (n *injectError) Error() string { return n.reason }
-
-// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
-// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
-const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
-
-// errNotInjected ends inject without an event: nothing happened, or somebody else reports it.
-var errNotInjected = errors.New("nothing is typed")
 
 const (
 	maxReturns = 3  // for a text
@@ -92,7 +71,17 @@ func (r *runner) begin(t *typing) {
 	t.resume()
 }
 
-// inject types a text, submits it and sees it accepted. The gates are open when it begins.
+// inject types a text, submits it and sees it accepted; typingDone or typingFailed follow. It runs as a coroutine of the
+// loop: at each pause the loop goes on, and resumes it after the next event. So it may use the loop's state, which may
+// have changed after each pause. The gate is open when it begins. Each step needs something, or else ends it:
+//
+//	refreshSessions   the session of an input lets it through     nothing happens
+//	claim             nobody else has the messages                nothing happens
+//	compose           the gate is still open, the text typable    failed
+//	write             the program reads                           stuck
+//	awaitDraft        the draft shows the text                    unverified
+//	awaitReturn       returnGate is open, no person's key came    failed
+//	submit            the program accepts the text                failed if the draft still shows it, else unverified
 func (r *runner) inject(t *typing) error {
 	for _, step := range []func(*typing) error{r.refreshSessions, r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
 		if err := step(t); err != nil {
@@ -126,20 +115,6 @@ func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error))
 		if err := r.pause(t); err != nil {
 			return err
 		}
-	}
-}
-
-// abandonTyping gives up the text being typed. Nothing has been typed before its claim, and compose checks the gates
-// again; submit watches a submitted text as long as there is a screen.
-func (r *runner) abandonTyping(reason string) {
-	t := r.mail.typing
-	switch {
-	case t.isSubmitted() && r.prog == nil:
-		t.stop()
-		r.typingFailed(t, outcomeUnverified, reason+", after the return key")
-	case t.hasBegun() && !t.isSubmitted():
-		t.stop()
-		r.typingFailed(t, outcomeFailed, reason)
 	}
 }
 
@@ -228,16 +203,6 @@ func (r *runner) addMarkers(what string, t *typing) {
 	}
 }
 
-func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
-}
-
-// notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
-var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
-
-// noNotices is the one reason for not typing that nobody needs to do anything about.
-const noNotices = "atm types no notices into a shell, which would run them"
-
 // giveUp keeps the messages from being typed again in this run.
 func (r *runner) giveUp(t *typing, why string) error {
 	for _, it := range t.items {
@@ -246,22 +211,10 @@ func (r *runner) giveUp(t *typing, why string) error {
 	return &injectError{outcomeFailed, why}
 }
 
-func untypable(text string, isPaste bool) string {
-	switch {
-	case text == "":
-		return "the message has no text to type"
-	case !isPaste && len(text) > control.MaxLine:
-		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
-	case len(text) > maxPasted:
-		return fmt.Sprintf("%d bytes are too many to type; send them as a file: --attach", len(text))
-	}
-	return ""
-}
-
 func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
-	t.versionBefore = p.screen.Version()
+	p.keyVersion = p.screen.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
 	if p.driver.Plain && !isPaste {
@@ -307,7 +260,7 @@ func (r *runner) awaitDraft(t *typing) error {
 			return true, nil
 		case r.mustWait(t.wroteAt.Add(r.timing.render), now):
 			return false, nil
-		case p.screen.Version() == t.versionBefore:
+		case p.isSilent():
 			return false, &injectError{outcomeUnverified, "the screen did not change"}
 		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
 			return false, &injectError{outcomeUnverified, "its prompt shows different text"}
@@ -367,7 +320,7 @@ func (r *runner) pressReturn(t *typing) {
 		keys += driver.Submit // Python's prompt ends a block with an empty line
 	}
 	r.typeKeys([]byte(keys))
-	t.pressedAt, t.pressedVersion = r.now(), r.prog.screen.Version()
+	t.pressedAt, r.prog.keyVersion = r.now(), r.prog.screen.Version()
 }
 
 // isTaken reports whether a submitted text was accepted. An *injectError says that it was not, or that nobody can know.
@@ -386,7 +339,7 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
 	wait := r.timing.accept
-	if r.isSilentSince(t) {
+	if p.isSilent() {
 		wait *= 3
 	}
 	switch {
@@ -400,20 +353,9 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 	return false, &injectError{outcomeUnverified, "its screen shows no sign that it arrived"}
 }
 
-// isSilentSince reports whether the program has written nothing since the return key. It may not have read it yet.
-func (r *runner) isSilentSince(t *typing) bool { return r.prog.screen.Version() == t.pressedVersion }
-
 // mayPressAgain reports whether a return key seems to be lost. If the program is silent, another return key might
 // answer what it asks next.
 func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
 	isEnough := t.isMixed || t.returns >= maxReturns
-	return !isEnough && !r.isSilentSince(t) && !now.Before(t.pressedAt.Add(r.timing.retryReturn))
-}
-
-func idsOf(items []*mailbox.Item) []wire.ID {
-	ids := make([]wire.ID, 0, len(items))
-	for _, it := range items {
-		ids = append(ids, it.ID)
-	}
-	return ids
+	return !isEnough && !r.prog.isSilent() && !now.Before(t.pressedAt.Add(r.timing.retryReturn))
 }

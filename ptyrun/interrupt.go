@@ -135,7 +135,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	cut := &interruption{by: by, prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
 	r.turn.isInterrupted = isWork(cut.activity)
 	if r.turn.isInterrupted && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, since: r.now()}
+		r.leftover = &leftover{text: r.turn.text, since: r.now()}
 		isForgotten := p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
 		cut.isUndone = by == byMail && isForgotten
 	}

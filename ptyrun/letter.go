@@ -4,15 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
 const maxLetter = 8 << 10
+
+func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
+}
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
@@ -74,6 +80,12 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
 }
 
+// notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
+var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
+
+// noNotices is the one reason for not typing that nobody needs to do anything about.
+const noNotices = "atm types no notices into a shell, which would run them"
+
 // Clean makes a text safe to type: tabs and newlines stay, CR becomes a newline, all other control characters are
 // removed, and invalid UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape sequence.
 func Clean(s string) string {
@@ -102,4 +114,17 @@ func keysOf(text string, isPaste, isPlain bool) string {
 		return strings.ReplaceAll(text, "\n", "\r")
 	}
 	return strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
+}
+
+// untypable says why a text cannot be typed; "": it can.
+func untypable(text string, isPaste bool) string {
+	switch {
+	case text == "":
+		return "the message has no text to type"
+	case !isPaste && len(text) > control.MaxLine:
+		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
+	case len(text) > maxPasted:
+		return fmt.Sprintf("%d bytes are too many to type; send them as a file: --attach", len(text))
+	}
+	return ""
 }

@@ -48,9 +48,9 @@ type runner struct {
 
 	mail     mail
 	turn     turn
-	restored *restoredDraft // nil: none is expected
-	question *Question      // on the screen
-	binding  *binding       // nil: the runner ignores sessions
+	leftover *leftover // nil: none is expected
+	question *Question // on the screen
+	binding  *binding  // nil: the runner ignores sessions
 
 	attached
 
@@ -295,7 +295,7 @@ func (r *runner) step(now time.Time) {
 	if at := r.state.NextTick(); at.After(now) {
 		r.wakeAt(at)
 	}
-	r.stepRestored(now)
+	r.stepLeftover(now)
 	r.stepMail(now)
 }
 

@@ -29,8 +29,9 @@ type program struct {
 	screenState
 	reported       reducer.Activity // by the last event
 	reportedDetail string
-	hasWorked      bool // since it accepted a text of ours
-	isReady        bool // it has once been idle for FirstIdle
+	keyVersion     uint64 // the screen's at the last key of a text of ours
+	hasWorked      bool   // since it accepted a text of ours
+	isReady        bool   // it has once been idle for FirstIdle
 	capture        capture
 }
 
@@ -51,6 +52,9 @@ type screenState struct {
 func (p *program) asks() bool {
 	return p.reading.Dialog != nil || p.reading.Activity == reducer.Confirming
 }
+
+// isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
+func (p *program) isSilent() bool { return p.screen.Version() == p.keyVersion }
 
 func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
@@ -144,7 +148,7 @@ func (r *runner) programEnded() {
 	r.recording.Exit(r.exit.Code)
 	r.appendExited(p.child.PID())
 	r.appendTurnCutOff(p)
-	r.turn, r.restored = turn{lastAnswer: r.turn.lastAnswer}, nil
+	r.turn, r.leftover = turn{lastAnswer: r.turn.lastAnswer}, nil
 	switch {
 	case r.stopping != nil && r.stopping.isRestart:
 		r.stopping, r.restarts.next = nil, now

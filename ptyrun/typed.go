@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"context"
 	"errors"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -9,27 +8,97 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// injectError says why the program did not accept a text, or may not have.
+type injectError struct{ outcome, reason string }
+
+func (n *injectError) Error() string { return n.reason }
+
+// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
+// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
+const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
+
+// errNotInjected ends inject without an event: nothing happened, or somebody else reports it.
+var errNotInjected = errors.New("nothing is typed")
+
 // typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
-	r.mail.typing, r.mail.failures, r.restored = nil, 0, nil
-	turn, ids, forever := r.beginTurn(t.text, r.now()), idsOf(t.items), context.Background()
+	r.mail.typing, r.mail.failures, r.leftover = nil, 0, nil
+	turn, ids := r.beginTurn(t.text, r.now()), idsOf(t.items)
 	r.turn.ids = ids
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(forever)
+			err := t.claim.Typed(r.ctx)
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // retry only the events
 				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
 		})
 	case t.claim != nil:
-		r.changeClaim(func() error { return t.claim.NotTyped(forever) })
+		r.changeClaim(func() error { return t.claim.NotTyped(r.ctx) })
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.addMarkers("injected:", t)
 	r.writeRunInfo() // it has the driver of the program that got the mail
+	r.releaseKeys()
+}
+
+// abandonTyping gives up the text being typed. Nothing has been typed before its claim, and compose checks the gates
+// again; submit watches a submitted text as long as there is a screen.
+func (r *runner) abandonTyping(reason string) {
+	t := r.mail.typing
+	switch {
+	case t.isSubmitted() && r.prog == nil:
+		t.stop()
+		r.typingFailed(t, outcomeUnverified, reason+", after the return key")
+	case t.hasBegun() && !t.isSubmitted():
+		t.stop()
+		r.typingFailed(t, outcomeFailed, reason)
+	}
+}
+
+// typingFailed ends an injection that the program did not accept, or may not have. What becomes of the messages:
+//
+//	nothing was written             they stay as they were; compose has queued those that may be typed later
+//	our text was removed in time    the same, and they are typed again after a pause
+//	something was written           the next handover is marked as a possible repeat; they are typed again after a
+//	                                pause if the program visibly does not have them, else when the reducer says so
+//	perhaps it was accepted         one of MaxTries
+//	lines of it were submitted      the last of MaxTries: they must not run again
+func (r *runner) typingFailed(t *typing, outcome, reason string) {
+	m, ids, isInPart := &r.mail, idsOf(t.items), t.isSubmittedInPart()
+	m.typing = nil
+	if isInPart {
+		outcome = outcomeUnverified
+	}
+	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
+	r.appendForAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
+	r.addMarkers("failed:", t)
+	hasEndedProgram := r.prog == nil && t.hasBegun() // perhaps
+	for _, id := range ids {
+		switch {
+		case isInPart:
+			m.tries[id] = control.MaxTries
+		case outcome != outcomeFailed || hasEndedProgram:
+			m.tries[id]++
+		}
+	}
+	isUntouched := !t.hasBegun() || r.removeFailed(t) && !t.isSubmitted() && !isInPart
+	switch {
+	case t.claim == nil:
+		r.reportError("the first prompt was not typed: " + reason)
+	case isUntouched:
+		r.changeClaim(func() error { return t.claim.NotTyped(r.ctx) })
+	default: // a program that hung may still read it
+		r.changeClaim(func() error { return t.claim.MaybeTyped(r.ctx) })
+	}
+	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
+	if t.hasBegun() && (outcome == outcomeFailed || isLeftInBox) {
+		m.requeue(ids)
+		m.retryAt = r.now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
+		m.failures++
+	}
 	r.releaseKeys()
 }
 
@@ -39,69 +108,10 @@ func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {
 	}
 }
 
-// typingFailed ends an injection that the program did not accept, or may not have.
-func (r *runner) typingFailed(t *typing, outcome, reason string) {
-	r.mail.typing = nil
-	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
-	isInPart := t.isSubmittedInPart()
-	if isInPart {
-		outcome = outcomeUnverified
+func idsOf(items []*mailbox.Item) []wire.ID {
+	ids := make([]wire.ID, 0, len(items))
+	for _, it := range items {
+		ids = append(ids, it.ID)
 	}
-	ids := idsOf(t.items)
-	r.appendForAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
-	hasEnded := r.prog == nil && t.hasBegun() // perhaps because of this text
-	for _, id := range ids {
-		switch {
-		case isInPart:
-			r.mail.tries[id] = control.MaxTries
-		case outcome != outcomeFailed || hasEnded:
-			r.mail.tries[id]++
-		}
-	}
-	r.addMarkers("failed:", t)
-	isCleared := !t.hasBegun() || r.clearDraft(t)
-	if t.claim == nil {
-		r.reportError("the first prompt was not typed: " + reason)
-	} else {
-		settle := t.claim.MaybeTyped // a program that hung may still read it
-		if isCleared && t.returns == 0 && !isInPart {
-			settle = t.claim.NotTyped
-		}
-		r.changeClaim(func() error { return settle(context.Background()) })
-	}
-	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
-	if t.hasBegun() && (outcome == outcomeFailed || isLeftInBox) {
-		r.retryLater(t)
-	}
-	r.releaseKeys()
-}
-
-// retryLater queues the messages of a text that the program did not accept, as far as its screen shows; nothing may
-// happen until the next try. (If return keys were pressed, by us or a person, it may have: MaybeTyped marks the message
-// as a possible repeat.)
-func (r *runner) retryLater(t *typing) {
-	m := &r.mail
-	m.requeue(idsOf(t.items))
-	m.retryAt = r.now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
-	m.failures++
-}
-
-// clearDraft removes the text from the draft and reports whether it did. It never removes a person's text.
-func (r *runner) clearDraft(t *typing) bool {
-	if !t.isMixed {
-		// It may appear in the draft late, where it would block all mail.
-		r.restored = &restoredDraft{text: t.draft, since: t.startedAt, silentVersion: t.versionBefore, isFailed: true}
-		if t.isSubmitted() {
-			r.restored.silentVersion = t.pressedVersion
-		}
-	}
-	p := r.prog
-	if p == nil || t.isSubmitted() && r.isSilentSince(t) { // it may ask something before it reads these keys
-		return false
-	}
-	if r.returnGate() != "" || !p.driver.HasInBox(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
-		return false
-	}
-	p.sendKeys(p.driver.ClearDraft(p.reading.Draft)...)
-	return true
+	return ids
 }

@@ -1,0 +1,95 @@
+package ptyrun
+
+import (
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// leftover is a text of ours that may be in the draft, or appear there late, although it is not being typed any more.
+// There it would block all mail. Either typing it failed, or its turn was interrupted: Claude Code puts the prompt back
+// into the draft if it has not shown any output.
+type leftover struct {
+	text      string
+	since     time.Time // of the first byte, or of the interrupt: keys of a person after that make the draft theirs
+	isFailed  bool      // typing it failed
+	clears    int       // how often it was removed from the draft
+	clearedAt time.Time
+}
+
+// maxClears limits how often a draft is cleared: a long text becomes visible part by part.
+const maxClears = 50
+
+// stepLeftover clears the draft of a leftover, as long as no person has typed since.
+func (r *runner) stepLeftover(now time.Time) {
+	l, p := r.leftover, r.prog
+	if l == nil || r.mail.typing != nil {
+		return
+	}
+	rd := p.reading
+	switch {
+	case r.lastKey.After(l.since) || l.clears == maxClears:
+		r.leftover = nil
+	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, l.text):
+	case p.isSilent():
+	case r.mustWait(later(p.outputAt.Add(r.timing.quiet), l.clearedAt.Add(r.timing.idle)), now):
+	default:
+		r.eraseDraft()
+		l.clearedAt = now
+		l.clears++
+		r.wakeAt(now.Add(r.timing.idle))
+	}
+}
+
+// removeFailed removes a text that failed from the draft and reports whether it did. If it cannot now, the text is a
+// leftover. It never removes a person's text.
+func (r *runner) removeFailed(t *typing) bool {
+	if !t.isMixed {
+		r.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
+	}
+	p := r.prog
+	if p == nil || p.isSilent() { // it may ask something before it reads these keys
+		return false
+	}
+	if r.returnGate() != "" || !p.driver.HasInBox(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
+		return false
+	}
+	r.eraseDraft()
+	return true
+}
+
+// removeReply removes from the draft a terminal reply that the program has taken for typed keys.
+func (r *runner) removeReply(now time.Time) {
+	p := r.prog
+	isReply := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
+	isQuiet := !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet
+	if isReply && isQuiet && r.mail.typing == nil {
+		p.readingSince = now // so that it is tried again only after timing.idle
+		r.eraseDraft()
+	}
+}
+
+func (r *runner) eraseDraft() { r.prog.sendKeys(r.prog.driver.ClearDraft(r.prog.reading.Draft)...) }
+
+// hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
+func (r *runner) hasLeftover() bool {
+	l := r.leftover
+	isInDraft := l != nil && l.isFailed && isPartOf(r.prog.reading.Draft, l.text)
+	return isInDraft || r.isTextUnread()
+}
+
+// isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
+// and read the text later. After retryLast the text counts as lost.
+func (r *runner) isTextUnread() bool {
+	l, p := r.leftover, r.prog
+	isUnread := l != nil && l.isFailed && !p.driver.Plain && p.isSilent()
+	return isUnread && r.mustWait(l.since.Add(retryLast), r.now())
+}
+
+// isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
+func isPartOf(draft, text string) bool {
+	d := driver.RemoveBlanks(draft)
+	return d != "" && strings.Contains(driver.RemoveBlanks(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
+}
