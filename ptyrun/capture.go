@@ -41,31 +41,40 @@ type capture struct {
 	budgetAt     time.Time
 }
 
-// capturesLines reports whether the program's lines are captured, not its answers: with Pipe, not before its driver is
-// known.
-func (r *runner) capturesLines(now time.Time) bool {
-	p := r.prog
+// captured is what of the program's output becomes output of the agent's sessions.
+type captured int
+
+const (
+	nothing captured = iota
+	answers
+	lines
+)
+
+// captures says what is captured now: with Pipe only answers until the program's driver is known.
+func (r *runner) captures(now time.Time) captured {
+	p, capture := r.prog, r.binding.Capture
+	isPlain := p != nil && p.driver.Plain
+	isAlt := p != nil && p.screen.Modes().Alt
 	switch {
-	case p == nil || r.binding.Capture == Log:
-		return r.binding.Capture == PTY
-	case r.binding.Capture == PTY:
-		return p.driver.Plain || !p.screen.Modes().Alt
+	case capture == Log:
+		return nothing
+	case capture == PTY && (isPlain || !isAlt):
+		return lines
+	case capture != PTY && isPlain && (!r.isAuto || p.isReady || now.Sub(p.started) >= recogniseTime):
+		return lines
 	}
-	mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recogniseTime
-	return p.driver.Plain && !mayBeOther
+	return answers
 }
 
 // isCapturing reports whether lines are captured for a session now. Those of the alternate screen do not stay.
 func (r *runner) isCapturing(now time.Time) bool {
-	if r.binding == nil || r.prog == nil || len(r.binding.alive()) == 0 {
-		return false
-	}
-	return r.capturesLines(now) && !r.prog.screen.Modes().Alt
+	isBound := r.prog != nil && r.binding != nil && len(r.binding.alive()) > 0
+	return isBound && r.captures(now) == lines && !r.prog.screen.Modes().Alt
 }
 
 // captureAnswer emits the answer of a turn that has ended.
 func (r *runner) captureAnswer(e *wire.Event) {
-	if r.binding.Capture == Log || r.prog == nil || r.capturesLines(r.now()) {
+	if r.prog == nil || r.captures(r.now()) != answers {
 		return
 	}
 	if answer := session.AnswerOf(e); answer != "" {

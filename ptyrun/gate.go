@@ -56,6 +56,6 @@ func (r *runner) returnGate() string {
 	case r.mail.typing == nil || r.mail.typing.isSubmitted():
 		return ""
 	}
-	why, _ := r.withheld(r.mail.typing.items)
+	_, why := r.typable(r.mail.typing.items)
 	return why
 }

@@ -173,10 +173,10 @@ func (r *runner) compose(t *typing) error {
 	now := r.now()
 	r.refresh(now)
 	gate := r.gate(now)
-	why, rest := r.withheld(t.items)
+	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:
-		why, rest = string(gate), idsOf(t.items)
+		rest, why = idsOf(t.items), string(gate)
 	case why == "" && r.prog.driver.Plain && r.Inject != Pointer && slices.Contains(notices, t.items[0].Type):
 		return r.giveUp(t, noNotices)
 	}

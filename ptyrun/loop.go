@@ -132,7 +132,7 @@ func newRunner(ctx context.Context, o Options) *runner {
 	r.initialSize = r.size()
 	if o.Sessions != nil {
 		store := &session.Store{Mail: o.Box.Store()}
-		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]*humanInput{}}
+		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]humanInput{}}
 	}
 	return r
 }

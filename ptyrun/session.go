@@ -27,10 +27,10 @@ type binding struct {
 	Sessions
 	store     *session.Store
 	startedAt time.Time
-	isKnown   bool                    // the sessions have been read
-	all       []*session.Session      // as last read
-	reading   sync.Mutex              // held from reading the sessions until the loop has them
-	input     map[wire.ID]*humanInput // unread
+	isKnown   bool                   // the sessions have been read
+	all       []*session.Session     // as last read
+	reading   sync.Mutex             // held from reading the sessions until the loop has them
+	input     map[wire.ID]humanInput // unread
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -48,7 +48,7 @@ const (
 // keepSessions attaches the agent to its sessions, ends those that time out, and tells the loop how they are. What fails
 // is tried again. It runs beside the loop until that ends.
 func (r *runner) keepSessions() {
-	k := sessionKeeper{runner: r}
+	b, isAttached, wasByLine, modified := r.binding, false, false, time.Time{}
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
@@ -56,16 +56,27 @@ func (r *runner) keepSessions() {
 			return
 		}
 		var all []*session.Session
-		byLine, isEngaged := false, false
-		if !r.call(func() { all, byLine, isEngaged = r.binding.all, r.capturesLines(r.now()), r.isEngaged() }) {
+		isByLine, isEngaged := false, false
+		if !r.call(func() { all, isByLine, isEngaged = b.all, r.captures(r.now()) == lines, r.isEngaged() }) {
 			return
 		}
-		failed := k.attach(byLine)
-		if !isEngaged && k.isAnyIdle(all) {
+		var failed error
+		if !isAttached || isByLine != wasByLine {
+			o := session.AttachOptions{Begin: b.Begin && !isAttached, CapturesLines: isByLine, Rules: b.Rules}
+			if failed = b.store.Attach(r.ctx, r.Box.Agent(), o); failed == nil {
+				isAttached, wasByLine = true, isByLine
+			}
+		}
+		if !isEngaged && b.isAnyIdle(all) {
 			failed = errors.Join(failed, r.applyRules())
 		}
-		all, err := k.readIfModified(all)
-		if failed = errors.Join(failed, err); failed != nil {
+		if at := b.store.Modified(); at.IsZero() || !at.Equal(modified) {
+			now, err := r.readSessions()
+			if all, failed = now, errors.Join(failed, err); err == nil {
+				modified = at
+			}
+		}
+		if failed != nil {
 			r.Log.Error("sessions", "err", failed)
 		}
 		if every = syncEveryIdle; len(aliveOf(all)) > 0 {
@@ -74,46 +85,12 @@ func (r *runner) keepSessions() {
 	}
 }
 
-// sessionKeeper is what keepSessions has done.
-type sessionKeeper struct {
-	*runner
-	isAttached, isByLine bool      // byLine of attach
-	modified             time.Time // of the session files, when they were read
-}
-
-// attach attaches the agent to its sessions, once and when it changes whether its output is captured by line.
-func (k *sessionKeeper) attach(byLine bool) error {
-	b := k.binding
-	if k.isAttached && k.isByLine == byLine {
-		return nil
-	}
-	o := session.AttachOptions{Begin: b.Begin && !k.isAttached, CapturesLines: byLine, Rules: b.Rules}
-	err := b.store.Attach(k.ctx, k.Box.Agent(), o)
-	if err == nil {
-		k.isAttached, k.isByLine = true, byLine
-	}
-	return err
-}
-
 // isAnyIdle reports whether a session has timed out.
-func (k *sessionKeeper) isAnyIdle(all []*session.Session) bool {
-	limit := k.binding.Rules.WhenIdle
+func (b *binding) isAnyIdle(all []*session.Session) bool {
+	limit := b.Rules.WhenIdle
 	return limit > 0 && slices.ContainsFunc(all, func(s *session.Session) bool {
 		return s.State == wire.SessionActive && time.Since(s.UpdatedAt) >= limit
 	})
-}
-
-// readIfModified reads the sessions if they have changed; else it returns all.
-func (k *sessionKeeper) readIfModified(all []*session.Session) ([]*session.Session, error) {
-	at := k.binding.store.Modified()
-	if !at.IsZero() && at.Equal(k.modified) {
-		return all, nil
-	}
-	all, err := k.readSessions()
-	if err == nil {
-		k.modified = at
-	}
-	return all, err
 }
 
 // readSessions reads the sessions and has the loop know them. It runs beside the loop.
@@ -241,40 +218,46 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
+// updateSessions replaces what the loop knows of the sessions, and does what follows from the changes.
 func (r *runner) updateSessions(all []*session.Session) {
 	b := r.binding
-	before, alive := b.alive(), aliveOf(all)
-	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
+	before, wasKnown := b.alive(), b.isKnown
+	b.all, b.isKnown = all, true
+	if wasKnown && len(before) == 0 && len(b.alive()) > 0 && r.prog != nil {
 		_, y := r.prog.screen.Cursor()
 		r.prog.capture.next = r.prog.screen.Scrolled() + uint64(y) // earlier output is not the session's
 	}
-	b.all, b.isKnown = all, true
 	for _, s := range all {
-		if !slices.Contains(before, s.SessionID) {
-			continue
-		}
-		name := wire.ID(s.SessionID).Short(6)
-		if s.State == wire.SessionAborted {
-			r.stopForSession("session " + name + " was aborted")
-		}
-		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
-			r.wg.Go(func() {
-				r.poll(r.ctx, lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
-				r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy())) })
-			})
+		if slices.Contains(before, s.SessionID) {
+			r.stopIfOver(s)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.input)) { // in the order they were sent
 		in := b.input[id]
-		was := in.withheld
-		in.withheld = b.withheld(in.Item)
+		why := b.whyWithheld(in.Item)
+		b.input[id] = humanInput{in.Item, why}
 		switch {
-		case was == "" && in.withheld != "":
+		case in.withheld == "" && why != "":
 			r.mail.unqueue(id)
 			r.apply(reducer.Input{Now: r.now(), Settled: id})
-		case was != "" && in.withheld == "":
+		case in.withheld != "" && why == "":
 			r.messageArrived(in.Item, r.now())
 		}
+	}
+}
+
+// stopIfOver stops the agent if a session was aborted, or if it was the last one and is complete by its rules: then
+// after the turn that reached the goal.
+func (r *runner) stopIfOver(s *session.Session) {
+	name := wire.ID(s.SessionID).Short(6)
+	switch {
+	case s.State == wire.SessionAborted:
+		r.stopForSession("session " + name + " was aborted")
+	case s.State == wire.SessionCompleted && s.EndedBy() != "" && len(r.binding.alive()) == 0:
+		r.wg.Go(func() {
+			r.poll(r.ctx, lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
+			r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy())) })
+		})
 	}
 }
 
@@ -292,12 +275,12 @@ func (r *runner) admitsInput(it *mailbox.Item) bool {
 		r.wg.Go(func() { r.retry("sessions", r.abortAll) })
 		return false
 	}
-	why := b.withheld(it)
-	b.input[it.ID] = &humanInput{it, why}
+	why := b.whyWithheld(it)
+	b.input[it.ID] = humanInput{it, why}
 	return why == ""
 }
 
-func (b *binding) withheld(it *mailbox.Item) string {
+func (b *binding) whyWithheld(it *mailbox.Item) string {
 	if !b.isKnown {
 		return "the runner has not read its sessions yet"
 	}
@@ -305,27 +288,30 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed although they were queued, and returns those that may be.
-func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
-	b := r.binding
+// typable returns those of queued messages that may still be typed, and why the others may not.
+func (r *runner) typable(items []*mailbox.Item) (ids []wire.ID, why string) {
 	for _, it := range items {
+		withheld := ""
+		if r.binding != nil {
+			withheld = r.binding.input[it.ID].withheld
+		}
 		switch {
-		case b != nil && b.input[it.ID] != nil && b.input[it.ID].withheld != "":
-			why = b.input[it.ID].withheld
+		case withheld != "":
+			why = withheld
 		case !r.state.MayHandOver(it.ID, r.now()):
 			why = "it has expired, or another message replaces it"
 		default:
-			rest = append(rest, it.ID)
+			ids = append(ids, it.ID)
 		}
 	}
-	return why, rest
+	return ids, why
 }
 
 // refreshSessions reads the sessions as they are now, if any of the messages is for one, and drops those that must wait.
 // Sessions that cannot be read hold no mail back.
 func (r *runner) refreshSessions(t *typing) error {
 	b := r.binding
-	if b == nil || !slices.ContainsFunc(t.ids, func(id wire.ID) bool { return b.input[id] != nil }) {
+	if b == nil || !slices.ContainsFunc(t.ids, func(id wire.ID) bool { return b.input[id].Item != nil }) {
 		return nil
 	}
 	isRead := false
