@@ -27,31 +27,51 @@ const (
 
 // interruption is what an interrupt ends.
 type interruption struct {
-	by       interrupter
 	prog     *program
 	turn     string
 	activity reducer.Activity
-	isUndone bool // the turn: its messages are unread again
+	undone   <-chan error // nil: the turn's messages stay read; see undoTurn
 }
 
-// Interrupt ends the turn for somebody who asks for it.
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	if err := r.awaitTurn(ctx); err != nil {
-		return control.Outcome{}, err
-	}
 	return r.interrupt(ctx, byPerson)
 }
 
-// interruptForMail ends the turn, so that urgent mail can be typed in. It runs beside the loop.
-func (r *runner) interruptForMail(ctx context.Context) error {
+// interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
+// asks something nothing is pressed, because the key would answer it. It runs beside the loop.
+func (r *runner) interrupt(ctx context.Context, by interrupter) (control.Outcome, error) {
 	if err := r.awaitTurn(ctx); err != nil {
-		return err
+		return control.Outcome{}, err
 	}
-	isFree, err := r.awaitPerson(ctx)
-	if isFree {
-		_, err = r.interrupt(ctx, byMail)
+	if by == byMail {
+		if isFree, err := r.awaitPerson(ctx); !isFree {
+			return control.Outcome{}, err
+		}
 	}
-	return err
+	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
+	if err != nil {
+		return control.Outcome{}, err
+	}
+	if cut == nil {
+		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
+	}
+	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
+	if cut.undone != nil { // before any key, so that they are unread if this runner is killed
+		if err := <-cut.undone; err != nil {
+			return out, err
+		}
+	}
+	r.pressInterrupt(cut.prog, by)
+	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
+		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
+	})
+	switch {
+	case !r.post(func() {}): // the key has ended the program, and with it this runner
+		return out, nil
+	case err == nil && !isOver:
+		err = errors.New("it was told to stop but goes on")
+	}
+	return out, err
 }
 
 // awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller
@@ -87,35 +107,6 @@ func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	return isFree, err
 }
 
-// interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
-// asks something nothing is pressed, because the key would answer it. It runs beside the loop.
-func (r *runner) interrupt(ctx context.Context, by interrupter) (control.Outcome, error) {
-	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
-	if err != nil {
-		return control.Outcome{}, err
-	}
-	if cut == nil {
-		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
-	}
-	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
-	if cut.isUndone { // before any key, so that they are unread if this runner is killed
-		if err := r.undoTurn(ctx); err != nil {
-			return out, err
-		}
-	}
-	r.pressInterrupt(cut)
-	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
-		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
-	})
-	switch {
-	case !r.post(func() {}): // the key has ended the program, and with it this runner
-		return out, nil
-	case err == nil && !isOver:
-		err = errors.New("it was told to stop but goes on")
-	}
-	return out, err
-}
-
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	r.refresh(r.now())
@@ -132,12 +123,14 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
-	cut := &interruption{by: by, prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
+	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
 	r.turn.isInterrupted = isWork(cut.activity)
 	if r.turn.isInterrupted && r.turn.isOurs {
 		r.leftover = &leftover{text: r.turn.text, since: r.now()}
 		isForgotten := p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
-		cut.isUndone = by == byMail && isForgotten
+		if by == byMail && isForgotten {
+			cut.undone = r.undoTurn()
+		}
 	}
 	return cut, nil
 }
@@ -157,42 +150,36 @@ func (r *runner) keyWouldAnswer(by interrupter) bool {
 }
 
 // pressInterrupt presses the keys that end a turn, unless the program asks something by then.
-func (r *runner) pressInterrupt(cut *interruption) {
-	for i, key := range cut.prog.driver.InterruptKeys() {
+func (r *runner) pressInterrupt(p *program, by interrupter) {
+	for i, key := range p.driver.InterruptKeys() {
 		if i > 0 {
 			time.Sleep(driver.InterruptPause)
 		}
 		r.post(func() {
 			r.refresh(r.now())
-			if r.prog == cut.prog && !r.keyWouldAnswer(cut.by) {
-				cut.prog.sendKeys(key)
+			if r.prog == p && !r.keyWouldAnswer(by) {
+				p.sendKeys(key)
 			}
 		})
 	}
 }
 
 // undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
-// it. It runs beside the loop.
-func (r *runner) undoTurn(ctx context.Context) error {
-	done, err := inLoop(r, func() (<-chan error, error) {
-		ids, done := r.turn.ids, make(chan error, 1)
-		if len(ids) == 0 {
-			r.mail.isPrompted, r.mail.isPromptUndone = false, true
-		}
-		r.claims.do(func() { // after the job that marks them as read
-			var errs []error
-			for _, id := range ids {
-				if r.Inject != Pointer {
-					errs = append(errs, r.Box.MarkUndone(ctx, id))
-				}
-			}
-			r.post(func() { r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids) })
-			done <- errors.Join(errs...)
-		})
-		return done, nil
-	})
-	if err == nil {
-		err = <-done
+// it. The channel gets the error, or nil, when that is done.
+func (r *runner) undoTurn() <-chan error {
+	ids, done := r.turn.ids, make(chan error, 1)
+	if len(ids) == 0 {
+		r.mail.prompt, r.mail.isPromptUndone = r.Prompt, true
 	}
-	return err
+	r.claims.do(func() { // after the job that marks them as read
+		var failed error
+		for _, id := range ids {
+			if r.Inject != Pointer {
+				failed = errors.Join(failed, r.Box.MarkUndone(r.ctx, id))
+			}
+		}
+		r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids)
+		done <- failed
+	})
+	return done
 }

@@ -129,6 +129,9 @@ func newRunner(ctx context.Context, o Options) *runner {
 		attached: attached{viewers: map[*control.Viewer]control.Size{}}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
+	if r.Inject != Off {
+		r.mail.prompt = r.Prompt
+	}
 	r.initialSize = r.size()
 	if o.Sessions != nil {
 		store := &session.Store{Mail: o.Box.Store()}

@@ -18,7 +18,7 @@ import (
 type mail struct {
 	queue          []wire.ID       // to deliver, as the reducer named them, in order
 	typing         *typing         // nil: nothing is being typed
-	isPrompted     bool            // the first prompt was typed or given up
+	prompt         string          // to type before any mail; "": none is left
 	isPromptUndone bool            // urgent mail undid its turn: it is typed again after that mail
 	isInterrupting bool            // a turn, for urgent mail
 	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
@@ -110,7 +110,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.mail.isInterrupting = true
 			r.wg.Go(func() {
 				defer r.post(func() { r.mail.isInterrupting = false })
-				if err := r.interruptForMail(r.ctx); err != nil { // the message waits for the turn's end
+				if _, err := r.interrupt(r.ctx, byMail); err != nil { // the message waits for the turn's end
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
 			})
@@ -131,16 +131,15 @@ func (r *runner) stepMail(now time.Time) {
 		m.typing.resume()
 		return
 	}
-	isPromptDue := !m.isPrompted && r.Prompt != "" && r.Inject != Off
-	isFirst := isPromptDue && !(m.isPromptUndone && len(m.queue) > 0)
+	isPromptNext := m.prompt != "" && !(m.isPromptUndone && len(m.queue) > 0)
 	switch {
-	case !isFirst && len(m.queue) == 0:
+	case !isPromptNext && len(m.queue) == 0:
 		if m.needsReminder && r.gate(now) == control.GateOpen {
 			r.requestOverdueCheck()
 		}
 	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
-	case isFirst:
-		m.isPrompted = true
+	case isPromptNext:
+		m.prompt = ""
 		r.begin(&typing{text: r.Prompt})
 	default:
 		n := 1
