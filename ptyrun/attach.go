@@ -128,7 +128,7 @@ func (r *runner) setFinalScreen(s *screen.Screen) {
 
 // showEnd shows a viewer the end, repainting the last screen if the viewer was late or behind. Only after the loop.
 func (r *runner) showEnd(v *control.Viewer) {
-	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
+	if _, hasJoined := r.viewers[v]; !hasJoined || v.IsBehind() {
 		v.Repaint(r.finalScreen)
 	}
 	v.Send(r.finalText)

@@ -76,7 +76,7 @@ func (r *runner) startProgram() error {
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			if v.Send(fresh) != nil { // it was behind
+			if v.Send(fresh); v.IsBehind() {
 				v.Repaint(fresh)
 			}
 		}
@@ -181,25 +181,25 @@ func (r *runner) appendExited(pid int) {
 }
 
 type restarts struct {
-	next    time.Time     // zero: none is planned
-	count   int           // of all restarts
-	pause   time.Duration // before the last one
-	crashes []time.Time   // within loopWithin
+	next  time.Time     // zero: none is planned
+	count int           // of all restarts
+	pause time.Duration // before the last one
+	exits []time.Time   // within loopWithin
 }
 
 const (
 	maxPause   = 8 * time.Second
 	loopWithin = time.Minute
-	loopAfter  = 5 // crashes within that
+	loopAfter  = 5 // exits within that
 	stopGrace  = 2 * time.Second
 	exitGrace  = 250 * time.Millisecond // for what a program that exited has left running
 )
 
 // plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
 func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
-	s.crashes = append(s.crashes, now)
-	for now.Sub(s.crashes[0]) > loopWithin {
-		s.crashes = s.crashes[1:]
+	s.exits = append(s.exits, now)
+	for now.Sub(s.exits[0]) > loopWithin {
+		s.exits = s.exits[1:]
 	}
 	if ran > loopWithin {
 		s.pause = 0
@@ -207,7 +207,7 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.count++
 	s.next = now.Add(s.pause)
-	return len(s.crashes) >= loopAfter
+	return len(s.exits) >= loopAfter
 }
 
 // planRestart plans a restart after a pause, if the options ask for one and the program does not exit too often.

@@ -65,21 +65,27 @@ const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
 // Options say what to run, and how. Box, Hold, Run, Command, Cols and Rows are required.
 type Options struct {
+	// The agent.
 	Box   *mailbox.Box
-	State reducer.State // the fold of the agent's events; the watcher continues after its Seq
+	Hold  *mailbox.Runner // the agent's runner lock
+	State reducer.State   // the fold of the agent's events; the watcher continues after its Seq
+	Run   string          // the ATM_RUN of every process of this run, which tells it from all other runs
 
-	Run     string   // the ATM_RUN of every process of this run, which tells it from all other runs
-	Command []string // the program and its arguments
-	Front   []string // runs on the terminal instead of Command, which it gets as arguments
-	Dir     string
-	Env     []string       // the whole environment; without ATM_RUN a killed runner's leftovers cannot be found
-	Driver  *driver.Driver // nil: chosen by Command, until the screen shows another
-
-	Inject      Inject
+	// Its program and terminal.
+	Command     []string // the program and its arguments
+	Front       []string // runs on the terminal instead of Command, which it gets as arguments
+	Dir         string
+	Env         []string       // the whole environment; without ATM_RUN a killed runner's leftovers cannot be found
+	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
 	Cols, Rows  int
 	Restart     Restart
-	RecordInput bool   // record typed keys as well
-	Prompt      string // typed once, at the first idle
+	RecordInput bool // record typed keys as well
+
+	// Its mail.
+	Inject   Inject
+	Prompt   string                      // typed once, at the first idle
+	Runs     func() map[string]wire.Name // for letter.Renderer
+	Sessions *Sessions                   // nil: the runner ignores sessions
 
 	// Decide applies the owner's rules as they were when the runner started. Nil: a person is asked everything.
 	Decide func(driver.Dialog) Decision
@@ -95,10 +101,7 @@ type Options struct {
 	WithdrawNotice func(ctx context.Context, id wire.ID) error
 	Remind         func(ctx context.Context, isIdle bool) error
 
-	Runs     func() map[string]wire.Name // for letter.Renderer
-	Sessions *Sessions                   // nil: the runner ignores sessions
-	Hold     *mailbox.Runner             // the agent's runner lock
-	Log      *slog.Logger                // nil: silence
+	Log *slog.Logger // nil: silence
 
 	now    func() time.Time // time.Now but in tests
 	timing *timing          // standardTiming but in tests

@@ -220,7 +220,8 @@ func TestAttachStuck(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.attach = func(ctx context.Context, _ control.AttachRequest, v *control.Viewer) error {
-		for v.Send(bytes.Repeat([]byte("flood\r\n"), 1000)) == nil {
+		for !v.IsBehind() {
+			v.Send(bytes.Repeat([]byte("flood\r\n"), 1000))
 		}
 		s.did("", "dropped")
 		<-ctx.Done()

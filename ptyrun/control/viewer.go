@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 )
@@ -12,9 +11,6 @@ const (
 	maxQueued = 256      // lines of output for a viewer
 	maxPiece  = 32 << 10 // bytes of output in a line
 )
-
-// ErrViewerBehind means that the viewer gets nothing until it is repainted.
-var ErrViewerBehind = errors.New("the viewer is behind")
 
 // Input is what a viewer sent.
 type Input struct {
@@ -44,12 +40,15 @@ type Viewer struct {
 // Input returns what the viewer sends. It is closed when the viewer has left.
 func (v *Viewer) Input() <-chan Input { return v.input }
 
-// Send queues a copy of output. If the queue is full the viewer is behind: this and every later call returns
-// ErrViewerBehind until a Repaint, which the viewer will ask for.
-func (v *Viewer) Send(p []byte) error {
+// IsBehind reports whether output was dropped because the queue was full. Then the viewer gets nothing until a Repaint,
+// which it will ask for.
+func (v *Viewer) IsBehind() bool { return v.isBehind }
+
+// Send queues a copy of output, unless the viewer is behind.
+func (v *Viewer) Send(p []byte) {
 	for piece := range slices.Chunk(p, maxPiece) {
 		if v.isBehind {
-			break
+			return
 		}
 		select {
 		case v.lines <- output{Out: bytes.Clone(piece)}:
@@ -58,10 +57,6 @@ func (v *Viewer) Send(p []byte) error {
 			v.isGapDue.Store(true)
 		}
 	}
-	if v.isBehind {
-		return ErrViewerBehind
-	}
-	return nil
 }
 
 // Repaint sends bytes that repaint the terminal, instead of all queued output.
