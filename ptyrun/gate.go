@@ -7,6 +7,17 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
+// What is typed into the program, and what must hold before:
+//
+//	inject                      gate before the text, returnGate before the return key
+//	removeFailed, stepLeftover  the draft shows our text and nothing else; no dialog
+//	removeReply                 the draft shows a terminal's reply and nothing else; no dialog
+//	interrupt                   keyWouldAnswer is false
+//	press                       the dialog of the answered question is still on the screen, and nobody types
+//	Type                        no text is being typed; whoever types may answer the dialog, if there is one
+//	passKeys                    a person's keys: always, but not between our text and its return key
+//	takeOutput                  the terminal's replies to the program: always
+
 // gate says why nothing may be typed now. If the reason passes with time alone, step is called again then.
 func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog

@@ -36,9 +36,10 @@ func (r *runner) stepLeftover(now time.Time) {
 	case p.isSilent():
 	case r.mustWait(later(p.outputAt.Add(r.timing.quiet), l.clearedAt.Add(r.timing.idle)), now):
 	default:
-		r.eraseDraft()
+		if r.eraseDraft() {
+			l.clears++
+		}
 		l.clearedAt = now
-		l.clears++
 		r.wakeAt(now.Add(r.timing.idle))
 	}
 }
@@ -56,8 +57,7 @@ func (r *runner) removeFailed(t *typing) bool {
 	if r.returnGate() != "" || !p.driver.HasInBox(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
 		return false
 	}
-	r.eraseDraft()
-	return true
+	return r.eraseDraft()
 }
 
 // removeReply removes from the draft a terminal reply that the program has taken for typed keys.
@@ -71,7 +71,16 @@ func (r *runner) removeReply(now time.Time) {
 	}
 }
 
-func (r *runner) eraseDraft() { r.prog.sendKeys(r.prog.driver.ClearDraft(r.prog.reading.Draft)...) }
+// eraseDraft deletes the draft, unless it has changed by now, or the program asks something or is about to draw it.
+func (r *runner) eraseDraft() bool {
+	p, draft := r.prog, r.prog.reading.Draft
+	r.refresh(r.now())
+	if p.asks() || !p.frameSince.IsZero() || p.reading.Draft != draft {
+		return false
+	}
+	p.sendKeys(p.driver.ClearDraft(draft)...)
+	return true
+}
 
 // hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
 func (r *runner) hasLeftover() bool {
