@@ -153,18 +153,19 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 func (r *runner) releaseKeys() {
 	keys := r.heldKeys
 	r.heldKeys = nil
-	if len(keys) == 0 {
+	if len(keys) == 0 || r.prog == nil {
 		return
 	}
 	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
-	r.typeKeys(keys)
+	r.typeKeys(keys, nil)
 }
 
-func (r *runner) typeKeys(keys []byte) {
-	if r.prog != nil {
-		r.recordInput(keys)
-		r.prog.sendKeys(keys)
+// typeKeys types what the recording may show. done may be nil: see write.
+func (r *runner) typeKeys(keys []byte, done func(n int, err error)) {
+	if r.RecordInput {
+		r.recording.Input(keys)
 	}
+	r.prog.send(write{keys, done})
 }

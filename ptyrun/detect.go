@@ -191,32 +191,37 @@ func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 	return looksIdle && !r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.hookSettle), now)
 }
 
+// settleTime is how long the screen must stay the same before it is reported:
+//
+//	unknown                             hookSettle
+//	idle                                idle
+//	idle behind a text of ours          idle, but three times that while it shows no answer: between two steps of its
+//	                                    work a program may show neither work nor an answer
+//	the same, and no work was seen yet  three times as long: opencode first asks the model for a title, which takes
+//	                                    seconds on a slow machine, and shows nothing meanwhile (without an answer 21)
+//	anything else                       settle
+//
+// If hooks report the turns it is at least hookSettle.
 func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
-	hold := r.timing.settle
-	switch {
-	case rd.Activity == reducer.Unknown:
+	p, hold := r.prog, r.timing.settle
+	switch rd.Activity {
+	case reducer.Unknown:
 		hold = r.timing.hookSettle
-	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isInterrupted:
-		hold = r.unansweredSettleTime(now, r.timing.idle)
-	case rd.Activity == reducer.Idle:
+	case reducer.Idle:
 		hold = r.timing.idle
+		if !r.turn.isOurs || r.turn.isInterrupted || p.driver.Plain {
+			break
+		}
+		unanswered := 3 * hold
+		if !p.hasWorked {
+			hold, unanswered = 3*hold, 21*hold
+		}
+		if !now.Before(p.readingSince.Add(hold)) && r.response() == "" {
+			hold = unanswered
+		}
 	}
 	if r.hasHooks() {
 		hold = max(hold, r.timing.hookSettle)
-	}
-	return hold
-}
-
-// unansweredSettleTime is how long the screen must look idle after a text of ours: longer while it shows no answer.
-func (r *runner) unansweredSettleTime(now time.Time, hold time.Duration) time.Duration {
-	longer := 3 * hold // between two steps of its work it may show neither work nor an answer
-	if !r.prog.hasWorked {
-		// A text that was just accepted may not show yet: opencode first asks the model for a title, which takes seconds
-		// on a slow machine, and shows nothing meanwhile.
-		hold, longer = 3*hold, 21*hold
-	}
-	if !now.Before(r.prog.readingSince.Add(hold)) && r.response() == "" {
-		return longer
 	}
 	return hold
 }

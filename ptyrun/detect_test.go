@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -140,10 +141,10 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
 		p.screen.Write([]byte(c.screen))
 		p.readingSince, p.hasWorked = time.Now(), c.worked
-		r := &runner{prog: p, turn: turn{text: "do it"}}
+		r := &runner{Options: Options{timing: &timing{idle: hold}}, prog: p, turn: turn{text: "do it", isOurs: true}}
 		last := hold
 		for range 3 { // it asks again each time that time has passed
-			last = r.unansweredSettleTime(p.readingSince.Add(last), hold)
+			last = r.settleTime(driver.Reading{Activity: reducer.Idle}, p.readingSince.Add(last))
 		}
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)

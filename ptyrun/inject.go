@@ -28,12 +28,7 @@ type typing struct {
 	returns   int       // return keys pressed
 	pressedAt time.Time // the last of them
 
-	coroutine
-}
-
-// coroutine runs inject.
-type coroutine struct {
-	resume func() (struct{}, bool) // continues it until its next pause
+	resume func() (struct{}, bool) // continues inject until its next pause
 	stop   func()                  // ends it where it pauses
 	yield  func(struct{}) bool
 }
@@ -231,11 +226,10 @@ func (r *runner) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	data := []byte(keysOf(t.text+end, isPaste, p.driver.Plain))
-	r.recordInput(data)
 	isDone, written, failed := false, 0, error(nil)
-	p.send(write{data: data, done: func(n int, err error) {
+	r.typeKeys(data, func(n int, err error) {
 		r.post(func() { isDone, written, failed = true, n, err })
-	}})
+	})
 	if err := r.pauseUntil(t, func(time.Time) (bool, error) { return isDone, nil }); err != nil {
 		return err
 	}
@@ -319,7 +313,7 @@ func (r *runner) pressReturn(t *typing) {
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += driver.Submit // Python's prompt ends a block with an empty line
 	}
-	r.typeKeys([]byte(keys))
+	r.typeKeys([]byte(keys), nil)
 	t.pressedAt, r.prog.keyVersion = r.now(), r.prog.screen.Version()
 }
 

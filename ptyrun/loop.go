@@ -365,12 +365,6 @@ func (r *runner) reportError(what string) {
 	r.notifyViewers(what)
 }
 
-func (r *runner) recordInput(p []byte) {
-	if r.RecordInput {
-		r.recording.Input(p)
-	}
-}
-
 // repaint returns what a new file of the recording begins with.
 func (r *runner) repaint() []byte {
 	if r.prog == nil {

@@ -29,36 +29,39 @@ type mail struct {
 }
 
 func (r *runner) handleEntry(e watcher.Entry) {
-	now := r.now()
 	switch {
 	case e.Message != nil:
 		if old := e.Message.Supersedes; old != "" {
 			r.Box.NoteSuperseded(e.Message.Message) // on failure the old message is typed in too
 			r.rereadMessage(old)
 		}
-		r.messageArrived(e.Message, now)
+		r.messageArrived(e.Message, r.now())
 	case e.Event != nil:
-		r.apply(reducer.Input{Now: now, Event: e.Event})
+		r.apply(reducer.Input{Now: r.now(), Event: e.Event})
 		r.handleSessionEvent(e.Event)
 		r.answerLoggedQuestion(e.Event)
-		id := e.Event.MessageID()
-		if id == r.mail.lastFailure.MessageID() {
-			r.mail.lastFailure = wire.Event{}
-		}
-		switch e.Event.Kind {
-		case wire.EventInjectionFailed:
-			if e.Event.Field("reason") != noNotices {
-				r.mail.lastFailure = *e.Event
-			}
-		case wire.EventUnread: // the watcher reports a message only once
-			r.rereadMessage(id)
-		case wire.EventWithdrawn:
-			if it, err := r.Box.Get(id); err == nil {
-				r.rereadMessage(it.Supersedes)
-			}
-		}
+		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
+	}
+}
+
+func (r *runner) handleMailEvent(e *wire.Event) {
+	id := e.MessageID()
+	if id == r.mail.lastFailure.MessageID() {
+		r.mail.lastFailure = wire.Event{}
+	}
+	switch e.Kind {
+	case wire.EventInjectionFailed:
+		if e.Field("reason") != noNotices {
+			r.mail.lastFailure = *e
+		}
+	case wire.EventUnread: // the watcher reports a message only once
+		r.rereadMessage(id)
+	case wire.EventWithdrawn:
+		if it, err := r.Box.Get(id); err == nil {
+			r.rereadMessage(it.Supersedes)
+		}
 	}
 }
 

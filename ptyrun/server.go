@@ -86,7 +86,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
-		r.typeKeys([]byte(driver.Submit))
+		r.typeKeys([]byte(driver.Submit), nil)
 		return done, nil
 	})
 }
@@ -132,13 +132,12 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
 	}
 	r.lastKey = r.now()
-	r.recordInput(t.data)
-	p.send(write{data: t.data, done: func(n int, err error) {
+	r.typeKeys(t.data, func(n int, err error) {
 		if err != nil {
 			err = fmt.Errorf("the program stopped reading after %d of %d bytes", n, len(t.data))
 		}
 		t.written <- err
-	}})
+	})
 	return t, nil
 }
 

@@ -85,12 +85,11 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 		}
 	}
 	isUntouched := !t.hasBegun() || r.removeFailed(t) && !t.isSubmitted() && !isInPart
-	switch {
-	case t.claim == nil:
+	if t.claim == nil {
 		r.reportError("the first prompt was not typed: " + reason)
-	case isUntouched:
+	} else if isUntouched {
 		r.changeClaim(func() error { return t.claim.NotTyped(r.ctx) })
-	default: // a program that hung may still read it
+	} else { // a program that hung may still read it
 		r.changeClaim(func() error { return t.claim.MaybeTyped(r.ctx) })
 	}
 	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
