@@ -9,7 +9,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -118,6 +121,35 @@ func TestTypedWhenKilled(t *testing.T) {
 		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
 			t.Errorf("%s: after %q submitted %q", c.driver, c.after, got)
 		}
+	}
+}
+
+// The keys that clear a draft are not pressed when a dialog has come up whose output waits for the loop, nor when the
+// draft has changed.
+func TestClearedDraftIsReadAgain(t *testing.T) {
+	const rule = "\x1b[2J\x1b[H────────────────────────────────────────\r\n"
+	claude, _ := driver.Named("claude")
+	for output, want := range map[string]bool{
+		"": true,
+		rule + " Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n\r\n Esc to cancel": false,
+		"!": false,
+	} {
+		p := &program{screen: screen.New(40, 10, scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
+		p.screen.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
+		r := &runner{Options: Options{now: time.Now}, prog: p}
+		r.readScreen(r.now())
+		if p.reading.Draft != "rebase" {
+			t.Fatalf("the draft is %q", p.reading.Draft)
+		}
+		var err error
+		if r.recording, err = record.Create(record.Options{Path: t.TempDir() + "/screen.cast", Cols: 40, Rows: 10}); err != nil {
+			t.Fatal(err)
+		}
+		p.output <- []byte(output)
+		if got := r.eraseDraft(); got != want || (len(p.input) > 0) != want {
+			t.Errorf("after %q: erased %v with %d writes; it shows %+v", output, got, len(p.input), p.reading)
+		}
+		r.recording.Close()
 	}
 }
 
