@@ -30,6 +30,7 @@ type claim struct {
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
 	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
 	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered
+	Acked   bool      `json:"acked,omitempty"`   // the message was acknowledged before it was put back
 }
 
 // Owners of claims begin with one of these.
@@ -97,7 +98,7 @@ type claimGroup struct {
 func (b *Box) claim(all claims, items []*Item, c claim) claimGroup {
 	group := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
 	for _, it := range items {
-		c.Times = all[it.ID].Times + 1
+		c.Times, c.Acked = all[it.ID].Times+1, all[it.ID].Acked
 		all[it.ID] = c
 		group.left = append(group.left, it.ID)
 		if c.Times > 1 {
@@ -115,7 +116,7 @@ func (c *claimGroup) update(ctx context.Context, change func(wire.ID, claim) cla
 	return c.box.updateClaims(ctx, func(all claims) error {
 		for _, id := range c.left {
 			now, mine := all[id], c.claim
-			mine.Times = now.Times
+			mine.Times, mine.Acked = now.Times, now.Acked
 			if now == mine {
 				all[id] = change(id, now)
 			}

@@ -63,11 +63,12 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	return it.Message, nil
 }
 
-// HasAcked reports whether the index of sent messages has the owner's ack of a message.
+// HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
+// message was put back after an ack or a reply.
 func (b *Box) HasAcked(id wire.ID) bool {
 	ack := wire.AckID(id, b.Address())
 	there, err := b.has(b.sent(ack), ack)
-	return there && err == nil
+	return there && err == nil || b.claims()[id].Acked
 }
 
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the

@@ -138,6 +138,8 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
+			it, err := b.open(from, id)
+			c.Acked = err == nil && it.RequiresAck && from.state == Done
 			// Otherwise a claim from before it was read would be live again.
 			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
 		})
