@@ -72,3 +72,25 @@ func TestAckDuringWithdraw(t *testing.T) {
 		t.Error("it counts as acknowledged")
 	}
 }
+
+// A message that is put back while its owner looks for it is found in the owner's mailbox, not in the sender's.
+func TestFindDuringUnread(t *testing.T) {
+	var putBack func()
+	r := newFaultyRoot(t, func(op, name string) error {
+		if op == "list" && putBack != nil && strings.HasSuffix(name, "bob/inbox/cur") {
+			now := putBack
+			putBack = nil
+			now()
+		}
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	bob := team.Box("bob")
+	m := &wire.Message{Body: "work", RequiresAck: true}
+	must(t, r.Send(t.Context(), &Outgoing{From: team.Box("alice"), To: []wire.Address{bob.Address()}, Message: m}))
+	must(t, bob.MarkRead(t.Context(), m.ID))
+	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }
+	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != mailbox.Unread {
+		t.Error(it, box, err)
+	}
+}

@@ -37,7 +37,8 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 	var ids []wire.ID
 	match := func(b *mailbox.Box) error {
 		found, err := b.Match(f)
-		if len(ids) == 0 {
+		isBackInMine := me != nil && b.Address() == me.Address() && len(found) > 0 // put back just now
+		if len(ids) == 0 || isBackInMine {
 			box = b
 		}
 		ids = append(ids, found...)
