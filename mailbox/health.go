@@ -68,6 +68,9 @@ func (h *Health) examineMessages(b *Box) error {
 		for _, id := range ids {
 			_, err := b.open(p, id)
 			name := strings.TrimPrefix(p.file(id), b.in()+"/")
+			if p.state == Done && p != b.done(id) {
+				h.add("drop.misplaced", name)
+			}
 			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
 				h.add("message.torn", name)
 			} else if isBad && p.state != Unread { // fileProblem checks unread ones
