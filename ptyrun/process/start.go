@@ -102,7 +102,7 @@ func (c *Command) prepare() (*exec.Cmd, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookUp(c.Argv[0], envValue(env, "PATH"))
+	path, err := LookUp(c.Argv[0], env)
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +139,13 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// lookUp finds a program in the absolute directories of a PATH. The kernel resolves a name with a slash in the
-// program's directory.
-func lookUp(name, path string) (string, error) {
+// LookUp finds a program in the absolute directories of an environment's PATH, or returns ErrNoProgram. The kernel
+// resolves a name with a slash in the program's directory.
+func LookUp(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(path) {
+	for _, dir := range filepath.SplitList(envValue(env, "PATH")) {
 		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {
 			return found, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/runspec"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
@@ -71,6 +72,10 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if isNew {
+		if _, err := process.LookUp(spec.Command[0], spec.Env); err != nil {
+			return failure.Failed("run %s: %w", spec.Command[0], err).
+				WithHint("install it, or name its file: atm run %s -- ./%s", k.name(), filepath.Base(spec.Command[0]))
+		}
 		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
