@@ -59,7 +59,7 @@ func Accept(p Place, root string) error {
 }
 
 // accepted reports whether this user made or accepted the root, and it is still the same directory. A note that is
-// torn, or that others own or may write, does not count.
+// torn or too large, or that others own or may write, does not count.
 func accepted(p Place, root string) bool {
 	n, file, err := p.noteOf(root)
 	if err != nil {
@@ -67,7 +67,8 @@ func accepted(p Place, root string) bool {
 	}
 	for _, path := range []string{filepath.Dir(file), file} {
 		info, err := os.Lstat(path)
-		if err != nil || info.Mode()&fs.ModeSymlink != 0 || distrust(info, p.UID, true) != "" {
+		isTooLarge := err == nil && !info.IsDir() && info.Size() > 64<<10
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true) != "" {
 			return false
 		}
 	}
