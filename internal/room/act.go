@@ -52,8 +52,18 @@ func outcomeLine(name wire.Name, o control.Outcome) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s (%s)", name, o.Done, o.Detail), " ()")
 }
 
+// NotSentError says which recipients a message did not reach.
+type NotSentError struct {
+	To  string // named as for Send
+	Err error
+}
+
+func (e *NotSentError) Error() string { return e.Err.Error() }
+func (e *NotSentError) Unwrap() error { return e.Err }
+
 // Send sends a message to members, named as for `atm send` (bob, bob,carol, all), if all of them are known. With a
-// parent it replies to that, which marks the parent as read, and acknowledges it if it asked for that.
+// parent it replies to that, which marks the parent as read, and acknowledges it if it asked for that. With a
+// *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
 	err := cmp.Or(r.checkMayAct(), command.CheckText(text))
 	if err != nil {
@@ -70,11 +80,11 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 		return "", err
 	}
 	unmarked := r.Scope.Root.Deliver(ctx, o)
-	line, reached, errs := "", []string{}, []error{}
+	line, reached, missed, errs := "", []string{}, []string{}, []error{}
 	for _, out := range o.Post.Outcomes {
 		who := r.Scope.Renderer().Who(out.Box.Address())
 		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
+			missed, errs = append(missed, who), append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
 			continue
 		}
 		_, note := r.Scope.Root.Forecast(out.Box.Address(), o.Message)
@@ -89,7 +99,10 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	if err := o.Post.SentIndexErr; err != nil {
 		line += fmt.Sprintf("; atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
-	return line, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return line, &NotSentError{strings.Join(missed, ","), err}
+	}
+	return line, nil
 }
 
 // Ack acknowledges a message of mine.

@@ -162,6 +162,20 @@ func TestNobody(t *testing.T) {
 	}
 }
 
+// If a message does not reach some of its recipients, the error names them alone.
+func TestNotSent(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "me")
+	r := team.open("me")
+	if err := os.RemoveAll(filepath.Join(team.Dir, ".atm/main/bob/inbox/tmp")); err != nil {
+		t.Fatal(err)
+	}
+	team.Write(".atm/main/bob/inbox/tmp", "in the way")
+	said, err := r.Send(t.Context(), "alice,bob", nil, "hello")
+	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "bob" || !strings.Contains(said, "to alice (") {
+		t.Error(said, err)
+	}
+}
+
 // Members of other hosts have rows, too. Their questions can be answered, but their screens cannot be shown.
 func TestOtherHosts(t *testing.T) {
 	team := newTeam(t, "me")

@@ -496,6 +496,11 @@ func TestDrafts(t *testing.T) {
 		t.Error("the draft is gone")
 	}
 	m.send()
+	m.Update(m.sent(c, "sent to alice", &room.NotSentError{To: "bob", Err: errors.New("disk full")}))
+	if press(s); m.writing.line.Value() != "bob" {
+		t.Error("kept for ", m.writing.line.Value())
+	}
+	m.send()
 	m.Update(m.sent(c, "sent", nil))
 	if press(s); len(m.drafts) > 0 || m.writing.value() != "" {
 		t.Error(m.drafts)

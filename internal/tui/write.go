@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -153,10 +154,13 @@ func (m *model) send() tea.Cmd {
 	}
 }
 
-// sent shows the result of sending a text. After an error it stays a draft.
+// sent shows the result of sending a text. After an error it stays a draft, to those who did not get it.
 func (m *model) sent(c *composer, result string, err error) callback {
 	return func() {
 		c.isSending = false
+		if missed, ok := errors.AsType[*room.NotSentError](err); ok {
+			c.line.SetValue(missed.To)
+		}
 		if err != nil {
 			result = command.JoinFilled("; ", result, "draft kept")
 		} else {
