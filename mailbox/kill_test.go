@@ -270,7 +270,7 @@ func (p *process) move() {
 	case it.State == Unread && p.oneIn(2):
 		err = b.MarkRead(ctx, it.ID)
 	case it.State == Unread && p.oneIn(8):
-		_, err = b.WithdrawRead(ctx, it.ID, it.From)
+		_, err = b.WithdrawRead(ctx, it.ID, it.From, nil)
 	case it.State == Owed:
 		err = b.MarkAcked(ctx, it.ID, b.Address())
 	case it.State == Done && b.agent == "carol":

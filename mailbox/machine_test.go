@@ -216,7 +216,7 @@ func (m *machine) MarkUnread(t *rapid.T) {
 
 func (m *machine) Withdraw(t *rapid.T) {
 	id := m.some(t)
-	state, err := m.bob.WithdrawRead(ctx, id, addr("alice"))
+	state, err := m.bob.WithdrawRead(ctx, id, addr("alice"), nil)
 	if m.gone(t, err) {
 		return
 	}

@@ -184,7 +184,7 @@ func moveTo(b *Box, id wire.ID, place string) (err error) {
 	case "cur", "done", "archive":
 		err = b.MarkRead(ctx, id)
 	case "withdrawn":
-		_, err = b.WithdrawRead(ctx, id, addr("alice"))
+		_, err = b.WithdrawRead(ctx, id, addr("alice"), nil)
 	}
 	if place == "archive" {
 		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})

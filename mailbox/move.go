@@ -154,15 +154,11 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State,
 }
 
 // WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
-// archived one stays.
-func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	return b.WithdrawUnacked(ctx, id, by, func() bool { return false })
-}
-
-// WithdrawUnacked is WithdrawRead, unless isAcked, asked under the lock, says that the reader has acknowledged the message.
-func (b *Box) WithdrawUnacked(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
+// archived one stays; so does one that the reader has acknowledged without being asked, if isAcked says so, which is
+// called under the lock and may be nil.
+func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
 	return b.withdraw(ctx, id, by, func(from place, state State) bool {
-		return state == Unread || b.host == "" && b.isInInbox(from, id) && !isAcked()
+		return state == Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
 	})
 }
 

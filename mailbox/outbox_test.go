@@ -55,7 +55,7 @@ func TestOutbox(t *testing.T) {
 	}
 	withdraw := func(id wire.ID, want State) {
 		t.Helper()
-		if state, err := carol.WithdrawRead(t.Context(), id, addr("alice")); err != nil || state != want {
+		if state, err := carol.WithdrawRead(t.Context(), id, addr("alice"), nil); err != nil || state != want {
 			t.Errorf("withdrawn from %q, want %q: %v", state, want, err)
 		}
 	}

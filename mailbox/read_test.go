@@ -130,7 +130,7 @@ func TestDuplicates(t *testing.T) {
 		}
 		var err error
 		if where == "inbox/withdrawn" {
-			_, err = bob.WithdrawRead(ctx, m.ID, m.From)
+			_, err = bob.WithdrawRead(ctx, m.ID, m.From, nil)
 		} else {
 			_, err = bob.Read(ctx, ReadOptions{}, receiveAll)
 		}

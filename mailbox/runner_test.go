@@ -115,7 +115,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	dies(first)
 	equal(t, "unread", unclaimed(bob), slices.Concat(list, more)...)
 	second := holds(t, next)
-	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice")); err != nil || state != Unread {
+	if state, err := bob.WithdrawRead(ctx, more[0], addr("alice"), nil); err != nil || state != Unread {
 		t.Error(state, err)
 	}
 	// A hook may have it before the runner does.

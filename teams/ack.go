@@ -132,7 +132,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if err != nil || from.Host != "" {
 		return state, err
 	}
-	now, err := b.WithdrawUnacked(ctx, m.ID, me.Address(), isAcked)
+	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
 	if wasAcked || now == mailbox.Done && m.RequiresAck { // meanwhile
 		b.Withdraw(ctx, notice, me.Address()) // leaves one that was read
 		return "", err

@@ -138,7 +138,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 			must(t, err)
 		}},
 		{name: "withdrawn", do: func(team *Team, id wire.ID) {
-			_, err := team.Box("bob").WithdrawRead(ctx, id, team.Box("alice").Address())
+			_, err := team.Box("bob").WithdrawRead(ctx, id, team.Box("alice").Address(), nil)
 			must(t, err)
 		}},
 		{name: "superseded", do: func(team *Team, id wire.ID) {

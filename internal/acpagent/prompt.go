@@ -203,7 +203,7 @@ func (p *prompt) withdraw() string {
 	state, err := mailbox.Unread, mailbox.ErrBeingTyped
 	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
-		state, err = p.member.WithdrawRead(ctx, p.message.ID, p.Me.Address())
+		state, err = p.member.WithdrawRead(ctx, p.message.ID, p.Me.Address(), nil)
 	}
 	if state == mailbox.Unread && err == nil {
 		return "withdrawn before it was read"
