@@ -56,17 +56,17 @@ func show(c *cli.Context, s *command.Scope) error {
 	r := s.Renderer()
 	r.Whole, r.Digits = true, s.ShortLength(it.ID)
 	m.digits = r.Digits
-	text := string(command.Letters(r, []*mailbox.Item{it}, nil)[0])
+	text := command.Letters(r, []*mailbox.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
-		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
+		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
-		text += fmt.Sprintf("still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
+		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
 	}
 	if c.IsSet("save") {
 		return saveAttachments(c, m, box.Store())
 	}
-	return command.PrintAs(c, map[string]message{"message": m}, text)
+	return command.PrintAs(c, map[string]message{"message": m}, string(text))
 }
 
 // saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
