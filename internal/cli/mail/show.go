@@ -132,10 +132,10 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text := []teams.DeliveryTrace{}, ""
+		recipients, text, short := []teams.DeliveryTrace{}, "", it.ID.Short(s.ShortLength(it.ID))
 		for _, to := range it.To {
 			r := s.Root.Trace(c.Context, it.Message, to)
-			r.Gate = command.CompleteHint(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), it.ID.Short(s.ShortLength(it.ID))))
+			r.Gate = command.CompleteHint(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), short))
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
