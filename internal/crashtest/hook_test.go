@@ -329,6 +329,7 @@ type claim struct {
 	Times   int       `json:"times"`
 	Call    string    `json:"call,omitempty"`
 	Offered bool      `json:"offered,omitempty"`
+	Acked   bool      `json:"acked,omitempty"`
 }
 
 func (w *world) claimFile(agent string) string {
