@@ -92,7 +92,7 @@ func TestReadIsInterrupted(t *testing.T) {
 func TestReadOnAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "open" && name == ".locks/bob.reader" {
+		if op == "publish" && name == ".locks/bob.reader" {
 			return syscall.EROFS
 		}
 		return nil

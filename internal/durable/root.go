@@ -311,8 +311,20 @@ func (r *Root) Publish(temp, name string, from io.Reader) error {
 	if err := r.CreateFrom(temp, from); err != nil {
 		return err
 	}
+	return r.publish("rename", temp, name)
+}
+
+// PublishEmpty is Publish for an empty file that need not survive a power cut.
+func (r *Root) PublishEmpty(temp, name string) error {
+	if err := r.create(temp, false, func(*os.File) error { return nil }); err != nil {
+		return err
+	}
+	return r.publish("publish", temp, name)
+}
+
+func (r *Root) publish(op, temp, name string) error {
 	defer r.root.Remove(temp)
-	return r.do("rename", name, func() error {
+	return r.do(op, name, func() error {
 		err := r.renameOnly(temp, name)
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = r.root.Link(temp, name) // no less in one step, but forbidden in Claude Code's sandbox on macOS

@@ -9,6 +9,7 @@ package lockfile
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -135,14 +136,15 @@ func (d Dir) makeFile(name string, mayMake func() error) error {
 			return err
 		}
 	}
-	f, err := d.team.OpenFile(fileOf(name), os.O_RDONLY|os.O_CREATE|os.O_EXCL)
+	// A user who shares the team must find it with its permissions, even if this process is killed before it sets them.
+	err := d.team.PublishEmpty(fileOf("."+rand.Text()+".tmp"), fileOf(name))
 	if errors.Is(err, fs.ErrExist) { // another process was quicker
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
-	return f.Close()
+	return nil
 }
 
 // Lock is a lock that is held until Unlock.

@@ -44,6 +44,37 @@ func mustTry(t testing.TB, d Dir, name string, m Mode) *Lock {
 	return l
 }
 
+// A new lock file has its permissions before it is there: a process that is killed while it makes one does not keep the
+// other users of a shared team out.
+func TestAppearsWithItsPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows uses its own permissions")
+	}
+	_, path := team(t)
+	if err := os.Chmod(filepath.Join(path, ".locks"), 0o770); err != nil {
+		t.Fatal(err)
+	}
+	made := "not moved into its place"
+	root, err := durable.Open(path, func(op, _ string) error {
+		if files, _ := os.ReadDir(filepath.Join(path, ".locks")); op == "publish" && len(files) == 1 {
+			info, _ := files[0].Info()
+			made = info.Mode().String()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	mustTry(t, In(root), "bob.inbox", Exclusive)
+	if made != "-rw-rw----" {
+		t.Error(made)
+	}
+	if files, _ := os.ReadDir(filepath.Join(path, ".locks")); len(files) != 1 || files[0].Name() != "bob.inbox" {
+		t.Error(files)
+	}
+}
+
 func TestSharedAndExclusive(t *testing.T) {
 	for _, c := range []struct {
 		first, second Mode
