@@ -31,6 +31,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -172,7 +173,7 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 				b.warn("%v", err)
 			}
 			wait, reconnected, backoff = backoff, b.reconnected, min(2*backoff, maxPause)
-			pause(ctx, time.Second) // changes make it retry no more often than this
+			command.Sleep(ctx, time.Second) // changes make it retry no more often than this
 		}
 		select {
 		case <-changed:
@@ -180,13 +181,6 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 
@@ -200,8 +194,8 @@ func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, a
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
 		add(dirs)
-		pause(ctx, gather)
-		defer pause(ctx, rest)
+		command.Sleep(ctx, gather)
+		defer command.Sleep(ctx, rest)
 		return f(ctx)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -162,7 +163,7 @@ func (b *Bridge) fetchInBackground(ctx context.Context, in *incoming, slots chan
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		for pause(ctx, ackWait/2); ctx.Err() == nil; pause(ctx, ackWait/2) {
+		for command.Sleep(ctx, ackWait/2) {
 			in.msg.InProgress()
 		}
 	}()
