@@ -84,13 +84,11 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	return r, nil
 }
 
-func (t *terminal) status() (e acp.TerminalExitStatus) {
+func (t *terminal) status() acp.TerminalExitStatus {
 	if w := t.cmd.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
-		e.Signal = acp.Ptr(w.Signal().String())
-		return e
+		return acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
 	}
-	e.ExitCode = acp.Ptr(t.cmd.ProcessState.ExitCode())
-	return e
+	return acp.TerminalExitStatus{ExitCode: acp.Ptr(t.cmd.ProcessState.ExitCode())}
 }
 
 // TerminalOutput returns the output so far.
@@ -116,8 +114,7 @@ func (f *front) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalEx
 	}
 	select {
 	case <-t.ended:
-		r.ExitCode, r.Signal = t.status().ExitCode, t.status().Signal
-		return r, nil
+		return acp.WaitForTerminalExitResponse(t.status()), nil
 	case <-ctx.Done():
 		return r, acp.NewRequestCancelled(nil)
 	}
