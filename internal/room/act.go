@@ -27,8 +27,8 @@ func (r *Room) checkMayAct() error {
 	return cmp.Or(r.Scope.Me.CheckPresent(), r.Scope.MayWrite())
 }
 
-// Decide answers a question as `atm approve` and `atm reject` do. The question must be in the snapshot, so that nobody
-// allows what they have not seen.
+// Decide answers a question as `atm approve` and `atm reject` do; to choose an option that denies is to reject. The
+// question must be in the snapshot, so that nobody allows what they have not seen.
 func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
 	acting, err := r.Scope.Acting()
 	if err := cmp.Or(r.checkMayAct(), err); err != nil {
@@ -37,6 +37,9 @@ func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (st
 	s, _ := r.Snapshot()
 	for _, q := range s.Waiting {
 		if q.ID != "" && q.Is(asked) {
+			for _, o := range q.Options {
+				a.IsDeny = a.IsDeny || o.ID == a.Option && o.Denies()
+			}
 			o, err := acting.Decide(ctx, q.Question, a)
 			return outcomeLine(q.Agent, o), err
 		}

@@ -205,7 +205,7 @@ func TestQuestion(t *testing.T) {
 	t.Cleanup(func() { team.Atm("down") })
 	r, other := team.open("me"), team.open("you")
 	ctx, stop := context.WithCancel(t.Context())
-	for range 2 {
+	for _, option := range []string{"", "3"} { // 3 is "No"
 		team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
 		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
 		q := team.until(r, "the question", asked).Waiting[0]
@@ -227,7 +227,7 @@ func TestQuestion(t *testing.T) {
 		if _, err := r.Decide(t.Context(), sameID, command.Answer{}); r.Scope.Explain(err).Exit != failure.ExitNotFound {
 			t.Error("an id is not enough: ", err)
 		}
-		said, err := r.Decide(t.Context(), q, command.Answer{})
+		said, err := r.Decide(t.Context(), q, command.Answer{Option: option})
 		if !strings.HasPrefix(said, "bob: answered (") || err != nil {
 			t.Fatal(said, err)
 		}
