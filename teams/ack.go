@@ -104,7 +104,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	}
 	wasAcked := false
 	isAcked := func() bool { _, err := AckOf(me, m.ID, from); wasAcked = err == nil; return wasAcked }
-	if isAcked() {
+	// A reply is the ack as well; of one on another host only that host's report may tell.
+	isAckedThere := from.Host != "" && m.RequiresAck && r.RemoteState(m, from) == mailbox.Done
+	if isAcked() || isAckedThere {
 		return "", nil
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
