@@ -48,7 +48,7 @@ const (
 // keepSessions attaches the agent to its sessions, ends those that time out, and tells the loop how they are. What fails
 // is tried again. It runs beside the loop until that ends.
 func (r *runner) keepSessions() {
-	b, isAttached, wasByLine, modified := r.binding, false, false, time.Time{}
+	b, isAttached, modified := r.binding, false, time.Time{}
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
@@ -61,11 +61,12 @@ func (r *runner) keepSessions() {
 			return
 		}
 		var failed error
-		if !isAttached || isByLine != wasByLine {
-			o := session.AttachOptions{Begin: b.Begin && !isAttached, CapturesLines: isByLine, Rules: b.Rules}
-			if failed = b.store.Attach(r.ctx, r.Box.Agent(), o); failed == nil {
-				isAttached, wasByLine = true, isByLine
-			}
+		if isAttached {
+			failed = r.noteCapture(all, isByLine)
+		} else {
+			o := session.AttachOptions{Begin: b.Begin, CapturesLines: isByLine, Rules: b.Rules}
+			failed = b.store.Attach(r.ctx, r.Box.Agent(), o)
+			isAttached = failed == nil
 		}
 		if !isEngaged && b.isAnyIdle(all) {
 			failed = errors.Join(failed, r.applyRules())
@@ -83,6 +84,17 @@ func (r *runner) keepSessions() {
 			every = syncEvery
 		}
 	}
+}
+
+// noteCapture has each session know whether the agent's output is captured by line: one may be new, and that may have
+// changed. It runs beside the loop.
+func (r *runner) noteCapture(all []*session.Session, isByLine bool) error {
+	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
+	if !slices.ContainsFunc(all, isOutdated) {
+		return nil
+	}
+	o := session.AttachOptions{CapturesLines: isByLine, Rules: r.binding.Rules}
+	return r.binding.store.Attach(r.ctx, r.Box.Agent(), o)
 }
 
 // isAnyIdle reports whether a session has timed out.
@@ -308,15 +320,16 @@ func (r *runner) typable(items []*mailbox.Item) (ids []wire.ID, why string) {
 }
 
 // refreshSessions reads the sessions as they are now, if any of the messages is for one, and drops those that must wait.
-// Sessions that cannot be read hold no mail back.
+// Sessions that cannot be read hold no mail back. A new session is told of the capture before its first answer.
 func (r *runner) refreshSessions(t *typing) error {
 	b := r.binding
 	if b == nil || !slices.ContainsFunc(t.ids, func(id wire.ID) bool { return b.input[id].Item != nil }) {
 		return nil
 	}
-	isRead := false
+	isRead, isByLine := false, r.captures(r.now()) == lines
 	r.wg.Go(func() {
-		r.readSessions() // keepSessions logs its errors
+		all, _ := r.readSessions()
+		r.noteCapture(all, isByLine) // keepSessions logs its errors, and those of reading
 		r.post(func() { isRead = true })
 	})
 	err := r.pauseUntil(t, func(time.Time) (bool, error) { return isRead, nil })
