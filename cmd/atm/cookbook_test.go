@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -243,9 +244,12 @@ func (r *recipe) meanwhile(k *kitchen) {
 	k.t.Cleanup(func() { stop(); <-done })
 }
 
+// fromAtm matches the lines of up, of which one may say "no prompt yet" on a slow machine, and of send.
+var fromAtm = regexp.MustCompile(`^sent |^\w+: (ready|started|running)\b`)
+
 func (s *script) last() (last string) {
 	for line := range strings.Lines(s.out.String()) {
-		if !strings.Contains(line, ": ready, process ") && !strings.Contains(line, ": running") && !strings.HasPrefix(line, "sent ") {
+		if !fromAtm.MatchString(line) {
 			last = strings.TrimSpace(line)
 		}
 	}
