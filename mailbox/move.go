@@ -137,9 +137,10 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 				return from, nil, nil
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
-			}
-			if it, err := b.open(from, id); err == nil && it.RequiresAck && from.state == Done {
-				c.Acked, c.At = true, claimNow()
+			case Done:
+				if it, err := b.open(from, id); err == nil && it.RequiresAck {
+					c.Acked, c.At = true, claimNow()
+				}
 			}
 			// Otherwise a claim from before it was read would be live again.
 			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })

@@ -314,8 +314,10 @@ func (r *Root) Publish(temp, name string, from io.Reader) error {
 	return r.publish("rename", temp, name)
 }
 
-// PublishEmpty is Publish for an empty file that need not survive a power cut.
-func (r *Root) PublishEmpty(temp, name string) error {
+// PublishEmpty is Publish for an empty file that need not survive a power cut. A kill leaves a hidden temp file, as by
+// Replace.
+func (r *Root) PublishEmpty(name string) error {
+	temp := tempFor(name)
 	if err := r.create(temp, false, func(*os.File) error { return nil }); err != nil {
 		return err
 	}
@@ -360,11 +362,16 @@ func (r *Root) Remove(name string) error {
 
 const tempSuffix = ".tmp"
 
+// tempFor returns a name for a temp file beside a file, which nobody else uses.
+func tempFor(name string) string {
+	dir, base := path.Split(name)
+	return dir + "." + base + "." + rand.Text() + tempSuffix
+}
+
 // Replace writes a small file atomically: readers see the old content or the new. With sync it survives a power cut
 // once Replace returns. A kill leaves a hidden temp file beside it, which Stale lists. Never for messages.
 func (r *Root) Replace(name string, data []byte, sync bool) error {
-	dir, base := path.Split(name)
-	temp := dir + "." + base + "." + rand.Text() + tempSuffix
+	temp := tempFor(name)
 	err := r.create(temp, sync, func(f *os.File) error { return r.Write(f, data) })
 	if err == nil {
 		err = r.MoveOver(temp, name)

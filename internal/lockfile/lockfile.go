@@ -9,7 +9,6 @@ package lockfile
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -137,7 +136,7 @@ func (d Dir) makeFile(name string, mayMake func() error) error {
 		}
 	}
 	// A user who shares the team must find it with its permissions, even if this process is killed before it sets them.
-	err := d.team.PublishEmpty(fileOf("."+rand.Text()+".tmp"), fileOf(name))
+	err := d.team.PublishEmpty(fileOf(name))
 	if errors.Is(err, fs.ErrExist) { // another process was quicker
 		return nil
 	}

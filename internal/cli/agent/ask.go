@@ -90,7 +90,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
-		return s.Interrupted("--reply "+m.ID.Short(6)+" --turn-done", m.ID)
+		return s.Interrupted(m.ID, "--reply", "--turn-done")
 	}
 	return err
 }

@@ -98,9 +98,13 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Interrupted is the error for an interrupted wait for a sent message's ack or reply; flag is that of atm wait.
-func (s *Scope) Interrupted(flag string, id wire.ID) *failure.Error {
-	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("atm wait %s %s%s", flag, id.Short(6), s.Flags())
+// Interrupted is the error for an interrupted wait for what becomes of a sent message. The conditions are flags of atm wait.
+func (s *Scope) Interrupted(id wire.ID, conditions ...string) *failure.Error {
+	wait := "atm wait"
+	for _, flag := range conditions {
+		wait += " " + flag + " " + id.Short(6)
+	}
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", wait, s.Flags())
 	e.Exit, e.Done = failure.ExitInterrupted, map[string]any{"id": id}
 	return e
 }

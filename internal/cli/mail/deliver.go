@@ -45,7 +45,7 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 		if c.Bool("wait-reply") {
 			flag = "--reply"
 		}
-		err = s.Interrupted(flag, r.ID)
+		err = s.Interrupted(r.ID, flag)
 	}
 	e := command.Explain(c, err)
 	e.Done = r

@@ -253,11 +253,11 @@ func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
 	}
-	verb := "read"
-	if isShared, _ := p.s.Me.Shared(); isShared { // read would show the same again
-		verb = "ls"
-	}
 	if b.More > 0 {
+		verb := "read"
+		if isShared, _ := p.s.Me.Shared(); isShared { // read would show the same again
+			verb = "ls"
+		}
 		foot += fmt.Sprintf("%d more: atm %s%s\n", b.More, verb, p.s.Flags())
 	}
 	return foot + owedLine(owed, p.s.Flags())
