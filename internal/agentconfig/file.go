@@ -11,23 +11,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
-// edit adds atm's part to a file, or removes it.
+// edit adds atm's part to f.after, or removes it.
 type edit struct {
 	path     string
-	isServer bool              // only --mcp installs it
-	apply    func(*file) error // changes f.after
+	isServer bool // only --mcp installs it
+	apply    func(f *file, isRemoval bool) error
 }
 
 type file struct {
-	path      string // as a person names it
-	real      string // without links
-	mode      fs.FileMode
-	before    []byte // nil: there is no such file yet
-	after     []byte // nil: there is to be none
-	edits     []edit // all that the tool has for this file
-	isRemoval bool   // the edits remove atm's part
+	path   string // as a person names it
+	real   string // without links
+	mode   fs.FileMode
+	before []byte // nil: there is no such file yet
+	after  []byte // nil: there is to be none
 
 	recordPath string // "": there is no state directory
 	isRecorded bool   // there is a record of an install, or is to be one once the file is saved
@@ -39,29 +39,15 @@ type file struct {
 // record says how to undo the edits of one file. It is a JSON file below the user's state directory,
 // install/TOOL.HASH.json, where HASH is that of the edited file's path.
 type record struct {
-	Original  []byte   `json:"original"`       // the file without atm's part; nil: there was none
-	Installed []byte   `json:"installed"`      // the file as atm left it
-	Made      []string `json:"made,omitempty"` // directories that install made
+	Original  []byte `json:"original"`  // the file without atm's part; nil: there was none
+	Installed []byte `json:"installed"` // the file as atm left it
 }
 
-// filesOf groups edits by file, in their order.
-func filesOf(edits []edit) (files []*file) {
-	byPath := map[string]*file{}
-	for _, e := range edits {
-		f := byPath[e.path]
-		if f == nil {
-			f = &file{path: e.path}
-			byPath[e.path], files = f, append(files, f)
-		}
-		f.edits = append(f.edits, e)
-	}
-	return files
-}
-
-// read reads a file and its record.
-func (p *Installer) read(tool string, f *file) (err error) {
-	if f.real, err = realPath(f.path); err != nil {
-		return err
+// read reads a file and its record. It always returns a file.
+func (p *Installer) read(tool, path string) (f *file, err error) {
+	f = &file{path: path}
+	if f.real, err = realPath(path); err != nil {
+		return f, err
 	}
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
@@ -71,7 +57,7 @@ func (p *Installer) read(tool string, f *file) (err error) {
 	}
 	f.before, f.mode, err = readFile(f.real)
 	f.after = f.before
-	return err
+	return f, err
 }
 
 func (f *file) isChanged() bool { return !bytes.Equal(f.before, f.after) }
@@ -95,58 +81,41 @@ func (f *file) setText(text, change string) {
 }
 
 func (f *file) apply(edits []edit, isRemoval bool) error {
-	f.isRemoval = isRemoval
 	for _, e := range edits {
-		if err := e.apply(f); err != nil {
+		if err := e.apply(f, isRemoval); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// install applies the edits, and records the file with and without atm's part.
-func (f *file) install(edits []edit) error {
-	next := f.record
-	next.Made = append(missingDirs(f.real), f.record.Made...)
+// install applies the wanted edits, and records the file with and without atm's part.
+func (f *file) install(all, wanted []edit) error {
+	original := f.record.Original
 	if !f.isAsInstalled() {
 		without := *f
-		if err := without.apply(f.edits, true); err != nil {
+		if err := without.apply(all, true); err != nil {
 			return err
 		}
-		next.Original = without.after
+		original = without.after
 	}
-	err := f.apply(edits, false)
-	next.Installed = f.after
-	f.record, f.isRecorded = next, true
+	err := f.apply(wanted, false)
+	f.record, f.isRecorded = record{original, f.after}, true
 	return err
 }
 
-// uninstall undoes the edits. If nothing of atm is left then, and nobody else has changed the file since the install,
-// the file gets its original content back.
+// uninstall gives the file its original content back, or removes atm's part if somebody else has changed the file since
+// the install.
 func (f *file) uninstall(edits []edit) error {
 	if err := f.apply(edits, true); err != nil {
 		return err
 	}
-	rest := *f
-	if err := rest.apply(f.edits, true); err != nil {
-		return err
-	}
-	isAsInstalled := f.isAsInstalled()
-	if !bytes.Equal(rest.after, f.after) { // the other part of atm stays
-		if isAsInstalled {
-			f.record.Installed = f.after
-		}
-		return nil
-	}
-	f.isRecorded = false
-	if isAsInstalled {
+	if f.isAsInstalled() {
 		f.after = f.record.Original
 	} else if f.isChanged() && len(bytes.TrimSpace(f.after)) == 0 {
 		f.after = nil
 	}
-	if f.isChanged() && f.after == nil {
-		f.addChange("file removed: it had nothing else in it")
-	}
+	f.changes, f.isRecorded = []string{"atm's part removed"}, false
 	return nil
 }
 
@@ -160,7 +129,7 @@ func (f *file) save() error {
 		}
 		if err == nil && f.isRecorded && f.recordPath != "" {
 			data, _ := json.Marshal(f.record) // never fails
-			err = replaceFile(f.recordPath, data, 0o600)
+			err = durable.WritePrivate(f.recordPath, data)
 		}
 		if err == nil {
 			err = replaceFile(f.real, f.after, f.mode)
@@ -177,69 +146,43 @@ func (f *file) save() error {
 	return err
 }
 
-// saveAll saves files up to the first error. It removes the directories that installs have made and that are empty.
-func saveAll(files []*file) (err error) {
-	var made []string
-	for _, f := range files {
-		made = append(made, f.record.Made...)
-		if err == nil {
-			err = f.save()
-		}
+// replaceFile writes a file, or removes it if data is nil. It leaves no empty directories.
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+	dir, name := filepath.Split(path)
+	if data == nil {
+		err = os.Remove(path)
+	} else if err = os.MkdirAll(dir, 0o700); err == nil {
+		err = writeWhole(dir, name, data, mode)
 	}
-	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) }) // the innermost first
-	for _, dir := range made {
-		os.Remove(dir) // fails unless it is empty
+	for dir = filepath.Clean(dir); os.Remove(dir) == nil; { // until one is not empty
+		dir = filepath.Dir(dir)
 	}
 	return err
 }
 
-// missingDirs returns the parent directories of a file that do not exist, the innermost first.
-func missingDirs(path string) (dirs []string) {
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return dirs
-		}
-		dirs = append(dirs, dir)
-	}
-}
-
-// replaceFile writes a file, or removes it if data is nil.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	if data == nil {
-		return os.Remove(path)
-	}
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(dir, "."+name+".atm-*")
+func writeWhole(dir, name string, data []byte, mode fs.FileMode) error {
+	root, err := durable.Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // after the rename there is none
-	_, err = temp.Write(data)
-	if err := errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+	defer root.Close()
+	if err := root.Replace(name, data, true); err != nil {
 		return err
 	}
-	return os.Rename(temp.Name(), path)
+	return os.Chmod(filepath.Join(dir, name), mode)
 }
 
-// readFile reads a regular, writable file. If there is none, data is nil, and mode that of a new file.
+// readFile reads a file. If there is none, data is nil, and mode that of a new file.
 func readFile(path string) (data []byte, mode fs.FileMode, err error) {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
-	case err != nil:
-		return nil, 0, err
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&0o200 == 0:
-		err = fmt.Errorf("%s is read-only: atm left it alone", path)
-	default:
-		data, err = os.ReadFile(path)
 	}
-	return data, info.Mode().Perm(), err
+	info, _ := os.Stat(path)
+	if err != nil || info == nil {
+		return nil, 0, err
+	}
+	return data, info.Mode().Perm(), nil
 }
 
 // realPath resolves the links in a path whose last elements need not exist yet.
@@ -257,17 +200,17 @@ func realPath(path string) (string, error) {
 
 // ownFile is the edit of a file that is atm's as a whole. A file that does not begin with atm's line is somebody
 // else's.
-func ownFile(path, comment, tool, body, added, removed string) edit {
+func ownFile(path, comment, tool, body, change string) edit {
 	head := fmt.Sprintf("%s atm install %s writes this file, atm uninstall %[2]s removes it\n", comment, tool)
-	return edit{path: path, apply: func(f *file) error {
+	return edit{path: path, apply: func(f *file, isRemoval bool) error {
 		isOurs := strings.HasPrefix(string(f.after), head)
 		switch {
-		case isOurs && f.isRemoval:
-			f.setText("", removed)
-		case isOurs || len(f.after) == 0 && !f.isRemoval:
-			f.setText(head+body, added)
-		case !f.isRemoval:
-			f.notes = append(f.notes, path+" was not written by this version of atm: left alone; if an earlier one wrote it, delete it and install again")
+		case isOurs && isRemoval:
+			f.setText("", "")
+		case isOurs || len(f.after) == 0 && !isRemoval:
+			f.setText(head+body, change)
+		case !isRemoval:
+			f.notes = append(f.notes, path+" was not written by atm install: left alone")
 		}
 		return nil
 	}}

@@ -26,19 +26,17 @@ func gitIn(dir string, args ...string) *exec.Cmd {
 func checkUntracked(path, real string) error {
 	dir, _ := realPath(filepath.Dir(path)) // read has resolved path already
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
-		// An outer repository may have tracked it before an inner one was made.
-		for c, ok := git.Nearest(filepath.Dir(at)); ok; c, ok = git.Nearest(filepath.Dir(c.Top)) {
-			cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
-			output, err := cmd.CombinedOutput()
-			if err == nil {
-				return fmt.Errorf("%s %w in %s: atm left it alone", at, ErrTracked, c.Top)
-			}
-			if cmd.ProcessState.ExitCode() != 1 && !strings.Contains(string(output), "not a git repository") {
-				return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(output), err)
-			}
-			if c.Top == filepath.Dir(c.Top) {
-				break
-			}
+		c, ok := git.Nearest(filepath.Dir(at))
+		if !ok || !c.HasRepository() {
+			continue
+		}
+		cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
+		output, err := cmd.CombinedOutput()
+		if err == nil {
+			return fmt.Errorf("%s %w in %s: atm left it alone", at, ErrTracked, c.Top)
+		}
+		if cmd.ProcessState.ExitCode() != 1 {
+			return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(output), err)
 		}
 	}
 	return nil
@@ -64,9 +62,9 @@ func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 		}
 		name := "/" + filepath.ToSlash(rel)
 		lines := mark(r.Tool, e.isServer) + "\n" + name + "\n"
-		excludes = append(excludes, edit{filepath.Join(c.Common, "info", "exclude"), e.isServer, func(f *file) error {
-			if text := string(f.after); f.isRemoval {
-				f.setText(strings.ReplaceAll(text, lines, ""), "git no longer ignores "+name)
+		excludes = append(excludes, edit{filepath.Join(c.Common, "info", "exclude"), e.isServer, func(f *file, isRemoval bool) error {
+			if text := string(f.after); isRemoval {
+				f.setText(strings.ReplaceAll(text, lines, ""), "")
 			} else if !strings.Contains(text, lines) {
 				f.setText(endLine(text)+lines, "git ignores "+name)
 			}

@@ -1,14 +1,14 @@
 // Package agentconfig writes atm's part of a coding agent's own configuration, and removes it again: hooks, permission
 // to run atm's mail verbs without asking, the root among a sandbox's writable paths, the agent's name in one worktree,
-// and, only on request, the entry that starts `atm mcp`. Each tool has its file (claude.go, codex.go, …).
+// and, only on request, the entry that starts `atm mcp`. The tools are in tools.go.
 //
 //   - All files are read, parsed and checked before any is written. A file that a repository tracks, directly or
 //     through a link, or that does not parse, is an error that names it.
 //   - The rest of a file stays, with its order, comments and layout. Installing again only updates older hooks.
 //   - Uninstall restores the original bytes if nobody else has changed the file since; otherwise it removes what
-//     install added. It also removes the directories that install made, once they are empty. For this, install keeps a
-//     record in the user's state directory. Without one, only hooks, the MCP server, marked lines and files of atm's
-//     own go.
+//     install added and nobody has changed. It also removes the directories that install made, once they are empty. For
+//     this, install keeps a record in the user's state directory. Without one, only hooks, marked lines and files of
+//     atm's own go.
 //   - Each file is replaced atomically; links are followed, modes kept. A file that another program changes meanwhile
 //     is left alone. After a write that failed, running the same command again does the rest.
 package agentconfig
@@ -75,9 +75,9 @@ type Change struct {
 // Install writes a tool's configuration.
 func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
 
-// Uninstall removes what Install wrote: with r.MCP only that entry, else everything.
+// Uninstall removes all that Install wrote. It ignores r.MCP and r.Agent.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
-	r.Agent, r.isRemoval = "", true
+	r.MCP, r.Agent, r.isRemoval = false, "", true
 	return p.editFiles(r)
 }
 
@@ -153,7 +153,7 @@ func each[T any](words []string, f func(string) T) (all []T) {
 	return all
 }
 
-// editFiles edits all files in memory, then writes them.
+// editFiles edits all files in memory, then saves them, up to the first error.
 func (p *Installer) editFiles(r Request) (*Report, error) {
 	edits, notes, err := p.plan(r)
 	if err != nil {
@@ -163,48 +163,45 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		report.Notes = notes
 	}
-	files := filesOf(edits)
-	for _, f := range files {
-		if err := p.editFile(r, f); err != nil {
+	var files []*file
+	seen := map[string]bool{}
+	for _, e := range edits {
+		if seen[e.path] {
+			continue
+		}
+		seen[e.path] = true
+		f, err := p.editFile(r, e.path, edits)
+		if err != nil {
 			return nil, err
 		}
-		report.Notes = append(report.Notes, f.notes...)
+		files, report.Notes = append(files, f), append(report.Notes, f.notes...)
 		if f.isChanged() {
 			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
 	}
-	if r.DryRun {
-		return report, nil
+	for i := 0; i < len(files) && err == nil && !r.DryRun; i++ {
+		err = files[i].save()
 	}
-	if !r.isRemoval {
-		slices.Reverse(files) // the exclude file first: after an error git still sees nothing new
-	}
-	return report, saveAll(files)
+	return report, err
 }
 
-// editFile makes those of the file's edits in memory that the request asks for.
-func (p *Installer) editFile(r Request, f *file) error {
-	wanted := slices.DeleteFunc(slices.Clone(f.edits), func(e edit) bool {
-		removesAll := r.isRemoval && !r.MCP
-		return e.isServer != r.MCP && !removesAll
-	})
-	if len(wanted) == 0 {
-		return nil
+// editFile makes those of a file's edits in memory that the request asks for.
+func (p *Installer) editFile(r Request, path string, edits []edit) (*file, error) {
+	edits = slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.path != path })
+	wanted := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.isServer != r.MCP && !r.isRemoval })
+	f, err := p.read(r.Tool, path)
+	if len(wanted) == 0 || r.isRemoval && edits[0].isServer && !f.isRecorded {
+		return f, nil // what is wrong in such a file does not matter
 	}
-	err := p.read(r.Tool, f)
 	if err == nil {
 		err = checkUntracked(f.path, f.real)
 	}
 	if err == nil && r.isRemoval {
-		err = f.uninstall(wanted)
+		err = f.uninstall(edits)
 	} else if err == nil {
-		err = f.install(wanted)
+		err = f.install(edits, wanted)
 	}
-	if err != nil && !f.isRecorded && !r.MCP && f.edits[0].isServer {
-		*f = file{} // a server file without atm's entry may have any mistake
-		return nil
-	}
-	return err
+	return f, err
 }
 
 // Damage says what is wrong with atm's hooks in a tool's configuration, the user's or this worktree's. It is "" if
@@ -214,29 +211,15 @@ func (p *Installer) Damage(tool string, local bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f := filesOf(edits)[0]
-	if err := p.read(tool, f); err != nil {
-		return "", err
-	}
+	f, err := p.read(tool, edits[0].path)
 	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	program := hookProgram.FindSubmatch(f.before)
-	if program != nil && filepath.IsAbs(string(program[1])) {
-		if _, err := os.Stat(string(program[1])); err != nil {
-			const format = "the hooks in %s run %s, which does not exist: %s gets no mail in its turns"
-			return fmt.Sprintf(format, f.path, program[1], tool), nil
-		}
+	if err != nil || program == nil || !filepath.IsAbs(string(program[1])) {
+		return "", err
 	}
-	events := map[string][]string{"claude": claudeEvents, "codex": codexEvents, "gemini": geminiEvents}[tool]
-	if events == nil || program == nil && !f.isRecorded {
-		return "", nil // the tool has no such hooks, or none of atm's
-	}
-	root, err := parseJSON(f.before)
-	if err != nil {
-		return fmt.Sprintf("cannot parse %s: %v", f.path, err), nil
-	}
-	if n := len(ownHooks(root, tool)); n > 0 && n < len(events) {
-		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, len(events)), nil
+	if _, err := os.Stat(string(program[1])); err != nil {
+		return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, program[1]), nil
 	}
 	return "", nil
 }

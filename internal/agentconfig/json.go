@@ -2,7 +2,6 @@ package agentconfig
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,19 +9,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 )
 
 // A setting is a value in a JSON file. Its place is a JSON pointer (RFC 6901), where "/-" at the end adds to a list.
 type setting struct {
 	pointer, value string
-	change         string         // for the report, once for all settings with the same text
-	own            *regexp.Regexp // matches every value that atm may have written; nil: any value may be the user's
+	change         string // for the report, once for all settings with the same text
+	keepsTheirs    bool   // a value that somebody else has put there is an error
 }
 
 func (p *Installer) writableRoot(pointer string) setting {
-	return setting{pointer, quoted(p.Root), "writable in the sandbox: " + p.Root, nil}
+	return setting{pointer: pointer, value: quoted(p.Root), change: "writable in the sandbox: " + p.Root}
 }
 
 func quoted[T string | []string | []any](v T) string {
@@ -33,26 +31,13 @@ func quoted[T string | []string | []any](v T) string {
 // parseJSON parses a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		data = []byte("{}\n")
+		data = []byte("{}")
 	}
-	root, err := hujson.Parse(data)
-	if ended, again := hujson.Parse([]byte(string(data) + "\n")); err != nil && again == nil {
-		root, err = ended, nil // the last line is a comment, which hujson wants to be ended
+	root, err := hujson.Parse([]byte(endLine(string(data))))
+	if err == nil && root.Value.Kind() != '{' {
+		err = errors.New("it is not an object")
 	}
-	if err != nil {
-		return &root, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
-	}
-	if root.Value.Kind() != '{' {
-		return &root, errors.New("it is not an object")
-	}
-	// Of two members with one name the tool may use one, and hujson's Find the other.
-	standard := root.Clone()
-	standard.Standardize()
-	decoder := jsontext.NewDecoder(bytes.NewReader(standard.Pack()), jsontext.AllowInvalidUTF8(true))
-	if err := decoder.SkipValue(); err != nil {
-		return &root, errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
-	}
-	return &root, nil
+	return &root, err
 }
 
 // splitPointer returns the pointer to the object or list around a value, and the value's name there.
@@ -87,28 +72,17 @@ func compact(v *hujson.Value) string {
 	return minimal.String()
 }
 
-func compactText(value string) string {
-	v, _ := hujson.Parse([]byte(value)) // atm's own values always parse
-	return compact(&v)
-}
-
 // index returns the place in a list of an element with this compact text, -1 if there is none.
 func index(list *hujson.Value, text string) int {
 	return slices.IndexFunc(elements(list), func(v hujson.Value) bool { return compact(&v) == text })
 }
 
-// isEmpty reports whether an object or list holds nothing, not even a comment.
-func isEmpty(v *hujson.Value) bool {
-	text := strings.Join(strings.Fields(hujson.Value{Value: v.Value}.String()), "")
-	return text == "{}" || text == "[]"
-}
-
 // put sets the value at a pointer, and makes the objects and lists around it. A new value gets a line of its own.
 func put(root *hujson.Value, pointer, value string) error {
 	outer, name := splitPointer(pointer)
-	kind, kindName, empty := hujson.Kind('{'), "an object", "{}"
+	kind, empty := hujson.Kind('{'), "{}"
 	if name == "-" {
-		kind, kindName, empty = '[', "a list", "[]"
+		kind, empty = '[', "[]"
 	}
 	if root.Find(outer) == nil {
 		if err := put(root, outer, empty); err != nil {
@@ -117,7 +91,7 @@ func put(root *hujson.Value, pointer, value string) error {
 	}
 	in := root.Find(outer)
 	if in.Value.Kind() != kind {
-		return fmt.Errorf("%s is not %s; atm left the file alone", strings.ReplaceAll(outer[1:], "/", "."), kindName)
+		return fmt.Errorf("%s is not %s; atm left the file alone", strings.ReplaceAll(outer[1:], "/", "."), empty)
 	}
 	isNew := in.Find("/"+name) == nil
 	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(pointer), value))
@@ -150,30 +124,29 @@ func remove(root *hujson.Value, pointer string) {
 	if isStandard {
 		root.Standardize() // Patch may leave a comma
 	}
-	outer, _ := splitPointer(pointer)
-	if in := root.Find(outer); in != nil && isEmpty(in) { // no white space stays in it
-		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
-	}
 }
 
 // jsonFile is the edit of a JSON file that gets hooks and settings.
 func jsonFile(path string, hooks hookSet, settings []setting) edit {
-	return edit{path: path, apply: func(f *file) error {
+	return edit{path: path, apply: func(f *file, isRemoval bool) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
 			return fmt.Errorf("cannot parse %s (left unchanged): %w", f.path, err)
 		}
-		before := root.Pack()
-		if f.isRemoval {
-			f.removeHooks(root, hooks)
-			if f.removeSettings(root, settings) {
-				f.addChange("settings removed")
-			}
-		} else if err := cmp.Or(f.addHooks(root, hooks), f.addSettings(root, settings)); err != nil {
+		before, all := root.Clone(), append(hooks.settings(), settings...)
+		hooks.removeFrom(root)
+		if isRemoval {
+			f.removeSettings(root, all)
+		} else if err := f.addSettings(root, all); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
-		if after := root.Pack(); !bytes.Equal(before, after) {
-			f.after = after
+		for _, s := range all {
+			if !isRemoval && !s.isIn(&before) {
+				f.addChange(s.change)
+			}
+		}
+		if compact(root) != compact(&before) {
+			f.after = root.Pack()
 		}
 		return nil
 	}}
@@ -181,48 +154,55 @@ func jsonFile(path string, hooks hookSet, settings []setting) edit {
 
 func (f *file) addSettings(root *hujson.Value, settings []setting) error {
 	for _, s := range settings {
-		pointer, isList := strings.CutSuffix(s.pointer, "/-")
-		now, want := root.Find(pointer), compactText(s.value)
-		if want == `""` || isList && index(now, want) >= 0 || !isList && compact(now) == want {
+		if s.isIn(root) {
 			continue
 		}
-		if now != nil && s.own != nil && !f.isOurs(s, now) {
-			name := strings.ReplaceAll(pointer[1:], "/", ".")
+		if now := root.Find(s.pointer); s.keepsTheirs && now != nil && !f.isOurs(now, s.pointer) {
+			name := strings.ReplaceAll(s.pointer[1:], "/", ".")
 			return fmt.Errorf("it already has its own %s: put %s there yourself", name, s.value)
 		}
 		if err := put(root, s.pointer, s.value); err != nil {
 			return err
 		}
-		f.addChange(s.change)
 	}
 	return nil
 }
 
-// removeSettings removes what the record says that install added. A value that matches own goes without a record too.
-func (f *file) removeSettings(root *hujson.Value, settings []setting) (isChanged bool) {
+// isIn reports whether a document has the setting, or it is for an empty text and so not wanted.
+func (s setting) isIn(root *hujson.Value) bool {
+	pointer, isList := strings.CutSuffix(s.pointer, "/-")
+	value, _ := hujson.Parse([]byte(s.value)) // atm's own values always parse
+	now, want := root.Find(pointer), compact(&value)
+	return want == `""` || isList && index(now, want) >= 0 || !isList && compact(now) == want
+}
+
+// removeSettings removes what the record says that install added, and what is empty then.
+func (f *file) removeSettings(root *hujson.Value, settings []setting) {
 	original, installed := f.recorded()
-	before := compact(root)
 	for _, s := range settings {
 		pointer, isList := strings.CutSuffix(s.pointer, "/-")
-		old, new, now := original.Find(pointer), installed.Find(pointer), root.Find(pointer)
-		isUnchanged := compact(now) == compact(new)
+		old, now := original.Find(pointer), root.Find(pointer)
 		switch {
 		case now == nil:
 		case isList:
-			for _, v := range elements(new) {
+			for _, v := range elements(installed.Find(pointer)) {
 				text := compact(&v)
 				if i := index(now, text); i >= 0 && index(old, text) < 0 {
 					remove(root, fmt.Sprintf("%s/%d", pointer, i))
 				}
 			}
-		case s.own != nil && f.isOurs(s, now), old == nil && isUnchanged:
-			remove(root, pointer)
-		case isUnchanged:
+		case !f.isOurs(now, pointer):
+		case old != nil:
 			now.Value = old.Value
+		default:
+			remove(root, pointer)
 		}
-		f.removeEmptyAround(root, s.pointer)
+		for pointer, _ = splitPointer(s.pointer); pointer != "" && f.isRecorded && original.Find(pointer) == nil; pointer, _ = splitPointer(pointer) {
+			if text := compact(root.Find(pointer)); text == "{}" || text == "[]" {
+				remove(root, pointer)
+			}
+		}
 	}
-	return compact(root) != before
 }
 
 // recorded returns the document without atm's part, and as install left it; both are empty without a record.
@@ -232,26 +212,52 @@ func (f *file) recorded() (original, installed *hujson.Value) {
 	return original, installed
 }
 
-// isNew reports whether install added the value at a pointer.
-func (f *file) isNew(pointer string) bool {
+// isOurs reports whether the value at a pointer is what install put there.
+func (f *file) isOurs(now *hujson.Value, pointer string) bool {
 	original, installed := f.recorded()
-	return original.Find(pointer) == nil && installed.Find(pointer) != nil
+	text := compact(now)
+	return text == compact(installed.Find(pointer)) && text != compact(original.Find(pointer))
 }
 
-// removeEmptyAround removes the objects and lists around a pointer that install added and that are empty now.
-func (f *file) removeEmptyAround(root *hujson.Value, pointer string) {
-	for pointer, _ = splitPointer(pointer); f.isNew(pointer); pointer, _ = splitPointer(pointer) {
-		if now := root.Find(pointer); now != nil && !isEmpty(now) {
-			return
+// hookSet is the hooks of a tool whose configuration has the shape of Claude Code's:
+// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. A group without a matcher is for everything.
+type hookSet struct {
+	tool    string
+	command string
+	timeout int // in the tool's own unit
+	events  []string
+}
+
+// removeFrom removes atm's hooks for the tool, and the groups that are empty then.
+func (h hookSet) removeFrom(root *hujson.Value) {
+	hooks := root.Find("/hooks")
+	if hooks == nil || hooks.Value.Kind() != '{' {
+		return
+	}
+	// A command that runs atm for the tool, wherever atm is.
+	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?$`)
+	for _, m := range hooks.Value.(*hujson.Object).Members {
+		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(stringOf(&m.Name))
+		for g, group := range slices.Backward(elements(&m.Value)) {
+			list := fmt.Sprintf("%s/%d/hooks", event, g)
+			old := elements(group.Find("/hooks"))
+			for i, hook := range slices.Backward(old) {
+				if own.MatchString(stringOf(hook.Find("/command"))) {
+					remove(root, fmt.Sprintf("%s/%d", list, i))
+				}
+			}
+			if left := root.Find(list); len(old) > 0 && len(elements(left)) == 0 {
+				remove(root, fmt.Sprintf("%s/%d", event, g))
+			}
 		}
-		remove(root, pointer)
 	}
 }
 
-// isOurs reports whether atm wrote the value at the setting's pointer: it is what install writes, with any path of atm,
-// or install added it and a tool has changed it since.
-func (f *file) isOurs(s setting, now *hujson.Value) bool {
-	text := compact(now)
-	isAlike := s.own.ReplaceAllString(text, "") == s.own.ReplaceAllString(compactText(s.value), "")
-	return isAlike || s.own.MatchString(text) && f.isNew(s.pointer)
+// settings are a group of its own for each event, behind those of others.
+func (h hookSet) settings() []setting {
+	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
+	group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, quoted(h.command), h.timeout)
+	return each(h.events, func(event string) setting {
+		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
+	})
 }

@@ -39,9 +39,7 @@ func newSetup(t *testing.T) *setup {
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, "")
 	}
-	if err := os.Mkdir(h.at("home"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	h.write("home/.profile", "")
 	return h
 }
 

@@ -1,8 +1,6 @@
 package agentconfig
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -24,18 +22,25 @@ type tomlKey struct {
 // key's table, or with a header of atm's own at the end. No library edits TOML and keeps its comments. A key that fits
 // in neither way becomes a note; for a server, which has nothing else to install, that is an error.
 func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
-	return edit{path, isServer, func(f *file) error {
+	return edit{path, isServer, func(f *file, isRemoval bool) error {
 		mark := " " + mark(tool, isServer)
+		server := ""
+		if isServer && isRemoval {
+			server = keys[0].table
+		}
+		text := withoutMarked(string(f.after), mark, server)
 		was, _ := parseTOML(string(f.after))
-		hasServer := isServer && (bytes.Contains(f.after, []byte(mark)) || keys[0].isIn(was))
-		text := f.withoutMarked(mark, keys, f.isRemoval && hasServer)
 		doc, err := parseTOML(text)
 		if err != nil {
 			return fmt.Errorf("cannot parse %s (left unchanged): %w", f.path, err)
 		}
+		if isRemoval {
+			f.setText(text, "")
+			return nil
+		}
 		var changes []string
 		for _, k := range keys {
-			if f.isRemoval || k.want == "" || k.isIn(doc) {
+			if k.want == "" || k.isIn(doc) {
 				continue
 			}
 			if list, _ := k.tableIn(was)[k.key].([]any); list != nil { // our line has the roots of other repositories
@@ -55,8 +60,8 @@ func tomlFile(path, tool string, isServer bool, keys []tomlKey) edit {
 			}
 			f.notes = append(f.notes, note)
 		}
-		if now, _ := parseTOML(text); f.isRemoval || !reflect.DeepEqual(now, was) {
-			f.setText(text, cmp.Or(strings.Join(changes, "; "), "atm's additions removed"))
+		if now, _ := parseTOML(text); !reflect.DeepEqual(now, was) {
+			f.setText(text, strings.Join(changes, "; "))
 		}
 		return nil
 	}}
@@ -78,46 +83,31 @@ func (k tomlKey) addTo(text, mark string) string {
 	return text
 }
 
-// withoutMarked returns the file without the lines that end in the mark, except those that somebody has edited. Once a
-// tool has dropped the marks, the record says which lines of the keys are atm's. A header of atm's stays if others have
-// put something into its table. A server's table goes with all that is in it, since Codex does not start if the table
-// has no command; but comments stay, they may be about the next table.
-func (f *file) withoutMarked(mark string, keys []tomlKey, removeServer bool) (left string) {
-	table, ownHeader := "", "" // the header that the line is below, up to its "]"; one of atm's, kept once a line stays
-	for line := range strings.Lines(string(f.after)) {
-		text := strings.TrimSpace(line)
-		isHeader := strings.HasPrefix(text, "[")
-		if isHeader {
-			table, _, _ = strings.Cut(text, "]")
-			ownHeader = ""
-		}
-		unmarked, isOurs := strings.CutSuffix(text, mark)
-		if f.isRemoval && f.isRecorded && !f.isEdited(text) {
-			isOurs = isOurs || slices.ContainsFunc(keys, func(k tomlKey) bool {
-				return table == "["+k.table && (isHeader || strings.HasPrefix(text, k.key+" = "))
-			})
-		}
-		if isOurs {
-			line = unmarked + "\n"
+// withoutMarked returns a text without the lines that end in the mark. A header of atm's stays, without the mark, if
+// others have put something into its table. But a server's table goes with all that is in it, except comments, since
+// Codex does not start if the table has no command.
+func withoutMarked(text, mark, server string) (left string) {
+	header, isInServer := "", false // a header of atm's, which stays once a line below it does
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		unmarked, isOurs := strings.CutSuffix(trimmed, mark)
+		if strings.HasPrefix(trimmed, "[") {
+			isServer := server != "" && strings.Contains(text, mark)
+			isInServer = isServer && (strings.HasPrefix(trimmed, "["+server+"]") || strings.HasPrefix(trimmed, "["+server+"."))
+			header = ""
+			if isOurs {
+				header = unmarked + "\n"
+			}
 		}
 		switch {
-		case text == "" || text[0] == '#':
+		case trimmed == "" || trimmed[0] == '#':
 			left += line
-		case removeServer && strings.HasPrefix(table+".", "["+keys[0].table+"."):
-		case isOurs && isHeader:
-			ownHeader = line
-		case !isOurs || f.isEdited(text):
-			left += ownHeader + line
-			ownHeader = ""
+		case !isOurs && !isInServer:
+			left += header + line
+			header = ""
 		}
 	}
 	return left
-}
-
-// isEdited reports whether a line differs from all that install wrote.
-func (f *file) isEdited(line string) bool {
-	original, installed := f.record.Original, f.record.Installed
-	return f.isRecorded && (!bytes.Contains(installed, []byte(line)) || bytes.Contains(original, []byte(line)))
 }
 
 func parseTOML(text string) (doc map[string]any, err error) {

@@ -70,17 +70,6 @@ func TestTracked(t *testing.T) {
 			h.link("../../elsewhere/x.json", "repo/.claude/settings.local.json")
 			h.git("repo", "add", ".claude")
 		}, "repo/.claude/settings.local.json"},
-		{"an outer repository", Request{Tool: "claude", Local: true}, func(h *setup) {
-			h.write("repo/.claude/settings.local.json", "{}\n")
-			h.git(".", "init", "-q", ".")
-			if err := os.Rename(h.at("repo/.git"), h.at("aside")); err != nil {
-				h.Fatal(err)
-			}
-			h.git(".", "add", "repo/.claude")
-			if err := os.Rename(h.at("aside"), h.at("repo/.git")); err != nil {
-				h.Fatal(err)
-			}
-		}, "repo/.claude/settings.local.json"},
 		{"an index that says nothing", Request{Tool: "claude", Local: true}, func(h *setup) {
 			h.write("repo/.git/index", "what?")
 		}, "find out whether"},
@@ -129,13 +118,6 @@ func TestLinks(t *testing.T) {
 	if _, err := h.Install(Request{Tool: "codex"}); err == nil || !strings.Contains(err.Error(), "broken link") {
 		t.Errorf("a broken link: %v", err)
 	}
-	h.write("home/.gemini/settings.json", "{}")
-	if err := os.Chmod(h.at("home/.gemini/settings.json"), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Install(Request{Tool: "gemini"}); err == nil || !strings.Contains(err.Error(), "read-only") {
-		t.Errorf("a read-only file: %v", err)
-	}
 }
 
 // All worktrees share the exclude file.
@@ -177,23 +159,4 @@ func TestWorktreesShareTheExcludeFile(t *testing.T) {
 	if got := h.read("repo/.git/info/exclude"); got != exclude {
 		t.Errorf("the exclude file was\n%s\nand is\n%s", exclude, got)
 	}
-}
-
-// Notes say what the files cannot do.
-func TestNotes(t *testing.T) {
-	h := newSetup(t)
-	says := func(rep *Report, want string) {
-		t.Helper()
-		if !strings.Contains(strings.Join(rep.Notes, "\n"), want) {
-			t.Errorf("%q is not in %q", want, rep.Notes)
-		}
-	}
-	says(h.install(Request{Tool: "codex", Local: true}), "it reads the hooks of the main worktree")
-	says(h.install(Request{Tool: "codex"}), "trust")
-	says(h.install(Request{Tool: "gemini", Local: true, Agent: "bob"}), "cannot set ATM_AGENT")
-	says(h.install(Request{Tool: "opencode"}), `"atm send *": "allow"`)
-	h.write("home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = [\"/a\"]\n")
-	says(h.install(Request{Tool: "codex"}), "atm cannot add to sandbox_workspace_write")
-	h.Root = ""
-	says(h.install(Request{Tool: "claude"}), "no atm team of yours here")
 }

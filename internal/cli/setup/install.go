@@ -37,15 +37,19 @@ var uninstallCommand = &cli.Command{
 	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
 	UsageText:   "atm uninstall claude\natm uninstall codex --local",
 	Description: "Restores what was in the files before, and keeps your own changes since then.",
-	Flags:       installFlags, Action: install,
+	Flags:       uninstallFlags, Action: install,
 }
 
-var installFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
-	&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"},
-	&cli.BoolFlag{Name: "global", Aliases: []string{"user", "hooks"}, Hidden: true}, // as without --local and --mcp
-	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
-}
+var (
+	installFlags = append([]cli.Flag{
+		&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"},
+	}, uninstallFlags...)
+	uninstallFlags = []cli.Flag{
+		&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
+		&cli.BoolFlag{Name: "global", Aliases: []string{"user", "hooks"}, Hidden: true}, // as without --local and --mcp
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
+	}
+)
 
 // install runs install and uninstall.
 func install(c *cli.Context) error {
