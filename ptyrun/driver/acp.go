@@ -72,11 +72,11 @@ func (d *Driver) readFrontDialog(l *Look, f layout) *Dialog {
 		q.Kind, q.cancel = kind, escape
 		f.first += l.readFrontRequest(q, f.first, f.top)
 	}
-	q.Prompt = clip(cmp.Or(strings.Join(textRows(l, f.first, f.top), "\n"), q.Input))
+	q.Prompt = cmp.Or(strings.Join(textRows(l, f.first, f.top), "\n"), q.Input)
 	for i := range q.Options {
 		o := &q.Options[i]
-		if o.Keys = ""; !f.isCut && i < len(FrontKeys) { // else its position is unknown
-			o.Keys = FrontKeys[i : i+1]
+		if n, _ := strconv.Atoi(o.ID); n <= len(FrontKeys) {
+			o.Keys = FrontKeys[n-1 : n]
 		}
 		o.Kind = ""
 		if m := frontOption.FindStringSubmatch(o.Label); m != nil {

@@ -37,13 +37,12 @@ type phrase struct{ text, means string }
 
 // An inputBox is the input box on a screen.
 type inputBox struct {
-	top, bottom int // rows of the box with its frame; top is -1 if it is above the screen
+	top, bottom int // rows of the box with its frame
 	first, last int // rows of the text
 	column      int // of the text
 	width       int // cells of a row of the text; 0 means to the end of the row
 	draft       string
 	mode        string // meaning of a glyph that is not the usual one
-	isCut       bool   // the upper edge is above the screen
 }
 
 // findBox finds the lowest input box, which must be at the bottom of the screen; nil: there is none.
@@ -92,16 +91,12 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	bottom := l.ruleAbove(len(l.Lines), lower)
 	top := l.ruleAbove(bottom, upper)
 	column := d.box.indent + d.box.text
-	if top >= 0 && (upper == lower || l.ruleAbove(bottom, lower) < top) {
-		mode, ok := d.glyphAt(l.line(top + 1))
-		ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
-		return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
+	if top < 0 || upper != lower && l.ruleAbove(bottom, lower) > top {
+		return inputBox{}, false
 	}
-	// With a long draft the upper rule is above the screen, and all rows above the lower one are its text; the cursor at
-	// its end may have a row of its own.
-	isFull := !blank(l.line(0)) && !blank(l.line(bottom-1)) || l.CursorY == bottom-1
-	cut := bottom > 1 && isFull && isIndented(l, 0, bottom, column)
-	return inputBox{top: -1, bottom: bottom, first: 0, last: bottom - 1, column: column, isCut: true}, cut
+	mode, ok := d.glyphAt(l.line(top + 1))
+	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
+	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 }
 
 // isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.
@@ -133,7 +128,7 @@ func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 		// There may be a side bar to the right of the box, whose lower edge shows where it ends.
 		edge := skipRunes(l.line(y), column)
 		room := ansi.StringWidth(edge) - ansi.StringWidth(strings.TrimLeft(edge, "╹▀"))
-		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.box.text, width: room - d.box.text, isCut: top == 0 && first == top}, y-top > d.box.tailRows
+		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.box.text, width: room - d.box.text}, y-top > d.box.tailRows
 	}
 	return inputBox{}, false
 }
@@ -198,8 +193,6 @@ func (p *inputBox) notReadyReason(l *Look, foot string) string {
 	switch {
 	case p.mode != "":
 		return p.mode
-	case p.isCut:
-		return "draft"
 	case foot != "":
 		return foot
 	case p.draft != "":

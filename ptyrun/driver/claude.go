@@ -12,7 +12,8 @@ import (
 var claude = Driver{
 	Name:                     "claude",
 	commands:                 []string{"claude", "claude-code"},
-	packages:                 []string{"@anthropic-ai/claude-code"},
+	npmPackage:               "@anthropic-ai/claude-code",
+	sign:                     pattern(`^[✳` + spins + `].*Claude Code\n|(?s:Quick safety check:.*Claude Code'll be able to)|\n *╭─.*─ Claude Code`),
 	titles:                   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
 	ForgetsInterruptedPrompt: true,
 	box: boxStyle{

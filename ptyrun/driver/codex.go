@@ -8,10 +8,11 @@ import (
 
 // codex is the driver of Codex. While an answer streams it shows no busy line, only a spinner in the title.
 var codex = Driver{
-	Name:     "codex",
-	commands: []string{"codex"},
-	packages: []string{"@openai/codex"},
-	unshared: "--no-daemon",
+	Name:       "codex",
+	commands:   []string{"codex"},
+	npmPackage: "@openai/codex",
+	sign:       pattern(`^.*\] Action Required \| |\n *>_ OpenAI Codex \(v|(?s:Trust this folder\? Codex.*\n *Folder access\n|\n *Folder access\n.*Trust this folder\? Codex)`),
+	unshared:   "--no-daemon",
 	titles: []title{
 		{pattern(`^\[ [!.] \] Action Required`), reducer.Confirming},
 		{pattern(`^[` + spins + `]`), reducer.Thinking},
@@ -53,16 +54,14 @@ var codex = Driver{
 		request: (*Driver).codexRequest,
 		verbs:   []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []phrase{
-			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
+			{"enter to submit answer", "question"}, {"enter to submit all", "question"}, {"Question ", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},
 			{"Folder access", "trust"}, {"Hooks need review", "trust"},
-			{"Would you like to run the following command?", "permission"},
-			{"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"},
+			{"Would you like to run", "permission"}, {"Would you like to make", "permission"}, {"Would you like to grant", "permission"},
 			{"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},
 		headings: []phrase{
-			{"Would you like to run the following command?", "Bash"},
-			{"Would you like to make the following edits?", "Edit"},
+			{"Would you like to run", "Bash"}, {"Would you like to make", "Edit"},
 			{"Do you want to approve network access", "WebFetch"},
 		},
 	},

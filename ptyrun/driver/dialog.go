@@ -85,10 +85,7 @@ func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
 		return d.readFrontDialog(l, f)
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
-	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(text, "\n")), Options: f.options}
-	if !f.isCut {
-		q.Kind = d.kindOfDialog(text, foot)
-	}
+	q := &Dialog{Kind: d.kindOfDialog(text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
 	if q.Kind == "permission" && f.isWhole && d.dialogs.request != nil {
 		q.Tool, q.Input = d.dialogs.request(d, l, f.first, f.top)
 	}
@@ -118,39 +115,26 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	case d.box.shape == unframed:
 		return d.unframedTop(l, at)
 	}
-	isEdge := func(line string) bool {
-		return isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != otherRow
-	}
 	y := at
-	for y > max(0, at-12) && !isEdge(l.line(y-1)) {
+	for y > 0 && (y == at || !blank(l.line(y-1))) {
 		y--
 	}
 	return y, false
 }
 
-// unframedTop is dialogTop for a dialog below the last row that is not indented. The rows of a message or a tool call are
-// indented from the second on, and two blank rows follow.
+// unframedTop is dialogTop for a dialog below the last row that is not indented, and its indented rest: it starts with
+// the first known heading there.
 func (d *Driver) unframedTop(l *Look, at int) (first int, isWhole bool) {
 	y := at - 1
 	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
 		y--
 	}
-	if y < 0 {
-		return 0, blank(l.line(0))
+	for first = y + 1; first < at; first++ {
+		if _, ok := findPrefix(strings.TrimSpace(l.line(first)), d.dialogs.kinds); ok {
+			return first, true
+		}
 	}
-	end := y + 1
-	for end < at && !blank(l.line(end)+l.line(end+1)) {
-		end++
-	}
-	before := strings.Join(textRows(l, y+1, end), " ")
-	isHeading := func(p phrase) bool { return strings.Contains(before, p.text) }
-	switch {
-	case len(textRows(l, end, at)) == 0:
-		return y + 1, true
-	case slices.ContainsFunc(d.dialogs.headings, isHeading): // perhaps the two blank rows are in a command
-		return y + 1, false
-	}
-	return end, true
+	return y + 1, false
 }
 
 // textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.
@@ -191,29 +175,12 @@ func (d *Driver) kindOfDialog(text []string, foot string) string {
 	return "unknown"
 }
 
-// spinnerRow matches a row that starts with a spinner.
-var spinnerRow = pattern(`^[` + claudeSpins + spins + `] `)
-
-// fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves, and rows with a spinner.
+// fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves.
 func (d *Driver) fingerprint(q *Dialog) string {
-	var prompt strings.Builder // without row breaks, which a resize moves
-	for row := range strings.SplitSeq(q.Prompt, "\n") {
-		if !spinnerRow.MatchString(row) {
-			prompt.WriteString(RemoveBlanks(row))
-		}
-	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, RemoveBlanks(q.Input))
+	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, RemoveBlanks(q.Prompt), q.Tool, RemoveBlanks(q.Input))
 	for _, o := range q.Options {
 		fmt.Fprintf(h, " %q", RemoveBlanks(o.Label))
 	}
 	return strconv.FormatUint(h.Sum64(), 16)
-}
-
-// clip limits the length of a text, since a screen may be large.
-func clip(s string) string {
-	if limit := 8 << 10; len(s) > limit {
-		return strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
 }

@@ -167,7 +167,7 @@ func TestAnswersToQuestions(t *testing.T) {
 		},
 		{
 			"a view of each answer", "claude", "═100\n ☐ Layout\n\nWhich layout?\n\n❯ 1. Yes                          ┌──────────────┐\n  2. Type A                       │ ❯ 1. x       │\n                                  │ foo          │\n                                  └──────────────┘\n\n                                  Notes: press n to add notes\n\n═100\n❯ Chat about this\n\nEnter to select · ↑/↓ to navigate · n to add notes · Esc to cancel",
-			`"" "\x1b" of 2, question: ☐ Layout|Which layout?`,
+			`"1" "\x1b" of 2, question: ☐ Layout|Which layout?`,
 		},
 		{
 			"boxes to tick", "claude", "═100\n ☐ Colors\n\nWhich colors?\n\n❯ 1. [ ] Yes, red\n  like blood\n  2. [ ] Blue\n  like sky\n     Next\n═100\n  3. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel",

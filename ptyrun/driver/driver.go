@@ -46,12 +46,13 @@ type Driver struct {
 	// answered a request, and the end of the program.
 	LogsOwnEvents bool
 
-	program string // plain: the command's name, if ForCommand chose the driver
+	program string // plain: the first word of the command, if ForCommand chose the driver
 
-	commands  []string // names of the program
-	packages  []string // npm packages of the program
-	interrupt string   // keys that stop a turn, one byte each; "" means Escape
-	unshared  string   // flag: no server that all sessions share, with the environment of the first
+	commands   []string // names of the program
+	npmPackage string
+	sign       *regexp.Regexp // matches a title, a line break and a screen that only this program shows
+	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
+	unshared   string         // flag: no server that all sessions share, with the environment of the first
 
 	titles  []title
 	box     boxStyle

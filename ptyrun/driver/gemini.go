@@ -10,7 +10,8 @@ import (
 var gemini = Driver{
 	Name:                     "gemini",
 	commands:                 []string{"gemini"},
-	packages:                 []string{"@google/gemini-cli"},
+	npmPackage:               "@google/gemini-cli",
+	sign:                     pattern(`^(?:◇  Ready \(|✦  Working|✋  Action Required \()|(?s:▝▜▄.*Gemini CLI v)`),
 	ForgetsInterruptedPrompt: true,
 	titles: []title{
 		{pattern(`^✋`), reducer.Confirming},

@@ -116,7 +116,9 @@ func (l *Look) beforeCursor() string {
 	return r[:min(max(l.CursorX, 0), len(r))].text(keepAll)
 }
 
-// afterCursor returns the text after the cursor that is not dim.
+// afterCursor returns the text after the cursor that is neither dim nor at the right margin.
 func (l *Look) afterCursor() string {
-	return strings.TrimSpace(l.row(l.CursorY).text(func(r row, i int) bool { return i >= l.CursorX && isBright(r, i) }))
+	text := l.row(l.CursorY).text(func(r row, i int) bool { return i >= l.CursorX && isBright(r, i) })
+	after, _, _ := strings.Cut(skipRunes(text, l.CursorX), "    ")
+	return strings.TrimSpace(after)
 }

@@ -8,10 +8,11 @@ import (
 
 // opencode is the driver of opencode. Its title shows no state, and an interrupt takes two Escapes.
 var opencode = Driver{
-	Name:      "opencode",
-	commands:  []string{"opencode"},
-	packages:  []string{"opencode-ai"},
-	interrupt: "\x1b\x1b",
+	Name:       "opencode",
+	commands:   []string{"opencode"},
+	npmPackage: "opencode-ai",
+	sign:       pattern(`^(?:OpenCode\n|OC \| )`),
+	interrupt:  "\x1b\x1b",
 	box: boxStyle{
 		shape:        barred,
 		text:         3,
@@ -59,26 +60,21 @@ func (d *Driver) findBarredOptions(l *Look) (f layout, ok bool) {
 	if strings.Contains(text[len(text)-1], "esc dismiss") {
 		f, ok = l.numberedIn(first, end, false, func(string) bool { return false })
 	}
-	if ok && !f.isCut {
-		for i := range f.options {
-			o := &f.options[i]
-			if o.Keys = ""; i < 9 && !o.isBox() {
-				o.Keys = o.ID // although none is seen to be selected
-			}
+	for i := range f.options {
+		o := &f.options[i]
+		if o.Keys = ""; len(o.ID) == 1 && !o.isBox() {
+			o.Keys = o.ID // although none is seen to be selected
 		}
-	} else {
-		f = layout{top: end - 1}
+	}
+	if !ok {
+		f = layout{top: end}
 		for y := end - 1; y >= max(first, end-5) && f.options == nil; y-- { // on a narrow screen the keys are below
 			if f.options = l.buttonsIn(y); f.options != nil {
 				f.top = y
 			}
 		}
-		hasKeys := hasAny(strings.Join(l.Lines[f.top:end], " "), keyHints)
-		if f.isCut = f.options == nil && !hasKeys; f.isCut {
-			f.top = end
-		}
 		f.end = f.top
-		ok = hasKeys || strings.HasPrefix(text[0], "△ ") // on a small screen perhaps without its keys
+		ok = hasAny(strings.Join(text, " "), keyHints) || strings.HasPrefix(text[0], "△ ")
 	}
 	f.first, f.isWhole = first, first > 0 // at 0 a command may start above the screen
 	return f, ok

@@ -4,9 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/reducer"
 )
@@ -17,25 +14,6 @@ var plain = Driver{
 	Name:      "plain",
 	Plain:     true,
 	interrupt: "\x03",
-}
-
-// shells are the programs with "> " as the prompt for the rest of a command.
-var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
-
-// repls are other programs whose screens Recognise does not search for an agent. (Nor those of any python.)
-var repls = []string{
-	"fish", "pwsh", "nu", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R",
-	"lua", "less", "vi", "vim", "nano", "cat",
-}
-
-// promptEnds are the ends of prompts, in the order in which splitPrompt looks for them.
-var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "» ", "› ", "> "}
-
-// continuations are the prompts for the rest of an input.
-var continuations = []string{
-	"... ", "quote> ", "dquote> ", "bquote> ", "heredoc> ", "for> ", "while> ", "if> ", "then> ", "else> ", "do> ",
-	"case> ", "function> ", "cmdsubst> ", "pipe> ", "cmdand> ", "cmdor> ", "subsh> ", "braceparam> ", "   ...> ",
-	"    -> ", "    '> ", "    \"> ",
 }
 
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
@@ -59,13 +37,13 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	if q := d.readDialog(l, nil); q != nil && !l.Modes.Paste {
 		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, NotPromptReason: "dialog", memory: r.memory}
 	}
-	prompt, draft, ok := d.splitPrompt(l, line, before.memory.prompt)
+	prompt, draft := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
 		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it is asking a question"
-	case ok && draft != "":
+	case draft != "":
 		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, "draft"
-	case ok:
+	case prompt != "":
 		r.Activity, r.Prompt, r.memory.prompt = reducer.Idle, true, prompt
 	default:
 		r.Activity, r.NotPromptReason = withoutPrompt(l, before.Activity), "no prompt on the screen"
@@ -87,69 +65,30 @@ func withoutPrompt(l *Look, before reducer.Activity) reducer.Activity {
 }
 
 // splitPrompt splits line, the cursor's row up to the cursor, into prompt and draft. known is the last prompt that had
-// nothing typed after it.
-func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string, ok bool) {
+// nothing typed after it. An unknown prompt is short, and neither a sentence nor indented; or with bracketed paste on,
+// any line that ends in a blank.
+func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string) {
 	right := l.afterCursor()
-	if strings.HasPrefix(skipRunes(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
-		right = "" // a prompt at the right margin
+	rest, isKnown := strings.CutPrefix(line, known)
+	m := somePrompt.FindString(line)
+	switch {
+	case known != "" && isKnown:
+		prompt, draft = known, rest
+	case continuation.MatchString(line), line == "> " && slices.Contains(shells, d.program):
+		draft = line
+	case m != "":
+		prompt, draft = m, line[len(m):]
+	case known == "" && l.Modes.Paste && !blank(line) && strings.HasSuffix(line, " "):
+		prompt = line
 	}
-	if d.isContinuation(line, known) {
-		return "", strings.TrimSpace(line + right), true
-	}
-	if known != "" {
-		if rest, ok := strings.CutPrefix(line, known); ok {
-			return known, strings.TrimSpace(rest + right), true
-		}
-		if above, ok := l.wrappedCommand(known); ok {
-			return known, strings.TrimSpace(above + line + right), true
-		}
-	}
-	for _, end := range promptEnds {
-		if strings.HasSuffix(line, end) && isLikelyPrompt(line) {
-			return line, right, true
-		}
-	}
-	for _, end := range promptEnds {
-		if before, rest, ok := strings.Cut(line, end); ok && isLikelyPrompt(before+end) {
-			return before + end, strings.TrimSpace(rest + right), true
-		}
-	}
-	// Another prompt: with bracketed paste on, any line that ends in a blank, if no prompt was known before.
-	mayBePrompt := !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line)
-	if mayBePrompt && l.Modes.Paste && known == "" {
-		return line, right, true
-	}
-	return "", "", false
+	return prompt, strings.TrimSpace(draft + right)
 }
 
-// wrappedCommand returns the text after prompt in the rows above the cursor, if they are full, so that the cursor's row
-// continues them.
-func (l *Look) wrappedCommand(prompt string) (text string, ok bool) {
-	for y := l.CursorY - 1; y >= 0; y-- {
-		line := l.line(y)
-		if ansi.StringWidth(line) < l.Cols-1 {
-			return "", false
-		}
-		if rest, ok := strings.CutPrefix(line, prompt); ok {
-			return rest + text, true
-		}
-		text = line + text
-	}
-	return "", false
-}
-
-// isLikelyPrompt reports whether s may be a prompt: it is short, and neither a sentence nor indented.
-func isLikelyPrompt(s string) bool {
-	return len(s) <= 120 && !strings.HasPrefix(s, "   ") && strings.Count(strings.TrimSpace(s), " ") <= 5
-}
-
-// isContinuation reports whether line is a prompt for the rest of an input.
-func (d *Driver) isContinuation(line, known string) bool {
-	if strings.HasPrefix(line, "> ") && slices.Contains(shells, d.program) && !strings.HasPrefix(known, "> ") {
-		return true
-	}
-	return slices.ContainsFunc(continuations, func(c string) bool { return strings.HasPrefix(line, c) && !strings.HasPrefix(known, c) })
-}
+// somePrompt matches a prompt, up to the last place where it may end; continuation matches one for the rest of an input.
+var (
+	somePrompt   = regexp.MustCompile(`^(?: {0,2}[^ ]+){0,5} {0,2}[^ ]*(?:[$#%❯»›>]|>>>) `)
+	continuation = regexp.MustCompile(`^(?:[a-z]*(?:quote|doc|for|while|if|then|else|do|case|function|subst|pipe|cmdand|cmdor|subsh|param)|\.\.\.)>? $|^ +(?:\.\.\.|['"-])> `)
+)
 
 // isQuestion reports whether line asks for something other than a command.
 func isQuestion(line string) bool { return question.MatchString(strings.TrimRight(line, " ")) }

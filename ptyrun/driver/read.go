@@ -86,7 +86,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	if r.NotPromptReason == "" {
 		r.NotPromptReason = box.notReadyReason(l, foot)
-		r.HasDraft = r.HasDraft || box.mode != "" || box.isCut
+		r.HasDraft = r.HasDraft || box.mode != ""
 	}
 	r.Prompt = r.NotPromptReason == ""
 	return r
@@ -107,9 +107,6 @@ func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Rea
 		r.Activity, r.Detail = d.lastTurnAbove(l, len(l.Lines)).activity()
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
-	case before.Activity != reducer.Idle && before.Activity != reducer.Error && strings.Contains(l.solidFoot(), "Esctocancel"):
-		// The agent asks something, of which too little fits on the screen.
-		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: "dialog"}
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
 		r.Activity = reducer.Unknown // the dialog is gone, and nothing has followed it yet
 	case titleShows == reducer.Idle && before.Activity != reducer.Error:

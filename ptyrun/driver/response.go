@@ -114,7 +114,7 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 	return last
 }
 
-// plainResponse returns the rows between the command and the last row, which is the next prompt.
+// plainResponse returns the rows between the command, after a prompt, and the last row, which is the next prompt.
 func plainResponse(lines []string, prompt string, isCut bool) string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
@@ -125,17 +125,13 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 		return ""
 	}
 	last := len(lines) - 1
-	// The command follows the same prompt as in the last row, or else something like a prompt: "tools" ends in "ls"
-	// too.
 	next := RemoveBlanks(lines[last])
-	isSame := func(before string) bool { return before == next }
-	isSimilar := func(before string) bool {
-		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
-	}
-	for _, isPrompt := range []func(string) bool{isSame, isSimilar} {
-		for y := last - 1; y >= 0; y-- {
-			end, ok := commandAt(lines[:last], y, want, isPrompt)
-			if !ok {
+	for y := last - 1; y >= 0; y-- {
+		text := ""
+		for end := y + 1; end <= last && len(text) <= len(want)+120; end++ { // the command may be wrapped
+			text += RemoveBlanks(lines[end-1])
+			before, ok := strings.CutSuffix(text, want)
+			if !ok || before != next && somePrompt.FindString(before+" ") != before+" " {
 				continue
 			}
 			for _, more := range command[1:] {
@@ -150,20 +146,4 @@ func plainResponse(lines []string, prompt string, isCut bool) string {
 		return cutMark + "\n" + strings.Trim(strings.Join(lines[:last], "\n"), "\n")
 	}
 	return ""
-}
-
-// commandAt reports whether the command want starts in row y after a prompt, and returns the row after it. The command
-// may be wrapped.
-func commandAt(lines []string, y int, want string, isPrompt func(before string) bool) (end int, ok bool) {
-	first := RemoveBlanks(lines[y])
-	text := first
-	for end = y + 1; ; end++ {
-		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
-			return end, isPrompt(before)
-		}
-		if end >= len(lines) || len(text) > len(first)+len(want) {
-			return 0, false
-		}
-		text += RemoveBlanks(lines[end])
-	}
 }

@@ -8,7 +8,6 @@ func TestResponse(t *testing.T) {
 		{"with tools", "claude", "❯ go\n\n● I look.\n\n● Bash(ls -l)\n  ⎿  a\n     b\n\n● Two files.\n\n✻ Worked for 1s\n\n═100\n❯ \n═100\n", "go", "I look.\n\nTwo files."},
 		{"an indented block", "claude", "❯ go\n\n● Code:\n\n    if x {\n        y()\n    }\n\n═100\n❯ \n═100\n", "go", "Code:\n\n  if x {\n      y()\n  }"},
 		{"several messages of one paste", "claude", "❯ [Pasted text #1 +12 lines]\n\n● Done.\n\n═100\n❯ \n═100\n", "a long text", "Done."},
-		{"a draft that fills the screen", "claude", "  line 7\n  line 8\n  line 9▮\n═100\n", "go", ""},
 		{"one answer", "codex", "› hello agent\n\n\n• Pong from the\n  fake model.\n\n  Worked for <1s • 06:55\n\n› Ask Codex to do anything\n\n  model · ~/p", "hello agent", "Pong from the\nfake model."},
 		{"with tools that failed", "codex", "› go\n\n• Exited (status 1) false\n  └ (no output)\n\n• Failed atm.send\n  └ no such agent\n\n• Viewed image x.png\n    + Show details\n\n• Failed to build.\n\n  Worked for 1s\n\n› \n\n  model · ~/p", "go", "Failed to build."},
 		{"with a tip", "codex", "› go\n\n• All done.\n  └ Tip: Press tab to queue a message when a task is\n    running.\n\n  Worked for 1s\n\n› \n\n  model · ~/p", "go", "All done."},
