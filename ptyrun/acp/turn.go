@@ -18,7 +18,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -164,7 +163,7 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.endText()
 	f.cancelRequests()
 	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
-	e = e.With("response", driver.ClipResponse(string(f.turn.response), maxResponse))
+	e = e.With("response", wire.Clip(string(f.turn.response), maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
@@ -207,7 +206,7 @@ func (f *front) addText(text string) {
 	}
 	t.delta += text
 	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse { // seldom, as it copies
-		t.response = []byte(driver.ClipResponse(string(t.response), maxResponse))
+		t.response = []byte(wire.Clip(string(t.response), maxResponse))
 	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
@@ -219,7 +218,7 @@ func (f *front) addText(text string) {
 // logDelta logs the words that are not logged yet.
 func (f *front) logDelta() {
 	if t := f.turn; t != nil && t.delta != "" {
-		e := wire.Event{Kind: "message_delta"}.With("delta", driver.ClipResponse(t.delta, maxResponse))
+		e := wire.Event{Kind: "message_delta"}.With("delta", wire.Clip(t.delta, maxResponse))
 		t.delta = ""
 		f.log(e)
 	}

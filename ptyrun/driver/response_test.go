@@ -45,19 +45,6 @@ func TestResponseCut(t *testing.T) {
 	}
 }
 
-func TestClipResponse(t *testing.T) {
-	for answer, want := range map[string]string{
-		"1234567": "1234567", "12345678": "…\n678", "aüüü": "aüüü", "aaüüü": "…\nü",
-	} {
-		if got := ClipResponse(answer, 7); got != want {
-			t.Errorf("%q: %q, want %q", answer, got, want)
-		}
-	}
-	if got := ClipResponse("1234", 3); got != "…\n" {
-		t.Errorf("without room: %q", got)
-	}
-}
-
 func TestResponsesOfTheCaptures(t *testing.T) {
 	for _, file := range []string{"claude-done", "codex-done", "gemini-done", "opencode-done"} {
 		if got := driverOf(t, file).Response(look(t, file).Lines, "hello agent", false); got != "Pong from the fake model." {

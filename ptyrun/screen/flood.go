@@ -42,7 +42,7 @@ func stylesOf(lines []byte) (styles []byte, ok bool) {
 	for i := 0; i < len(lines); i++ {
 		b := lines[i]
 		switch {
-		case b == escape:
+		case b == '\x1b':
 			sequence, _, n, state := ansi.DecodeSequence(lines[i:], ansi.NormalState, nil)
 			if state != ansi.NormalState {
 				return styles, state != ansi.StringState

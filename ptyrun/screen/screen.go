@@ -10,7 +10,7 @@
 //   - It never blocks: the answers to queries are in Replies.
 //
 // How the bytes are split over calls of Write does not matter, but for the code points of one character: "e" and an
-// accent in two calls are two characters. A Screen is not for concurrent use and does no I/O.
+// accent in two calls may be two characters. A Screen is not for concurrent use and does no I/O.
 package screen
 
 import (
@@ -19,6 +19,7 @@ import (
 	"image/color"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -57,7 +58,6 @@ type Screen struct {
 	hidden        bool         // the cursor
 	replies       []byte
 	version       uint64
-	counted       [4]any // everything but the cells when version last changed
 	scrolled      uint64
 	contentLost   bool
 	partialString []byte // an incomplete string, or just its ESC
@@ -71,8 +71,6 @@ const (
 	slack = 256
 	piece = slack - 1
 )
-
-const maxReplies = 4096 // bytes
 
 // New returns a blank screen with that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
@@ -98,9 +96,7 @@ func (s *Screen) create() {
 	})
 	reply := func(query int, f func(ansi.Params) string) {
 		e.RegisterCsiHandler(query, func(p ansi.Params) bool {
-			if text := f(p); len(s.replies)+len(text) <= maxReplies {
-				s.replies = append(s.replies, text...)
-			}
+			s.replies = append(s.replies, f(p)...)
 			return true
 		})
 	}
@@ -154,7 +150,7 @@ func (s *Screen) setMode(m ansi.Mode, on bool) {
 		return
 	}
 	delete(s.modes, m.Mode())
-	if on && len(s.modes) < 1000 {
+	if on {
 		s.modes[m.Mode()] = true
 	}
 }
@@ -175,47 +171,23 @@ func (s *Screen) draw() {
 	if len(s.undrawn) == 0 {
 		return
 	}
-	p := s.undrawn
-	s.undrawn = nil
-	for len(p) > 0 {
-		n := min(piece, len(p))
-		if n < len(p) { // never between "e" and its accent: no ASCII character continues the one before it
-			isASCII := func(r rune) bool { return r < utf8.RuneSelf }
-			if last := bytes.LastIndexFunc(p[:n+1], isASCII); last > 0 {
-				n = last
-			}
-		}
-		s.feed(s.wholeRunes(s.withoutStrings(p[:n])))
-		p = p[n:]
+	for p := range slices.Chunk(s.undrawn, piece) {
+		s.feed(s.wholeRunes(s.withoutStrings(p)))
 	}
-	s.countVersion()
+	s.undrawn = nil
+	s.version++
 }
 
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// countVersion increments version if a cell was drawn or anything else changed.
-func (s *Screen) countVersion() {
-	lines := s.emulator.Touched()
-	isTouched := slices.ContainsFunc(lines, func(line *uv.LineData) bool { return line != nil })
-	clear(lines)
-	shown := [4]any{s.emulator.CursorPosition(), s.title, s.Modes(), s.scrolled}
-	if isTouched || shown != s.counted {
-		s.counted = shown
-		s.version++
-	}
-}
-
 // wholeRunes keeps back an incomplete rune until its rest comes, and replaces invalid bytes.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.partialRune, p...)
 	end := len(p)
-	for i := end - 1; i >= max(end-utf8.UTFMax, 0); i-- {
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				end = i
-			}
-			break
+	for i := max(end-utf8.UTFMax, 0); i < end; i++ {
+		if utf8.RuneStart(p[i]) && !utf8.FullRune(p[i:]) {
+			end = i
 		}
 	}
 	s.partialRune = bytes.Clone(p[end:])
@@ -254,6 +226,33 @@ func (s *Screen) ContentLost() bool {
 	lost := s.contentLost
 	s.contentLost = false
 	return lost
+}
+
+const maxString = 1024 // bytes of a string that are kept
+
+// stringPattern matches a string (OSC, DCS, APC, PM, SOS) and its end. BEL (of an OSC) and ESC \ end it; the byte 0x9C
+// does not, because it is part of "✳". CAN and SUB cancel it, and so does another sequence, which is not removed. At
+// the end of the text it also matches an incomplete string.
+var stringPattern = regexp.MustCompile(`\x1b(?:\]([^\a\x1b\x18\x1a]*)|[P_^X][^\x1b\x18\x1a]*|$)` +
+	`(\a|\x1b\\|[\x18\x1a]|\x1b?$|)`)
+
+// withoutStrings removes the strings from a stream, wherever it is split, and carries out OSC strings.
+func (s *Screen) withoutStrings(p []byte) (out []byte) {
+	p = append(s.partialString, p...)
+	s.partialString = nil
+	for at := stringPattern.FindSubmatchIndex(p); at != nil; at = stringPattern.FindSubmatchIndex(p) {
+		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
+		found = found[:min(len(found), len("\x1b]")+maxString)]
+		out, p = append(out, p[:at[0]]...), p[at[1]:]
+		isWhole := end == "\a" || end == "\x1b\\"
+		switch {
+		case isWhole && at[2] >= 0:
+			s.runOSC(string(found[2:]), end)
+		case len(p) == 0 && (end == "" || end == "\x1b"):
+			s.partialString = append(bytes.Clone(found), end...)
+		}
+	}
+	return append(out, p...)
 }
 
 // runOSC carries out an OSC string.
@@ -306,7 +305,7 @@ func (s *Screen) cursor() (x, y int) {
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
-// Version increases when cells are drawn or the cursor, the title or a mode changes.
+// Version increases when the program writes and when the size changes.
 func (s *Screen) Version() uint64 {
 	s.draw()
 	return s.version

@@ -1,0 +1,258 @@
+package driver
+
+import (
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
+
+// pastePlaceholders are the prefixes of what a box shows for a long paste.
+var pastePlaceholders = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
+
+// matchLength is the number of visible characters to compare.
+const matchLength = 20
+
+// HasInBox reports whether the typed text is in the input box: its start, its end, or the placeholder of a long paste.
+func (d *Driver) HasInBox(l Look, text string) bool {
+	want := RemoveBlanks(text)
+	if l.Modes.Sync || want == "" {
+		return false
+	}
+	if d.Plain {
+		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
+	}
+	p := d.findBox(&l)
+	return p != nil && matchesDraft(p.draft, want)
+}
+
+// matchesDraft reports whether draft has the start or end of want, or is the placeholder of a paste.
+func matchesDraft(draft, want string) bool {
+	has := RemoveBlanks(draft)
+	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, pastePlaceholders))
+}
+
+// typedText returns the text before the cursor and a few rows above it, without blanks.
+func typedText(l *Look) string {
+	return l.solidRows(l.CursorY-8, l.CursorY) + RemoveBlanks(l.beforeCursor())
+}
+
+// HasAccepted reports whether the program has accepted the text, which was in the box before, as a message: it has left
+// the box, and either the agent is busy or the text is in the transcript or in the queue.
+func (d *Driver) HasAccepted(l Look, text string) bool {
+	if l.Modes.Sync {
+		return false
+	}
+	want := RemoveBlanks(text)
+	if d.Plain {
+		end := lastRunes(want, matchLength)
+		r := d.Read(l, Reading{memory: memory{usesPaste: true}})
+		return r.Activity == reducer.ToolRunning || r.Activity == reducer.AwaitingInput ||
+			!strings.HasSuffix(typedText(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
+	}
+	start := want
+	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
+		start = RemoveBlanks(line) // our first line, with the message's ID
+	}
+	p := d.findBox(&l)
+	r := d.Read(l, Reading{})
+	switch {
+	case r.Dialog != nil:
+		return d.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
+	case p == nil || p.draft != "" && matchesDraft(p.draft, want):
+		return false
+	}
+	return r.NotPromptReason == "busy" || d.showsMessage(&l, p.top, start)
+}
+
+// showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
+func (d *Driver) showsMessage(l *Look, y int, start string) bool {
+	isLast := true
+	for y := range d.messagesAbove(l, y) {
+		if strings.HasPrefix(d.messageText(l, y), firstRunes(start, 3*matchLength)) || isLast && startsAny(withoutGlyph(l.line(y)), pastePlaceholders) {
+			return true
+		}
+		isLast = false
+	}
+	return false
+}
+
+// messagesAbove yields the first row of each message above row y, newest first, and whether the message is queued.
+func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
+	return func(yield func(int, bool) bool) {
+		for y--; y >= 0; y-- {
+			k := d.kindOf(l.line(y))
+			if (k == userRow || k == queuedRow) && !isRule(l.line(y), "▄") && !yield(y, k == queuedRow) {
+				return
+			}
+		}
+	}
+}
+
+// messageText returns the text, without blanks, of the message that starts in row y.
+func (d *Driver) messageText(l *Look, y int) string {
+	text := RemoveBlanks(withoutGlyph(l.line(y)))
+	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == otherRow || d.box.shape == barred); n++ {
+		text += RemoveBlanks(withoutGlyph(l.line(n)))
+	}
+	return text
+}
+
+func withoutGlyph(line string) string { return strings.TrimLeft(line, " ❯›>┃") }
+
+// ClearDraft returns the keys, one write each, that delete a draft with the cursor at its end. Ctrl-U deletes to the
+// start of a line, Backspace then joins it to the line above.
+func (d *Driver) ClearDraft(draft string) [][]byte {
+	if d.Plain {
+		return [][]byte{[]byte("\x05\x15")}
+	}
+	var keys [][]byte
+	for range min(1+strings.Count(draft, "\n"), 500) {
+		keys = append(keys, []byte("\x15"), []byte("\x7f"))
+	}
+	return keys
+}
+
+// IsTerminalAnswer reports whether draft is a part of a terminal's answer to a query, such as "62;22c", which arrived
+// late and was taken for typing. The caller may delete it.
+func (d *Driver) IsTerminalAnswer(draft string) bool {
+	return terminalAnswer.MatchString(RemoveBlanks(draft))
+}
+
+var terminalAnswer = regexp.MustCompile(`^[?>[]*[0-9]+;[0-9;]*[cR]$`)
+
+// Response returns the answer to prompt in a transcript, the rows of scrollback and screen, or "". For an agent that is
+// its text after the last message that starts like prompt, without tools, spinners and boxes; for a plain program it is
+// the rows between the command and the next prompt. isCut means that earlier rows are lost. If the prompt is among
+// them, Response returns the rest of the answer after a line "…".
+func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
+	l := Look{CursorX: -1, CursorY: len(lines) - 1}
+	for _, line := range lines {
+		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
+	}
+	if d.Plain {
+		return plainResponse(l.Lines, prompt, isCut)
+	}
+	l.Lines = l.Lines[:d.boxRow(&l)]
+	var parts []string
+	isInAnswer := false
+	first := d.rowAfterMessage(&l, prompt)
+	if isCut && first == 0 {
+		parts, isInAnswer = []string{cutMark}, true
+	}
+	for y := first; y < len(l.Lines); y++ {
+		line := l.line(y)
+		k := d.kindOf(line)
+		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
+		isRest := isInAnswer && (k == answerRow || k == otherRow && isIndentedText(line))
+		switch {
+		case isStart:
+			parts = append(parts, d.answerText(line))
+		case isRest:
+			parts[len(parts)-1] += "\n" + d.answerText(line)
+		}
+		isInAnswer = isStart || isRest
+	}
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], "\n")
+	}
+	if answer := strings.Join(slices.DeleteFunc(parts, blank), "\n\n"); answer != cutMark {
+		return answer
+	}
+	return ""
+}
+
+// isIndentedText reports whether a row may continue an answer: it is blank, or indented and no note.
+func isIndentedText(line string) bool {
+	return blank(line) || margin(line) >= 2 && !startsAny(strings.TrimSpace(line), notes)
+}
+
+// notes are the starts of what Claude Code and Codex draw right below an answer.
+var notes = []string{"⎿", "└ Tip: "}
+
+// boxRow returns the first row of the input box, below the transcript.
+func (d *Driver) boxRow(l *Look) int {
+	if d.box.shape != unframed {
+		if p := d.findBox(l); p != nil {
+			return max(0, p.top)
+		}
+		return len(l.Lines)
+	}
+	for y := range slices.Backward(l.Lines) { // the last row with the glyph of the box
+		if _, ok := d.glyphAt(l.line(y)); ok {
+			return y
+		}
+	}
+	return len(l.Lines)
+}
+
+// cutMark is the first line of an answer whose start is lost.
+const cutMark = "…"
+
+// answerText returns the text of an answer's row without mark or indent.
+func (d *Driver) answerText(line string) string {
+	if d.box.shape == barred {
+		return skipRunes(line, min(5, margin(line)))
+	}
+	return skipRunes(line, min(2, max(margin(line), margin(skipRunes(line, 1))+1)))
+}
+
+// rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
+// message.
+func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
+	want := firstRunes(RemoveBlanks(prompt), matchLength)
+	last := -1
+	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
+		if isQueued {
+			continue
+		}
+		if last < 0 {
+			last = y
+		}
+		if strings.HasPrefix(d.messageText(l, y), want) {
+			last = y
+			break
+		}
+	}
+	last++
+	for last > 0 && d.kindOf(l.line(last)) == otherRow && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
+		last++ // the rest of a message of several rows
+	}
+	return last
+}
+
+// plainResponse returns the rows between the command, after a prompt, and the last row, which is the next prompt.
+func plainResponse(lines []string, prompt string, isCut bool) string {
+	for len(lines) > 0 && blank(lines[len(lines)-1]) {
+		lines = lines[:len(lines)-1]
+	}
+	command := strings.Split(strings.Trim(prompt, "\n"), "\n")
+	want := RemoveBlanks(command[0])
+	if len(lines) < 2 || want == "" {
+		return ""
+	}
+	last := len(lines) - 1
+	next := RemoveBlanks(lines[last])
+	for y := last - 1; y >= 0; y-- {
+		text := ""
+		for end := y + 1; end <= last && len(text) <= len(want)+120; end++ { // the command may be wrapped
+			text += RemoveBlanks(lines[end-1])
+			before, ok := strings.CutSuffix(text, want)
+			if !ok || before != next && somePrompt.FindString(before+" ") != before+" " {
+				continue
+			}
+			for _, more := range command[1:] {
+				if end < last && strings.HasSuffix(RemoveBlanks(lines[end]), RemoveBlanks(more)) {
+					end++
+				}
+			}
+			return strings.Trim(strings.Join(lines[end:last], "\n"), "\n")
+		}
+	}
+	if isCut {
+		return cutMark + "\n" + strings.Trim(strings.Join(lines[:last], "\n"), "\n")
+	}
+	return ""
+}
