@@ -25,9 +25,10 @@ export const Atm = async ({ directory }) => {
   }
   return {
     event: async ({ event }) => {
-      const info = event.properties?.info
-      if (info?.parentID) children.add(info.id)
-      if (passes(event)) await (queue = queue.then(() => atm(call.slice(1), JSON.stringify(event))))
+      const p = event.properties ?? {}, id = p.sessionID ?? p.part?.sessionID
+      if (p.info?.parentID) children.add(p.info.id)
+      const input = JSON.stringify(children.has(id) ? { ...event, subagent: true } : event)
+      if (passes(event)) await (queue = queue.then(() => atm(call.slice(1), input)))
     },
     "experimental.chat.system.transform": async ({ sessionID }, out) => {
       if (children.has(sessionID) || !agent) return

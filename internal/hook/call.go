@@ -3,6 +3,8 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +38,6 @@ type call struct {
 	answersAlways bool            // with {} if there is no text
 
 	last *reducer.Turn // see lastTurn
-	err  error
 }
 
 // Limits of what is kept of a tool's texts, in bytes.
@@ -126,10 +127,14 @@ func (c *call) addEvent(kind, key string, pairs ...string) {
 // has reported anything else in between.
 func (c *call) addRepeatable(kind string, pairs ...string) {
 	e, isKnown := c.newEvent(kind, "", pairs...), false
-	for _, recent := range c.recentEvents() {
-		if recent.EventID == e.EventID {
+	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
+	events, _ := c.o.Box.Log().Tail(isOld)
+	for _, recent := range events {
+		switch {
+		case isOld(&recent) || recent.Source != "hook" || recent.Session != c.Session:
+		case recent.EventID == e.EventID:
 			isKnown = true
-		} else if isKnown && !c.isUnique {
+		case isKnown && !c.isUnique:
 			e.EventID, isKnown = "hook/"+c.hash(e.EventID, recent.EventID), false
 		}
 	}
@@ -137,29 +142,8 @@ func (c *call) addRepeatable(kind string, pairs ...string) {
 }
 
 func (c *call) startTurn(prompt string) {
-	prompt = wire.Clip(prompt, maxPrompt)
-	if c.turn == "" && c.lastTurn().IsOpen() {
-		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
-			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
-				return
-			}
-		}
-	}
 	c.interruptOpen(c.turn)
-	c.addEvent(wire.TurnStarted, c.turn, "prompt", prompt)
-}
-
-// forgetPrompt says that the mail which the last prompt got may be lost, if nothing but this new prompt has followed it:
-// an interrupt before the first word of the answer removes a prompt, with all that was added to it.
-func (c *call) forgetPrompt() { c.Forgets = c.kind + " " }
-
-// recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
-func (c *call) recentEvents() []wire.Event {
-	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
-	events, _ := c.o.Box.Log().Tail(isOld)
-	return slices.DeleteFunc(events, func(e wire.Event) bool {
-		return isOld(&e) || e.Source != "hook" || e.Session != c.Session
-	})
+	c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
 }
 
 // interruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open
@@ -233,4 +217,23 @@ func (c *call) endSession(reason string) {
 	c.interruptOpen("")
 	// Gemini CLI reports it three times within a tenth of a second.
 	c.addEvent("session_end", reason+" "+c.moment(), "reason", reason)
+}
+
+func (c *call) isFirstStop() bool {
+	return string(c.in.Get("stop_hook_active")) == "false"
+}
+
+// describe says in short what a tool call does, by its arguments: the command, the file or the like, else "".
+func describe(arguments json.RawMessage) string {
+	var in map[string]any
+	json.Unmarshal(arguments, &in)
+	for _, key := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
+		if words, ok := in[key].([]any); ok { // Codex may give a command as words
+			return strings.TrimSpace(fmt.Sprintln(words...))
+		}
+		if text, ok := in[key].(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
 }

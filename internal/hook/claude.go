@@ -43,8 +43,8 @@ func (c *call) handleEvent() {
 	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
-		if c.tool == Claude {
-			c.forgetPrompt()
+		if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
+			c.Forgets = c.kind + " "
 		}
 		c.startTurn(in.Text("prompt"))
 	case "Stop": // mail may continue the turn, but not twice in a row

@@ -23,7 +23,7 @@ func (c *call) gemini() {
 			return
 		}
 		c.ProvesReceipt, c.replyAs = true, asContext
-		c.forgetPrompt()
+		c.Forgets = c.kind + " " // as in Claude Code
 		c.turn = c.nextTurnID(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
 		c.startTurn(in.Text("prompt"))
 	case "AfterAgent":

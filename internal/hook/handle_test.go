@@ -310,7 +310,6 @@ func TestFailsOpen(t *testing.T) {
 		"a number":    {Gemini, "7", nil},
 		"no UTF-8":    {OpenCode, "{\"type\":\"\xff\"}", nil},
 		"two objects": {Claude, prompt + prompt, nil},
-		"no tool":     {"emacs", "{}", nil},
 		"no mailbox":  {Claude, prompt, func(o *Options) { o.Box = o.Box.Store().Box("nobody") }},
 		"no reader":   {Claude, prompt, func(o *Options) { o.Stdout = brokenWriter{} }},
 		"a bad pipe":  {Claude, prompt, func(o *Options) { o.Stdout = brokenWriter{10} }},

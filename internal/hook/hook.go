@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -87,15 +88,12 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 
 // parse turns a tool's JSON into the events and the way to answer.
 func parse(tool Tool, in []byte, o Options) (*call, error) {
-	if _, err := ParseTool(string(tool)); err != nil {
-		return nil, err
-	}
-	c := &call{tool: tool, raw: in, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
-	var err error
-	if c.in, err = wire.ReadObject(in); err == nil {
+	object, err := wire.ReadObject(in)
+	c := &call{tool: tool, raw: in, in: object, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
+	if err == nil {
 		tools[tool](c)
 	}
-	return c, cmp.Or(err, c.err)
+	return c, err
 }
 
 // carryOut appends the events, answers, and records the mail in the answer as handed over.
@@ -120,11 +118,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		exit, err = c.answer()
 	}
 	if err != nil {
-		errs := []error{err, h.NotSent(ctx)}
-		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
-			errs = append(errs, log.Append(ctx, c.endEvents...))
-		}
-		return 0, errors.Join(errs...)
+		return 0, errors.Join(err, h.NotSent(ctx))
 	}
 	announced, err := h.Sent(ctx)
 	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
@@ -152,4 +146,25 @@ func (c *call) inTurn(events []wire.Event) []wire.Event {
 		events[i].TurnID = c.turn
 	}
 	return events
+}
+
+// MaxInput is how many bytes of a tool's input are read at most.
+const MaxInput = 16 << 20
+
+// ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
+// stdin open until the hook ends. Its goroutine ends with the input, else with the process.
+func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
+	var data []byte
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = io.ReadAll(io.LimitReader(f, MaxInput))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return data, err
+	case <-time.After(timeout):
+		return nil, fmt.Errorf("read stdin: it did not end within %s", timeout)
+	}
 }

@@ -1,13 +1,10 @@
 package hook
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"os"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -15,23 +12,18 @@ import (
 // opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The events report
 // states only. A turn's id is its session's with a counter; a turn begins when an idle session becomes busy.
 //
-// A session with a parent is a sub-agent. Only its creation says so, so it is kept in the agent's run directory.
+// A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
 func (c *call) opencode() {
 	in := c.in
 	p := &busProperties{}
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
-	if p.Info.ParentID != "" {
-		c.err = addSubagent(c.o.Box, c.Session)
+	if p.Info.ParentID != "" || in.Get("subagent") != nil {
+		c.handleSubagentBus(p)
 		return
 	}
-	kind := in.Text("type")
-	if isSubagent(c.o.Box, c.Session) {
-		c.handleSubagentBus(kind, p)
-		return
-	}
-	switch kind {
+	switch in.Text("type") {
 	case "session.created":
 		c.startSession("created")
 	case "session.deleted":
@@ -162,34 +154,12 @@ func (c *call) settle() {
 }
 
 // handleSubagentBus handles an event of a sub-agent: its dialogs block the agent, whose session is another one.
-func (c *call) handleSubagentBus(kind string, p *busProperties) {
+func (c *call) handleSubagentBus(p *busProperties) {
 	c.Session, c.subagent = "", "subagent"
 	switch {
-	case kind == "permission.asked":
+	case c.kind == "permission.asked":
 		c.askBusPermission(p)
-	case kind == "permission.replied" && c.isBlocked():
+	case c.kind == "permission.replied" && c.isBlocked():
 		c.changeState("tool_running", c.subagent, "id", c.dialogID(p))
 	}
-}
-
-// subagentsFile lists the sessions that are sub-agents of the agent, a line each.
-const subagentsFile = "/run/children"
-
-func addSubagent(box *mailbox.Box, session string) error {
-	root, agent := box.Store().Dir(), string(box.Agent())
-	err := root.Mkdir(agent + "/run")
-	if err != nil || isSubagent(box, session) {
-		return err
-	}
-	f, err := root.OpenFile(agent+subagentsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return root.Write(f, []byte(session+"\n"))
-}
-
-func isSubagent(box *mailbox.Box, session string) bool {
-	data, err := box.Store().Dir().ReadFile(string(box.Agent())+subagentsFile, 16<<20)
-	return err == nil && bytes.Contains(append([]byte("\n"), data...), []byte("\n"+session+"\n"))
 }

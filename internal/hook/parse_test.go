@@ -478,10 +478,10 @@ func TestAnswersAreToldApart(t *testing.T) {
 		child     = `{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`
 		asks      = `{"type":"permission.asked","properties":{"id":"p1","sessionID":"o1","permission":"bash","patterns":["ls"]}}`
 		asksToo   = `{"type":"permission.asked","properties":{"id":"p2","sessionID":"o1","permission":"bash","patterns":["cat"]}}`
-		childAsks = `{"type":"permission.asked","properties":{"id":"p3","sessionID":"o2","permission":"edit","patterns":["a.go"]}}`
+		childAsks = `{"subagent":true,"type":"permission.asked","properties":{"id":"p3","sessionID":"o2","permission":"edit","patterns":["a.go"]}}`
 		may       = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p1","reply":"once"}}`
 		mayNot    = `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"p2","reply":"reject"}}`
-		childMay  = `{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
+		childMay  = `{"subagent":true,"type":"permission.replied","properties":{"sessionID":"o2","requestID":"p3","reply":"once"}}`
 	)
 	bob := team(t, nil)
 	check := func(want ...string) {
@@ -581,9 +581,9 @@ func TestChildSessions(t *testing.T) {
 		`{"type":"session.created","properties":{"sessionID":"o1","info":{"id":"o1"}}}`,
 		`{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`,
 		`{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`,
-		`{"type":"session.status","properties":{"sessionID":"o2","status":{"type":"busy"}}}`,
-		`{"type":"message.part.updated","properties":{"sessionID":"o2","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`,
-		`{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o2","permission":"bash","metadata":{"command":"ls"}}}`,
+		`{"subagent":true,"type":"session.status","properties":{"sessionID":"o2","status":{"type":"busy"}}}`,
+		`{"subagent":true,"type":"message.part.updated","properties":{"sessionID":"o2","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`,
+		`{"subagent":true,"type":"permission.asked","properties":{"id":"per_1","sessionID":"o2","permission":"bash","metadata":{"command":"ls"}}}`,
 	} {
 		call1(t, OpenCode, bob, in, now)
 	}
@@ -592,9 +592,9 @@ func TestChildSessions(t *testing.T) {
 		t.Errorf("%+v", s.Turn())
 	}
 	for _, in := range []string{
-		`{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"per_1","reply":"once"}}`,
-		`{"type":"session.idle","properties":{"sessionID":"o2"}}`,
-		`{"type":"session.error","properties":{"sessionID":"o2","error":{"name":"MessageAbortedError"}}}`,
+		`{"subagent":true,"type":"permission.replied","properties":{"sessionID":"o2","requestID":"per_1","reply":"once"}}`,
+		`{"subagent":true,"type":"session.idle","properties":{"sessionID":"o2"}}`,
+		`{"subagent":true,"type":"session.error","properties":{"sessionID":"o2","error":{"name":"MessageAbortedError"}}}`,
 		`{"type":"session.deleted","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`,
 	} {
 		call1(t, OpenCode, bob, in, now)
