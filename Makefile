@@ -102,9 +102,10 @@ faults:
 powercut:
 	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./internal/crashtest
 
-# Ratios to what this disk and machine can do: make bench BENCH="-dir DIR"
+# atm beside what this disk and machine can do: TMPDIR=DIR make bench BENCH=Delivery
+BENCH ?= .
 bench:
-	$(GO) run ./internal/bench $(BENCH)
+	$(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
 
 # The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
 # directory of scripts that set them up, which is no part of this repository:

@@ -1,0 +1,215 @@
+//go:build linux
+
+// Package bench compares atm with bare system calls on the same machine: `make bench`. Each benchmark has both sides.
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+func newTeam(b *testing.B, agents ...wire.Name) *teams.Team {
+	b.Helper()
+	dir := b.TempDir()
+	_, err := rootdir.Make(dir)
+	must(b, err)
+	root, err := teams.Open(rootdir.Found{Path: dir}, nil)
+	must(b, err)
+	b.Cleanup(func() { root.Close() })
+	team, err := root.CreateTeam("main")
+	must(b, err)
+	for _, agent := range agents {
+		must(b, team.Create(b.Context(), agent))
+	}
+	return team
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func repeat(b *testing.B, name string, do func() error) {
+	b.Run(name, func(b *testing.B) {
+		for b.Loop() {
+			must(b, do())
+		}
+	})
+}
+
+func message() *wire.Message {
+	to := []wire.Address{{Agent: "bob", Team: "main"}}
+	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: to, Body: strings.Repeat("0123456789abcdef", 64)}
+}
+
+func BenchmarkDelivery(b *testing.B) {
+	bob := newTeam(b, "bob").Box("bob")
+	deliver := func(n int) (err error) {
+		posts := make([]*mailbox.Post, n)
+		for i := range posts {
+			posts[i] = &mailbox.Post{Message: message(), To: []*mailbox.Box{bob}}
+		}
+		mailbox.Deliver(b.Context(), posts...)
+		for _, p := range posts {
+			err = cmp.Or(err, p.Outcomes[0].Err)
+		}
+		return err
+	}
+	// The fewest system calls for a durable file that appears whole, in the same directory.
+	inbox := filepath.Join(bob.Path(), "inbox")
+	raw := func() error {
+		m := message()
+		data, _ := m.Encode()
+		f, err := os.OpenFile(filepath.Join(inbox, "tmp", string(m.ID)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		err = cmp.Or(err, f.Sync(), f.Close(), os.Link(f.Name(), filepath.Join(inbox, "new", string(m.ID)+".json")))
+		d, e := os.Open(filepath.Join(inbox, "new"))
+		return cmp.Or(err, e, d.Sync(), d.Close())
+	}
+	one := func() error { return deliver(1) }
+	repeat(b, "one", one)
+	repeat(b, "one by system calls", raw)
+	for name, do := range map[string]func() error{"16 senders": one, "16 senders by system calls": raw} {
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(16)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					must(b, do())
+				}
+			})
+		})
+	}
+	repeat(b, "batch of 100", func() error { return deliver(100) })
+}
+
+func BenchmarkLargeInbox(b *testing.B) {
+	bob := newTeam(b, "bob").Box("bob")
+	unread := filepath.Join(bob.Path(), "inbox/new")
+	for range 100_000 {
+		m := message()
+		data, _ := m.Encode()
+		must(b, os.WriteFile(filepath.Join(unread, string(m.ID)+".json"), data, 0o600))
+	}
+	repeat(b, "read --limit 10", func() error {
+		_, err := bob.Read(b.Context(), mailbox.ReadOptions{Limit: 10}, func(mailbox.Batch) (int, error) { return 0, nil })
+		return err
+	})
+	repeat(b, "ls --limit 10", func() error {
+		_, err := bob.Walk(b.Context(), mailbox.Range{Unread: true, Limit: 10}, func(*mailbox.Item) bool { return true })
+		return err
+	})
+	repeat(b, "os.ReadDir", func() error {
+		_, err := os.ReadDir(unread)
+		return err
+	})
+}
+
+// event returns the n-th event of a log of turns.
+func event(n int) wire.Event {
+	e := wire.Event{Seq: uint64(n), At: time.Now().UTC(), Team: "main", Source: "hook", Kind: "turn_started", TurnID: fmt.Sprint("turn-", n/2)}
+	if n%2 == 1 {
+		e.Kind = "turn_idle"
+	}
+	return e
+}
+
+func BenchmarkAppend(b *testing.B) {
+	log, dir := newTeam(b, "bob").Box("bob").Log(), b.TempDir()
+	repeat(b, "event", func() error { return log.Append(b.Context(), event(1)) })
+	repeat(b, "by system calls", func() error {
+		e := event(1)
+		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|os.O_CREATE, 0o600)
+		err = cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+		log, logErr := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		_, writeErr := log.Write(append(e.Append(nil), '\n'))
+		return cmp.Or(err, logErr, writeErr, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), log.Close(), lock.Close())
+	})
+}
+
+// The state costs the same after a million events as after ten.
+func BenchmarkState(b *testing.B) {
+	team := newTeam(b, "long", "short")
+	for agent, events := range map[wire.Name]int{"long": 1_000_000, "short": 10} {
+		box := team.Box(agent)
+		var text []byte
+		for n, first := 1, 1; n <= events; n++ {
+			e := event(n)
+			e.Agent = agent
+			if text = append(e.Append(text), '\n'); len(text) >= 16<<20 || n == events {
+				must(b, os.WriteFile(filepath.Join(box.Path(), "events", fmt.Sprintf("%020d.ndjson", first)), text, 0o600))
+				text, first = nil, n+1
+			}
+		}
+		_, err := team.State(agent) // saves a snapshot
+		must(b, err)
+		for n := range 5 {
+			must(b, box.Log().Append(b.Context(), event(n)))
+		}
+		repeat(b, fmt.Sprintf("after %d events", events), func() error {
+			_, err := team.State(agent)
+			return err
+		})
+	}
+}
+
+// The time from linking a message into the inbox until the watcher's entry, or an inotify event, is there.
+func BenchmarkWatcher(b *testing.B) {
+	box, raw := newTeam(b, "bob").Box("bob"), b.TempDir()
+	w, err := watcher.Open(b.Context(), []*mailbox.Box{box}, watcher.Options{Messages: true})
+	must(b, err)
+	defer w.Close()
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	must(b, err)
+	_, err = syscall.InotifyAddWatch(fd, raw, syscall.IN_CREATE)
+	must(b, err)
+	temp, buf := b.TempDir(), make([]byte, 4096)
+	for name, side := range map[string]struct {
+		dir  string
+		wait func() error
+	}{
+		"entry": {filepath.Join(box.Path(), "inbox/new"), func() error {
+			_, err := w.Next(b.Context())
+			return err
+		}},
+		"inotify event": {raw, func() error {
+			_, err := syscall.Read(fd, buf)
+			for err == syscall.EINTR {
+				_, err = syscall.Read(fd, buf)
+			}
+			return err
+		}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				m := message()
+				data, _ := m.Encode()
+				file := filepath.Join(temp, string(m.ID))
+				must(b, os.WriteFile(file, data, 0o600))
+				seen := make(chan error)
+				go func() { seen <- side.wait() }()
+				time.Sleep(2 * time.Millisecond) // wait must have begun
+				b.StartTimer()
+				must(b, os.Link(file, filepath.Join(side.dir, string(m.ID)+".json")))
+				must(b, <-seen)
+			}
+		})
+	}
+}
