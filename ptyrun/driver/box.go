@@ -27,7 +27,6 @@ type boxStyle struct {
 	tailRows     int      // barred: rows at the end of the box without text
 	modes        []phrase // other glyphs, each with a blank, and the mode that each shows
 	placeholders []string // prefixes of texts that an empty box shows, not dim
-	excludes     []string // texts that are never below a box
 	maxBelow     int      // the largest number of rows below the box that are not blank
 	startingFoot string   // the text below the box while the program starts, with an empty title
 }
@@ -43,7 +42,14 @@ type inputBox struct {
 	width       int // cells of a row of the text; 0 means to the end of the row
 	draft       string
 	mode        string // meaning of a glyph that is not the usual one
+	foot        string // meaning of the rows below: busyFoot, or why nothing may be typed
 }
+
+// What a text below the box may mean beside a reason why nothing may be typed.
+const (
+	busyFoot = "busy"    // a turn is open
+	notBox   = "not box" // it is never below a box
+)
 
 // findBox finds the lowest input box, which must be at the bottom of the screen; nil: there is none.
 func (d *Driver) findBox(l *Look) *inputBox {
@@ -61,12 +67,16 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	}
 	filled := 0
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
-		if line := l.line(y); !blank(line) {
+		if !blank(l.line(y)) {
 			filled++
-			ok = ok && !hasAny(line, d.box.excludes)
+		}
+		for _, ph := range d.foot {
+			if strings.Contains(l.line(y), ph.text) && (p.foot == "" || ph.means == busyFoot || ph.means == notBox) {
+				p.foot = ph.means
+			}
 		}
 	}
-	if !ok || filled > d.box.maxBelow {
+	if !ok || filled > d.box.maxBelow || p.foot == notBox {
 		return nil
 	}
 	p.draft = d.draftIn(l, p)
@@ -185,22 +195,6 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 		return ""
 	}
 	return draft
-}
-
-// notReadyReason says why a text typed into the box would not be accepted as a message; "": it would. foot is the meaning
-// of the rows below the box.
-func (p *inputBox) notReadyReason(l *Look, foot string) string {
-	switch {
-	case p.mode != "":
-		return p.mode
-	case foot != "":
-		return foot
-	case p.draft != "":
-		return "draft"
-	case !p.hasCursorAtStart(l):
-		return "the cursor is not in its prompt"
-	}
-	return ""
 }
 
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw

@@ -22,7 +22,6 @@ var claude = Driver{
 		text:         2,
 		modes:        []phrase{{"! ", "bang mode"}, {"# ", "memory mode"}},
 		placeholders: []string{"Press up to edit queued messages"},
-		excludes:     []string{"claude --resume", "Resume this session", "enter to open", "enter to collapse", "enter to create"},
 		maxBelow:     12,
 	},
 	foot: []phrase{
@@ -38,6 +37,8 @@ var claude = Driver{
 		{"detailed transcript", "the transcript is open"},
 		{"Esc to cancel", "a menu is open"},
 		{"Pasting text", "a paste is in progress"},
+		{"claude --resume", notBox}, {"Resume this session", notBox},
+		{"enter to open", notBox}, {"enter to collapse", notBox}, {"enter to create", notBox},
 	},
 	rows: []rowPattern{
 		{kind: queuedRow, re: pattern(`Press up to edit queued message`)},
@@ -51,7 +52,7 @@ var claude = Driver{
 		{kind: noteRow, re: pattern(`^ *⎿.*Interrupted`)},
 		{kind: runsRow, re: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
 		{kind: runsRow, re: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
-		{kind: toolRow, re: pattern(`^[●⏺] `), isCall: true},
+		{kind: toolRow, re: pattern(`^[●⏺] ([A-Z][\w:.-]*|[a-z]\w*_[\w:.-]*|[\w:. -]+ - [\w:. -]+?) ?\(`)},
 		{kind: answerRow, re: pattern(`^[●⏺] `)},
 		{kind: userRow, re: pattern(`^[❯>] `)},
 	},

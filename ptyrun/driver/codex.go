@@ -23,7 +23,6 @@ var codex = Driver{
 		text:         2,
 		modes:        []phrase{{"! ", "bang mode"}},
 		placeholders: []string{"Ask Codex to do anything"},
-		excludes:     []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
 		maxBelow:     4,
 		startingFoot: "? for shortcuts",
 	},
@@ -37,6 +36,7 @@ var codex = Driver{
 		{"esc to go back", "an overlay is open"},
 		{"to navigate", "a menu is open"},
 		{"esc back", "a menu is open"},
+		{"enter to confirm", notBox}, {"enter continue", notBox}, {"enter to continue", notBox}, {"codex resume", notBox},
 	},
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
@@ -45,14 +45,14 @@ var codex = Driver{
 		{kind: doneRow, re: pattern(`^[ ─] Worked for `)},
 		{kind: noteRow, re: pattern(`^■ Conversation interrupted`)},
 		{kind: errorRow, re: pattern(`^■ `)},
-		{kind: runsRow, re: pattern(`^• (?:Running |Exploring|Calling |Searching)`)},
+		{kind: runsRow, re: pattern(`^• (Running|Exploring|Calling|Searching)\b`)},
 		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted|Viewed image) |Exited \(status |Failed \S+\.\S+$|Explored|Searched|Updated Plan))`)},
 		{kind: answerRow, re: pattern(`^• `)},
 		{kind: userRow, re: pattern(`^› `)},
 	},
 	dialogs: dialogStyle{
 		request: (*Driver).codexRequest,
-		verbs:   []phrase{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
+		verbs:   map[string]string{"Running": "Bash", "Exploring": "Read", "Searching": "WebSearch", "Calling": "MCP"},
 		kinds: []phrase{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"}, {"Question ", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"},

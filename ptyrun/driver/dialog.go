@@ -61,11 +61,11 @@ func (d *Dialog) cancelOption() (Option, bool) {
 
 // A dialogStyle describes the dialogs of a program.
 type dialogStyle struct {
-	digitsChoose bool     // the digit of an option chooses it at once
-	isFront      bool     // readFrontDialog reads them
-	kinds        []phrase // prefixes of the first row or the question, or texts below the options, and the dialog's kind
-	headings     []phrase // prefixes of the row that names the tool, and the tool
-	verbs        []phrase // prefixes of the row of a running tool, and the tool
+	digitsChoose bool              // the digit of an option chooses it at once
+	isFront      bool              // readFrontDialog reads them
+	kinds        []phrase          // prefixes of the first row or the question, or texts below the options, and the dialog's kind
+	headings     []phrase          // prefixes of the row that names the tool, and the tool
+	verbs        map[string]string // what the row of a running tool calls it, and the tool
 
 	// request reads the tool and its input in a permission dialog from row first to the options in row end. It returns ""
 	// if the screen leaves them open: a rule must not allow a request that was not read completely.

@@ -40,16 +40,15 @@ var gemini = Driver{
 		{kind: hintRow, re: pattern(`^ *\? for shortcuts`)},
 		{kind: noteRow, re: pattern(`^ℹ Request cancelled`)},
 		{kind: errorRow, re: pattern(`^✕ `)},
-		{kind: runsRow, re: pattern(`^ *│ ⊷ `)},
+		{kind: runsRow, re: pattern(`^ *│ ⊷ +(\w+)`)},
 		{kind: toolRow, re: pattern(`^ *│ [✓✗x?-] `)},
 		{kind: answerRow, re: pattern(`^✦ `)},
 		{kind: userRow, re: pattern(`^(?: > |▄{8})`)},
 	},
 	dialogs: dialogStyle{
 		request: (*Driver).geminiRequest,
-		verbs: []phrase{
-			{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"},
-			{"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"},
+		verbs: map[string]string{
+			"Shell": "Bash", "WriteFile": "Write", "Edit": "Edit", "ReadFile": "Read", "WebFetch": "WebFetch", "GoogleSearch": "WebSearch",
 		},
 		kinds: []phrase{
 			{"Do you trust the files in this folder?", "trust"},
@@ -67,10 +66,8 @@ func (d *Driver) geminiRequest(l *Look, first, end int) (tool, input string) {
 	if !ok {
 		return "", ""
 	}
-	rest = strings.TrimSpace(rest)
-	if name, ok := findPrefix(rest, d.dialogs.verbs); ok {
-		tool, input = name.means, strings.TrimSpace(strings.TrimPrefix(rest, name.text))
-	}
+	verb, input, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	tool, input = d.dialogs.verbs[verb], strings.TrimSpace(input)
 	if tool != "Bash" {
 		if isWrapped(l, first, first+1) {
 			return "", ""

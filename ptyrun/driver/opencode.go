@@ -30,7 +30,7 @@ var opencode = Driver{
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`\[retrying`)},
 		{kind: doneRow, re: pattern(`^ *▣(?: .*)? · .* · `)},
-		{kind: runsRow, re: pattern(`^ *(?:┃  [` + spins + `]|~) `)},
+		{kind: runsRow, re: pattern(`^ *(?:┃  [` + spins + `]|~) +(.{1,60})`)},
 		{kind: toolRow, re: pattern(`^     [$→←✱%⚙◈] `)},
 		{kind: userRow, re: pattern(`^  ┃  `)},
 		{kind: answerRow, re: pattern(`^     [^▣]*$`)},

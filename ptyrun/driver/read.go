@@ -70,23 +70,28 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	if box == nil {
 		return d.readWithoutBox(l, titleShows, before)
 	}
-	r := Reading{Draft: box.draft, HasDraft: box.draft != "", BoxRow: box.top}
-	turn, foot := d.lastTurnAbove(l, box.top), d.footMeaning(l, box)
+	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top}
+	turn := d.lastTurnAbove(l, box.top)
 	isBusyInTitle := titleShows == reducer.Thinking && !turn.isWaiting
 	switch {
-	case isBusyInTitle || turn.busy != "" || foot == busyFoot:
-		r.Activity, r.Detail = turn.activity()
-		r.NotPromptReason = "busy"
+	case isBusyInTitle || turn.isBusy || box.foot == busyFoot:
+		r.Activity, r.Detail, r.NotPromptReason = turn.activity, turn.detail, "busy"
+		return r
 	case d.isStarting(l, box):
 		r.Activity, r.NotPromptReason = reducer.Starting, "starting"
+		return r
 	case turn.errorLine != "":
 		r.Activity, r.Detail = reducer.Error, turn.errorLine
 	default:
 		r.Activity = reducer.Idle
 	}
-	if r.NotPromptReason == "" {
-		r.NotPromptReason = box.notReadyReason(l, foot)
-		r.HasDraft = r.HasDraft || box.mode != ""
+	switch {
+	case box.mode != "" || box.foot != "":
+		r.NotPromptReason = cmp.Or(box.mode, box.foot)
+	case r.HasDraft:
+		r.NotPromptReason = "draft"
+	case !box.hasCursorAtStart(l):
+		r.NotPromptReason = "the cursor is not in its prompt"
 	}
 	r.Prompt = r.NotPromptReason == ""
 	return r
@@ -104,7 +109,8 @@ func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Rea
 	r := Reading{NotPromptReason: "no prompt on the screen"}
 	switch {
 	case titleShows == reducer.Thinking:
-		r.Activity, r.Detail = d.lastTurnAbove(l, len(l.Lines)).activity()
+		turn := d.lastTurnAbove(l, len(l.Lines))
+		r.Activity, r.Detail = turn.activity, turn.detail
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
@@ -117,42 +123,6 @@ func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Rea
 	}
 	return r
 }
-
-// busyFoot is the meaning of a text below the box that shows a turn.
-const busyFoot = "busy"
-
-// footMeaning reads the rows below the box. It returns busyFoot, or else why nothing may be typed, or "".
-func (d *Driver) footMeaning(l *Look, box *inputBox) (hint string) {
-	for y := box.bottom + 1; y < len(l.Lines); y++ {
-		for _, ph := range d.foot {
-			if strings.Contains(l.line(y), ph.text) && (hint == "" || ph.means == busyFoot) {
-				hint = ph.means
-			}
-		}
-	}
-	return hint
-}
-
-// activity returns what the agent does in an open turn, with the Detail of a Reading.
-func (t lastTurn) activity() (reducer.Activity, string) {
-	switch {
-	case t.isRetrying:
-		if m := retryCount.FindStringSubmatch(t.busy); m != nil {
-			return reducer.Thinking, "API retry " + m[1]
-		}
-		return reducer.Thinking, "API retry"
-	case strings.Contains(t.busy, "ompacting"):
-		return reducer.Thinking, "compacting"
-	case t.isToolRunning:
-		return reducer.ToolRunning, t.tool
-	case t.isAnswering:
-		return reducer.Responding, ""
-	}
-	return reducer.Thinking, ""
-}
-
-// retryCount matches the count in the line of a retry.
-var retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)
 
 // A rowKind says what a row of the transcript is.
 type rowKind int
@@ -173,11 +143,10 @@ const (
 	hintRow           // a hint about keys
 )
 
-// A rowPattern recognizes rows of one kind.
+// A rowPattern recognizes rows of one kind. A group names the tool.
 type rowPattern struct {
-	kind   rowKind
-	re     *regexp.Regexp
-	isCall bool // Name(…) must follow
+	kind rowKind
+	re   *regexp.Regexp
 }
 
 var pattern = regexp.MustCompile
@@ -185,67 +154,57 @@ var pattern = regexp.MustCompile
 // spins are the braille characters of spinners, for a character class.
 const spins = `\x{2801}-\x{28ff}`
 
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
-
-// callName returns the name in "Name(arguments…", or "" for anything else, such as a sentence with a parenthesis.
-func callName(s string) string {
-	name, _, ok := strings.Cut(s, "(")
-	if !ok || !toolName.MatchString(name) {
-		return ""
-	}
-	words := strings.Contains(name, " ") && !strings.Contains(name, " - ")
-	if lower := name[0] >= 'a' && !strings.Contains(name, "_"); words || lower {
-		return ""
-	}
-	return strings.TrimSpace(name)
+func (d *Driver) kindOf(line string) rowKind {
+	kind, _ := d.readRow(line)
+	return kind
 }
 
-func (d *Driver) kindOf(line string) rowKind {
+// readRow returns a row's kind and the tool that it names.
+func (d *Driver) readRow(line string) (kind rowKind, tool string) {
 	if blank(line) {
-		return otherRow
+		return otherRow, ""
 	}
 	for _, p := range d.rows {
-		at := p.re.FindStringIndex(line)
-		if at != nil && (!p.isCall || callName(line[at[1]:]) != "") {
-			return p.kind
+		if m := p.re.FindStringSubmatch(line); m != nil {
+			return p.kind, strings.Join(m[1:], "")
 		}
 	}
-	return otherRow
+	return otherRow, ""
 }
 
 // A lastTurn is the turn above the input box, from the last message on.
 type lastTurn struct {
-	busy          string // the busy line, or ""
-	isRetrying    bool   // the busy line reports an error
-	isToolRunning bool
-	tool          string // the running tool
-	isAnswering   bool   // an answer comes last
-	isWaiting     bool   // it is over, and only sub-agents work
-	errorLine     string // an error or usage limit, if that comes last
+	isBusy    bool
+	activity  reducer.Activity // if it is open
+	detail    string
+	isWaiting bool   // it is over, and only sub-agents work
+	errorLine string // an error or usage limit, if that comes last
 }
 
 // lastTurnAbove reads upwards from row y (exclusive) to the last message.
 func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
+	t.activity = reducer.Thinking
 	isLast, isOver := true, false // no row of the turn, or its end, was seen yet
 	for y--; y >= 0; y-- {
 		line := strings.TrimSpace(l.line(y))
 		switch k := d.kindOf(l.line(y)); k {
 		case busyRow, retryRow:
-			if isLast && !isOver && t.busy == "" {
-				t.busy, t.isRetrying = line, k == retryRow
+			if isLast && !isOver && !t.isBusy {
+				t.isBusy, t.detail = true, busyDetail(line, k == retryRow)
 			}
 		case doneRow, waitsRow:
-			t.isWaiting = t.isWaiting || k == waitsRow && isLast && t.busy == ""
+			t.isWaiting = t.isWaiting || k == waitsRow && isLast && !t.isBusy
 			isOver = true
 		case runsRow, toolRow, answerRow, errorRow, noteRow:
 			switch {
 			case !isLast:
 			case k == errorRow:
 				t.errorLine = line
+			case isOver || t.detail != "":
 			case k == answerRow:
-				t.isAnswering = !isOver
-			case k == runsRow && !isOver:
-				t.isToolRunning, t.tool = true, d.runningTool(l, y)
+				t.activity = reducer.Responding
+			case k == runsRow:
+				t.activity, t.detail = reducer.ToolRunning, d.runningTool(l, y)
 			}
 			isLast = false
 		case userRow:
@@ -256,6 +215,21 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 	}
 	return t
 }
+
+// busyDetail returns what a busy line says beside that.
+func busyDetail(line string, isRetry bool) string {
+	switch {
+	case isRetry:
+		count := append(retryCount.FindStringSubmatch(line), "", "")[1]
+		return strings.TrimSpace("API retry " + count)
+	case strings.Contains(line, "ompacting"):
+		return "compacting"
+	}
+	return ""
+}
+
+// retryCount matches the count in the line of a retry.
+var retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)
 
 // isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line.
 func (d *Driver) isQueued(l *Look, y int) bool {
@@ -271,27 +245,19 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 	return false
 }
 
-// runningRow matches the start of a row that names the running tool.
-var runningRow = pattern(`^[~` + spins + `] `)
-
-// runningTool returns the tool that row y shows as running: its name in that row or in the nearest call above it, else
-// the text after the row's spinner.
+// runningTool returns the tool that row y shows as running: its name in that row or in the nearest call above it.
 func (d *Driver) runningTool(l *Look, y int) string {
-	text := ""
-	if row, _ := unframe(l.line(y)); runningRow.MatchString(row) {
-		text = firstRunes(strings.TrimSpace(skipRunes(row, 1)), 60)
-	}
-	for n := 0; y >= 0 && n < 12; y, n = y-1, n+1 {
-		line := strings.TrimLeft(l.line(y), " ●⏺•│┃⊷")
-		if name := callName(line); name != "" {
-			return name
+	for n := y; n >= 0 && n > y-12; n-- {
+		kind, tool := d.readRow(l.line(n))
+		if rest, ok := strings.CutPrefix(l.line(n), "  "); ok && tool == "" {
+			_, tool = d.readRow("● " + rest) // it blinks in Claude Code
 		}
-		if n > 0 && d.kindOf(l.line(y)) == userRow {
+		if tool != "" {
+			return cmp.Or(d.dialogs.verbs[tool], tool)
+		}
+		if n < y && kind == userRow {
 			break
 		}
-		if verb, ok := findPrefix(line, d.dialogs.verbs); ok {
-			return verb.means
-		}
 	}
-	return text
+	return ""
 }
