@@ -36,7 +36,7 @@ type phrase struct{ text, means string }
 
 // An inputBox is the input box on a screen.
 type inputBox struct {
-	top, bottom int // rows of the box with its frame
+	top, bottom int // rows of the box with its frame; top is -1 if it is above the screen
 	first, last int // rows of the text
 	column      int // of the text
 	width       int // cells of a row of the text; 0 means to the end of the row
@@ -102,7 +102,10 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	top := l.ruleAbove(bottom, upper)
 	column := d.box.indent + d.box.text
 	if top < 0 || upper != lower && l.ruleAbove(bottom, lower) > top {
-		return inputBox{}, false
+		// With a long draft the upper rule is above the screen, and all rows above the lower one are its text; the cursor at
+		// its end may have a row of its own.
+		isFull := !blank(l.line(0)) && !blank(l.line(bottom-1)) || l.CursorY == bottom-1
+		return inputBox{top: -1, bottom: bottom, last: bottom - 1, column: column}, bottom > 1 && isFull && isIndented(l, 0, bottom, column)
 	}
 	mode, ok := d.glyphAt(l.line(top + 1))
 	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
@@ -121,13 +124,13 @@ func isIndented(l *Look, a, b, n int) bool {
 
 func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 	for y := len(l.Lines) - 1; y > 0; y-- {
-		column, ok := columnOf(l.line(y), "╹▀▀")
-		if !ok {
+		column, isBarred := margin(l.line(y)), func(y int) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), "┃") }
+		if !strings.HasPrefix(l.line(y)[column:], "╹▀▀") {
 			continue
 		}
 		top := y
 		// A barred message or error may be right above the box, on another background.
-		for top > 0 && runeAt(l.line(top-1), column) == "┃" && l.row(top-1).background() == l.row(y-1).background() {
+		for top > 0 && isBarred(top-1) && l.row(top-1).background() == l.row(y-1).background() {
 			top--
 		}
 		// There is a row of padding above the text and one below it, then the row of the model.

@@ -106,17 +106,17 @@ var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
-	column, framed := columnOf(l.line(at), "│")
+	startsWith := func(y int, s string) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), s) }
 	switch {
 	case d.box.shape == ruled:
 		y := l.ruleAbove(at, "─")
 		return y + 1, y >= 0
-	case d.box.shape == halves && framed && blank(firstRunes(l.line(at), column)):
+	case d.box.shape == halves && startsWith(at, "│"):
 		y := at - 1
-		for runeAt(l.line(y), column) == "│" {
+		for startsWith(y, "│") {
 			y--
 		}
-		return y + 1, runeAt(l.line(y), column) == "╭"
+		return y + 1, startsWith(y, "╭")
 	case d.box.shape == unframed:
 		return d.unframedTop(l, at)
 	}

@@ -74,15 +74,17 @@ func (d *Driver) geminiRequest(l *Look, first, end int) (tool, input string) {
 		}
 		return tool, strings.TrimPrefix(input, "Writing to ")
 	}
-	y, inner := first+1, -1
-	for ; y < end && inner < 0; y++ {
-		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
-			inner = column
-		}
+	inFrame := func(y int, s string) bool { // in a frame inside the dialog's
+		_, inner, _ := strings.Cut(l.line(y), "│")
+		return strings.HasPrefix(strings.TrimLeft(inner, " "), s)
 	}
-	start := y
-	for ; y < end && runeAt(l.line(y), inner) != "╰"; y++ {
-		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
+	start := first + 1
+	for start < end && !inFrame(start-1, "╭") {
+		start++
+	}
+	y := start
+	for ; y < end && !inFrame(y, "╰"); y++ {
+		if !inFrame(y, "│") || strings.Contains(l.line(y), "hidden (") {
 			return "", "" // part of the command is not shown
 		}
 	}

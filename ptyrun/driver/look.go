@@ -4,7 +4,6 @@ import (
 	"image/color"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
@@ -147,14 +146,6 @@ func lastRunes(s string, n int) string {
 }
 
 func skipRunes(s string, n int) string { return s[len(firstRunes(s, n)):] }
-
-func runeAt(s string, n int) string { return firstRunes(skipRunes(s, n), 1) }
-
-// columnOf returns the column of the first what in s.
-func columnOf(s, what string) (int, bool) {
-	before, _, ok := strings.Cut(s, what)
-	return utf8.RuneCountInString(before), ok
-}
 
 // RemoveBlanks removes all blanks, tabs and newlines. Texts are compared in this form because programs wrap and indent
 // them.
