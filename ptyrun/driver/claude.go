@@ -41,7 +41,7 @@ var claude = Driver{
 		{"enter to open", notBox}, {"enter to collapse", notBox}, {"enter to create", notBox},
 	},
 	rows: []rowPattern{
-		{kind: queuedRow, re: pattern(`Press up to edit queued message`)},
+		{kind: hintRow, re: pattern(`Press up to edit queued message`)},
 		{kind: retryRow, re: pattern(`^[` + claudeSpins + `] .*etrying in`)},
 		{kind: retryRow, re: pattern(`^ *⎿.*(?:etrying in.*attempt|attempt.*etrying in)`)},
 		{kind: busyRow, re: pattern(`^[` + claudeSpins + `] .*…`)},
@@ -51,6 +51,7 @@ var claude = Driver{
 		{kind: errorRow, re: pattern(`^ *(?:[●⏺] |⎿).*(?:API Error|Please run /login)`)},
 		{kind: noteRow, re: pattern(`^ *⎿.*Interrupted`)},
 		{kind: runsRow, re: pattern(`^ *⎿.*(?:Running|Waiting)…`)},
+		{kind: hintRow, re: pattern(`^ *⎿`)},
 		{kind: runsRow, re: pattern(`^ *\(ctrl[+-]b.*to run in background`)},
 		{kind: toolRow, re: pattern(`^[●⏺] ([A-Z][\w:.-]*|[a-z]\w*_[\w:.-]*|[\w:. -]+ - [\w:. -]+?) ?\(`)},
 		{kind: answerRow, re: pattern(`^[●⏺] `)},

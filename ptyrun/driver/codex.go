@@ -41,13 +41,14 @@ var codex = Driver{
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`^• .*(?:econnecting.*esc to interrupt|esc to interrupt.*econnecting)`)},
 		{kind: busyRow, re: pattern(`^[•◦] .*esc to interrupt\)`)},
-		{kind: queuedRow, re: pattern(`^• (?:Queued|Messages to be submitted)`)},
+		{kind: hintRow, re: pattern(`^• (?:Queued|Messages to be submitted)`)},
 		{kind: doneRow, re: pattern(`^[ ─] Worked for `)},
 		{kind: noteRow, re: pattern(`^■ Conversation interrupted`)},
 		{kind: errorRow, re: pattern(`^■ `)},
 		{kind: runsRow, re: pattern(`^• (Running|Exploring|Calling|Searching)\b`)},
 		{kind: toolRow, re: pattern(`^(?:[✔✗] |• (?:(?:Ran|Called|Edited|Added|Deleted|Viewed image) |Exited \(status |Failed \S+\.\S+$|Explored|Searched|Updated Plan))`)},
 		{kind: answerRow, re: pattern(`^• `)},
+		{kind: hintRow, re: pattern(`^ *└ Tip: `)},
 		{kind: userRow, re: pattern(`^› `)},
 	},
 	dialogs: dialogStyle{

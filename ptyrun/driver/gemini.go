@@ -36,7 +36,7 @@ var gemini = Driver{
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`^ *[` + spins + `] .*(?:etrying.*esc to cancel|esc to cancel.*etrying)`)},
 		{kind: busyRow, re: pattern(`^ *[` + spins + `] .*\(esc to cancel`)},
-		{kind: queuedRow, re: pattern(`^ *Queued \(`)},
+		{kind: hintRow, re: pattern(`^ *Queued \(`)},
 		{kind: hintRow, re: pattern(`^ *\? for shortcuts`)},
 		{kind: noteRow, re: pattern(`^ℹ Request cancelled`)},
 		{kind: errorRow, re: pattern(`^✕ `)},

@@ -130,7 +130,6 @@ type rowKind int
 const (
 	otherRow  rowKind = iota
 	userRow           // starts a message to the agent
-	queuedRow         // a message that waits for the end of the turn
 	answerRow         // starts an answer
 	toolRow           // a tool call, running or not
 	runsRow           // shows that a tool is running, this one or the one above
@@ -140,7 +139,7 @@ const (
 	waitsRow          // likewise; sub-agents go on in the background
 	errorRow          // ends a turn with an error or a usage limit
 	noteRow           // a note of the program itself
-	hintRow           // a hint about keys
+	hintRow           // anything else that is no text of an answer: a hint, a tool's output, a queued message
 )
 
 // A rowPattern recognizes rows of one kind. A group names the tool.
@@ -237,7 +236,7 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 		switch d.kindOf(l.line(y)) {
 		case busyRow, retryRow:
 			return true
-		case otherRow, queuedRow, userRow:
+		case otherRow, userRow, hintRow:
 		default:
 			return false
 		}

@@ -79,12 +79,11 @@ func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	return false
 }
 
-// messagesAbove yields the first row of each message above row y, newest first, and whether the message is queued.
-func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
-	return func(yield func(int, bool) bool) {
+// messagesAbove yields the first row of each message above row y, newest first.
+func (d *Driver) messagesAbove(l *Look, y int) iter.Seq[int] {
+	return func(yield func(int) bool) {
 		for y--; y >= 0; y-- {
-			k := d.kindOf(l.line(y))
-			if (k == userRow || k == queuedRow) && !isRule(l.line(y), "▄") && !yield(y, k == queuedRow) {
+			if d.kindOf(l.line(y)) == userRow && !isRule(l.line(y), "▄") && !yield(y) {
 				return
 			}
 		}
@@ -136,41 +135,29 @@ func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
 	l.Lines = l.Lines[:d.boxRow(&l)]
-	var parts []string
-	isInAnswer := false
-	first := d.rowAfterMessage(&l, prompt)
-	if isCut && first == 0 {
-		parts, isInAnswer = []string{cutMark}, true
-	}
+	answer, first := "", d.rowAfterMessage(&l, prompt)
+	isInAnswer := isCut && first == 0
 	for y := first; y < len(l.Lines); y++ {
 		line := l.line(y)
 		k := d.kindOf(line)
 		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
-		isRest := isInAnswer && (k == answerRow || k == otherRow && isIndentedText(line))
+		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2))
 		switch {
 		case isStart:
-			parts = append(parts, d.answerText(line))
+			answer += "\n\n" + d.answerText(line)
 		case isRest:
-			parts[len(parts)-1] += "\n" + d.answerText(line)
+			answer += "\n" + d.answerText(line)
 		}
 		isInAnswer = isStart || isRest
 	}
-	for i := range parts {
-		parts[i] = strings.Trim(parts[i], "\n")
+	answer = strings.Trim(blankLines.ReplaceAllString(answer, "\n\n"), "\n")
+	if isCut && first == 0 && answer != "" {
+		return cutMark + "\n" + answer
 	}
-	if answer := strings.Join(slices.DeleteFunc(parts, blank), "\n\n"); answer != cutMark {
-		return answer
-	}
-	return ""
+	return answer
 }
 
-// isIndentedText reports whether a row may continue an answer: it is blank, or indented and no note.
-func isIndentedText(line string) bool {
-	return blank(line) || margin(line) >= 2 && !startsAny(strings.TrimSpace(line), notes)
-}
-
-// notes are the starts of what Claude Code and Codex draw right below an answer.
-var notes = []string{"⎿", "└ Tip: "}
+var blankLines = regexp.MustCompile(`\n{3,}`)
 
 // boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
@@ -204,15 +191,12 @@ func (d *Driver) answerText(line string) string {
 func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 	want := firstRunes(RemoveBlanks(prompt), matchLength)
 	last := -1
-	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
-		if isQueued {
-			continue
-		}
-		if last < 0 {
+	for y := range d.messagesAbove(l, len(l.Lines)) {
+		isIt := strings.HasPrefix(d.messageText(l, y), want)
+		if last < 0 || isIt {
 			last = y
 		}
-		if strings.HasPrefix(d.messageText(l, y), want) {
-			last = y
+		if isIt {
 			break
 		}
 	}
