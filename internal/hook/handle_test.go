@@ -1,11 +1,9 @@
 package hook
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -363,35 +359,5 @@ func TestLocksHeld(t *testing.T) {
 	reader.Wait()
 	if all := toldAll(events(t, bob)); len(all) != 1 || !strings.HasPrefix(all[0], "turn_started") {
 		t.Error(all)
-	}
-}
-
-// If the log cannot be written, there is no answer, and the chosen mail is unclaimed again.
-func TestEventsLockHeld(t *testing.T) {
-	t.Parallel()
-	bob := team(t, nil)
-	id := mail(t, bob, "hello")
-	path := filepath.Dir(bob.Path())
-	root, err := durable.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	held, err := lockfile.In(root).Lock(t.Context(), "bob.events", lockfile.Exclusive, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tool := range []Tool{Claude, Codex, Gemini} {
-		event := map[Tool]string{Gemini: "BeforeAgent"}[tool]
-		var out strings.Builder
-		exit, err := Handle(ctx, tool, []byte(calledWith(tool, cmp.Or(event, "UserPromptSubmit"), `,"prompt":"x"`)), Options{Box: bob, Stdout: &out})
-		if exit != 0 || out.Len() > 0 || err == nil || !strings.Contains(err.Error(), "bob.events") {
-			t.Errorf("%s: exit %d, %q, %v", tool, exit, out.String(), err)
-		}
-	}
-	held.Unlock()
-	out, _ := call1(t, Claude, bob, calledWith(Claude, "Stop", `,"stop_hook_active":false`), time.Now())
-	if text, _ := answerOf(t, out); !strings.HasPrefix(text, "[atm] 1 new message for bob; ") || where(t, bob, id) != mailbox.Unread {
-		t.Error(out)
 	}
 }
