@@ -17,9 +17,9 @@ var ErrNotEvent = errors.New(
 // Adopt makes an event from one object of any vocabulary, which it keeps whole in Wire, or from a line of another event
 // log of ours, of which it keeps Wire, Extra and, in Agent, the owner. The log that it goes to fills in the rest.
 //
-// An object of a known kind must be as its owner writes it, without repeated members; a turn event of the daemon may
-// lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the types are checked. Unknown
-// kinds and members are kept.
+// An object of a known kind must be as its owner writes it; a turn event of the daemon may lack agent, thread_id,
+// turn_id and transport. Of the current ACP, which grows, only the types are checked. Unknown kinds and members are
+// kept.
 //
 // The error is ErrNotEvent or a *DecodeError.
 func Adopt(line []byte) (Event, error) {
@@ -30,25 +30,18 @@ func Adopt(line []byte) (Event, error) {
 	case err != nil:
 		return Event{}, err
 	case isLogLine(o):
-		return adoptLogLine(line, o)
+		return adoptLogLine(line)
 	}
 	typeName, kind := detect(o)
 	if typeName == "" {
 		return Event{}, ErrNotEvent
 	}
-	if typeName == currentUpdate && kind != "" {
+	if typeName == currentUpdate {
 		typeName = currentCall
 	}
 	s := schemas()[typeName]
-	known := schema{fields: slices.Concat(s.fields, s.kinds[o.Text(s.tag)])}
-	if s.tag != "" {
-		known.fields = append(known.fields, field{name: s.tag, schema: schemas()["string"]})
-	}
-	if _, wrong := known.object(0, o); wrong != nil {
-		return Event{}, wrong.locate(line)
-	}
-	if kind == "" {
-		return Event{}, ErrNotEvent
+	if _, err := selectFields(o, slices.Concat(s.fields, s.kinds[o.Text(s.tag)])); err != nil {
+		return Event{}, locate(line, err)
 	}
 	e := Event{Kind: kind, Wire: compact(line)}
 	b := e.Body()
@@ -59,7 +52,7 @@ func Adopt(line []byte) (Event, error) {
 // AdoptDropped is Adopt for a dropped object. With a body or a recipient it is a message, without a tag it is text.
 func AdoptDropped(data []byte) (Event, error) {
 	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
-		if _, kind := detectTagged(o); kind == "" || o.Has("body", "to", "from", "subject") {
+		if typeName, _ := detectTagged(o); typeName == "" || o.Has("body", "to", "from", "subject") {
 			return Event{}, ErrNotEvent
 		}
 	}
@@ -70,12 +63,10 @@ func isLogLine(o Object) bool {
 	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
-func adoptLogLine(line []byte, o Object) (Event, error) {
-	if _, wrong := schemas()["log.Event"].object(0, o); wrong != nil {
-		return Event{}, wrong.locate(line)
-	}
-	e, err := DecodeEvent(line)
-	if err != nil {
+func adoptLogLine(line []byte) (Event, error) {
+	_, err := Canonical("log.Event", line)
+	e, undecoded := DecodeEvent(line)
+	if err = cmp.Or(err, undecoded); err != nil {
 		return Event{}, err
 	}
 	if hasKind(mailboxEvent, e.Kind) {
@@ -89,15 +80,16 @@ func adoptLogLine(line []byte, o Object) (Event, error) {
 
 // detect returns the type and the kind of an event, "" if the object is none.
 func detect(o Object) (typeName, kind string) {
-	if typeName, kind = detectTagged(o); typeName == "" {
+	typeName, kind = detectTagged(o)
+	if typeName == "" && !o.Has("kind", "event_type", "update_type", "sessionUpdate") {
 		typeName, kind = detectUntagged(o)
 	}
 	return typeName, kind
 }
 
-// detectTagged detects events by their tag. The kind is "" if the tag is not a word: then the object is of some other
-// system (a Kubernetes manifest has a "kind" too). An update of the current ACP may be bare, in {"sessionId","update"},
-// or in its JSON-RPC notification.
+// detectTagged detects events by their tag, which is a word, or else the object is of some other system (a Kubernetes
+// manifest has a "kind" too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its JSON-RPC
+// notification.
 func detectTagged(o Object) (typeName, kind string) {
 	if typeName, kind = detectCall(o); typeName != "" {
 		return typeName, kind
@@ -110,42 +102,41 @@ func detectTagged(o Object) (typeName, kind string) {
 			}
 			return name, kind
 		}
-		if o.Has(tag) {
-			return name, ""
-		}
 	}
 	return detectUpdate(o)
 }
 
-// detectUntagged detects the calls of the older ACP and their results, which have no tag.
+// untagged are the calls of the older ACP and their results, which have no tag, by the members that they, or an object
+// within them, have.
+var untagged = []struct{ within, members, typeName, kind string }{
+	{"", "toolCall options", "acp.RequestPermissionParams", "confirm_required"},
+	{"", "outcome", "acp.RequestPermissionResult", "permission_result"},
+	{"request", "request_id", "acp.ServerRequestNotification", "server_request"},
+	{"", "request_id success", "acp.ToolExecutionResult", "tool_result"},
+	{"", "workspace", "acp.SessionNewParams", "session_new"},
+	{"", "model_preferences", "acp.SessionNewParams", "session_new"},
+	{"", "session_id state", "acp.SessionNewResult", "session_start"},
+	{"session", "session_id", "acp.SessionLoadResult", "session_start"},
+	{"", "session_id content", "acp.SessionPromptParams", TurnStarted},
+	{"", "turn_id status", "acp.SessionPromptResult", "turn_complete"},
+	{"", "session_id turn_id", "acp.SessionCancelParams", "session_cancel"},
+}
+
 func detectUntagged(o Object) (typeName, kind string) {
-	hasSession := o.Has("session_id")
-	switch {
-	case o.Has("toolCall") && o.Has("options"):
-		return "acp.RequestPermissionParams", "confirm_required"
-	case o.Has("outcome"):
-		return "acp.RequestPermissionResult", "permission_result"
-	case o.Object("request").Has("request_id"):
-		return "acp.ServerRequestNotification", "server_request"
-	case o.Has("request_id") && o.Has("success"):
-		return "acp.ToolExecutionResult", "tool_result"
-	case o.Has("workspace", "model_preferences"):
-		return "acp.SessionNewParams", acpKinds["session/new"]
-	case hasSession && o.Has("state"):
-		return "acp.SessionNewResult", "session_start"
-	case o.Object("session").Has("session_id"):
-		return "acp.SessionLoadResult", "session_start"
-	case hasSession && o.Has("content"):
-		return "acp.SessionPromptParams", acpKinds["session/prompt"]
-	case o.Has("turn_id") && o.Has("status"):
-		return "acp.SessionPromptResult", "turn_complete"
-	case hasSession && o.Has("turn_id") && len(o) == 2:
-		return "acp.SessionCancelParams", acpKinds["session/cancel"]
+	for _, call := range untagged {
+		in := o
+		if call.within != "" {
+			in = o.Object(call.within)
+		}
+		isMissing := func(member string) bool { return !in.Has(member) }
+		if !slices.ContainsFunc(strings.Fields(call.members), isMissing) {
+			return call.typeName, call.kind
+		}
 	}
 	return "", ""
 }
 
-// acpKinds maps the methods of the older ACP, except session/update, and those of the current one to kinds of event.
+// acpKinds maps the methods of the older ACP, except session/update, to kinds of event.
 var acpKinds = map[string]string{
 	"session/new": "session_new", "session/load": "session_load", "session/prompt": TurnStarted,
 	"session/cancel": "session_cancel", "server/request": "server_request", "client/response": "tool_result",
@@ -159,41 +150,20 @@ func detectUpdate(params Object) (typeName, kind string) {
 	return "", ""
 }
 
-// detectResponse detects the result of an ACP call, older or current.
-func detectResponse(result Object) (typeName, kind string) {
-	switch {
-	case result.Has("stopReason"):
-		return currentCall, "turn_complete"
-	case result.Has("sessionId"):
-		return currentCall, "session_start"
-	case result.Object("outcome") != nil, result.Text("action") != "": // of a permission, of an elicitation
-		return currentCall, "permission_result"
-	}
-	if _, kind = detectUntagged(result); kind != "" {
-		typeName = "acp.OlderResponse"
-	}
-	return typeName, kind
-}
-
-// detectCall detects a call of ACP or Codex in JSON-RPC, with or without its version, and a response of ACP.
+// detectCall detects a call of ACP or Codex in JSON-RPC, with or without its version, and a response of the older ACP.
 func detectCall(o Object) (typeName, kind string) {
-	if o.Has("jsonrpc") && o.Has("result") {
-		return detectResponse(o.Object("result"))
-	} else if o.Has("jsonrpc") && o.Object("error") != nil {
-		return currentCall, "turn_complete" // one line cannot tell which call failed: taken as the prompt
+	if _, kind := detectUntagged(o.Object("result")); o.Has("jsonrpc") && kind != "" {
+		return "acp.OlderResponse", kind
 	}
 	method, params := o.Text("method"), o.Object("params")
-	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
-	if !isCall || params == nil && o.Get("params") != nil ||
+	if !o.Has("jsonrpc", "emittedAtMs") && method != "error" && !strings.Contains(method, "/") || method == "" ||
 		len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
 		return "", "" // something else that happens to have a method
 	}
-	if update := params.Text("update_type"); method == "session/update" && hasKind(olderUpdate, update) {
-		return "acp.OlderCall", update
+	if kind = acpKinds[method]; method == "session/update" {
+		kind = params.Text("update_type")
 	}
-	if kind = acpKinds[method]; kind != "" && params.Has("sessionId", "cwd") {
-		return currentCall, kind
-	} else if kind != "" {
+	if kind != "" && !params.Has("sessionId", "cwd") {
 		return "acp.OlderCall", kind
 	}
 	switch method {
@@ -201,26 +171,25 @@ func detectCall(o Object) (typeName, kind string) {
 		return detectUpdate(params)
 	case "session/request_permission":
 		return currentUpdate, "confirm_required"
-	case "elicitation/create":
-		return currentUpdate, "waiting_for_input"
 	case "turn/started", "turn/completed":
 		return "codex.TurnCall", codexKinds[method]
 	case "thread/status/changed":
 		kind = codexKinds[threadStatus(params)]
+	default:
+		kind = codexKinds[method]
 	}
-	return "codex.Call", cmp.Or(kind, codexKinds[method], methodKind(method))
+	return "codex.Call", cmp.Or(kind, methodKind(method))
 }
 
 // threadStatus returns the status of a Codex thread, or what an active thread waits for.
 func threadStatus(params Object) string {
 	status := params.Object("status")
-	word := cmp.Or(params.Text("status"), status.Text("type"))
 	for _, flag := range []string{"waitingOnApproval", "waitingOnUserInput"} {
-		if word == "active" && bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
+		if bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
 			return flag
 		}
 	}
-	return word
+	return status.Text("type")
 }
 
 // codexKinds maps the methods of Codex's app-server, and the statuses of its threads, to kinds of event.
@@ -231,9 +200,8 @@ var codexKinds = map[string]string{
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
-// methodKind makes a kind from a method: item/agentMessage becomes item_agent_message.
+// methodKind makes a kind from a method: item/agentMessage becomes item_agentmessage.
 func methodKind(method string) string {
-	kind := strings.ToLower(regexp.MustCompile("[A-Z]").ReplaceAllString(method, "_$0"))
-	kind = regexp.MustCompile("[^a-z0-9]").ReplaceAllString(kind, "_")
+	kind := regexp.MustCompile("[^a-z0-9]").ReplaceAllString(strings.ToLower(method), "_")
 	return kind[:min(len(kind), 64)]
 }

@@ -45,22 +45,22 @@ func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage,
 	b, s, isDaemon := e.Body(), schemas()[typeName], typeName == daemonEvent
 	texts := map[string]string{
 		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"),
-		"thread_id": b.Text("thread_id", "session"), "session_id": b.Text("session", "session_id", "thread_id"),
+		"thread_id": b.Text("thread_id", "session"), "session_id": b.Text("session", "thread_id"),
 		"transport": cmp.Or(b.Text("transport"), e.Source), "prompt": b.Text("prompt", "summary"),
-		"error_summary": b.Text("summary", "error_summary", "message"),
+		"error_summary": b.Text("summary"),
 	}
 	if isDaemon {
 		texts["status"] = daemonStatus(b.Text("status"))
 	}
 	o := Object{{Name: s.tag, Value: Quote(kind)}}
 	if isTheirs {
-		o = b.levels[3]
+		o = parseObject(e.Wire)
 	}
 	for _, f := range slices.Concat(s.fields, s.kinds[kind]) {
 		text, isText := texts[f.name]
 		raw := b.Raw(f.name)
 		switch {
-		case isTheirs && (!isDaemon || o.Get(f.name) != nil):
+		case isTheirs && !isDaemon || o.Get(f.name) != nil:
 		case isText && (isDaemon || text != "" || f.name == "prompt"):
 			o = o.With(f.name, Quote(text))
 		case !isText && raw != nil:
@@ -69,8 +69,8 @@ func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage,
 			o = o.With(f.name, json.RawMessage("0")) // a counter
 		}
 	}
-	out, wrong := s.object(0, o)
-	return out.Encode(), wrong == nil
+	out, err := s.object(o)
+	return out.Encode(), err == nil
 }
 
 // daemonStatus translates how a turn ended into the daemon's words.
@@ -116,7 +116,7 @@ var lineFormats = map[string]string{
 func ownerLine(kind string, o Object) string {
 	return os.Expand(lineFormats[kind], func(name string) string {
 		if name == "stream" {
-			return OutputStream(o.Text(name)).String()
+			return strings.Replace(o.Text(name), "std_", "std", 1)
 		}
 		return plainValue(o.Get(name))
 	})
@@ -130,17 +130,9 @@ func plainValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Line describes the event in one line for people, with nothing escaped. It adds how a turn ended, unless it completed.
+// Line describes the event in one line for people, with nothing escaped: its owner's line if there is one, else what
+// the event says beyond its kind.
 func Line(e *Event) string {
-	s := describe(e)
-	if status := daemonStatus(e.Text("status")); e.Kind == TurnCompleted && status != "completed" {
-		s += ", " + status
-	}
-	return s
-}
-
-// describe returns the owner's line if there is one, else what the event says beyond its kind.
-func describe(e *Event) string {
 	for _, owner := range []Vocabulary{Daemon, Session} {
 		if raw, ok := AsWire(e, owner); ok && lineFormats[e.Kind] != "" {
 			return ownerLine(e.Kind, parseObject(raw))
@@ -153,45 +145,18 @@ func describe(e *Event) string {
 		if detail != "" {
 			detail = "(" + detail + ")"
 		}
-		return joinNonEmpty(" ", b.Text("previous"), "→", b.Text("new"), detail)
-	case "confirm_required":
-		return joinNonEmpty(": ", b.Text("tool"), b.Text("prompt"))
+		return strings.TrimSpace(b.Text("previous") + " → " + b.Text("new") + " " + detail)
 	case "exited":
 		return cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
 	case "message_delta", "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
 		return b.Text("delta", "text")
-	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
-		return joinNonEmpty(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
 	}
 	var parts []string
-	for _, m := range b.ownFields() {
-		v := plainValue(m.Value)
-		if IsID(v) {
-			v = ID(v).Short(6)
-		} else if len(v) > 80 {
-			v = Clip(v, 80) + "…"
-		}
-		parts = append(parts, m.Name+"="+v)
-	}
-	return cmp.Or(strings.Join(parts, " "), b.Text("status", "summary", "prompt", "text"))
-}
-
-// ownFields returns the members that only this kind has, from the first level with any.
-func (b Body) ownFields() (out Object) {
-	for _, level := range b.levels {
-		for _, m := range level.without("event_type", "update_type", "sessionUpdate", "session_id", "sessionId",
-			"jsonrpc", "method", "params", "update") {
-			if !isEventField(m.Name) && string(m.Value) != "null" {
-				out = append(out, m)
-			}
-		}
-		if len(out) > 0 {
-			break
+	for _, m := range b.members.without("event_type", "update_type", "sessionUpdate", "session_id", "sessionId",
+		"jsonrpc", "method", "params", "update") {
+		if !isEventField(m.Name) && string(m.Value) != "null" {
+			parts = append(parts, m.Name+"="+Clip(plainValue(m.Value), 80))
 		}
 	}
-	return out
-}
-
-func joinNonEmpty(sep string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
+	return strings.Join(parts, " ")
 }

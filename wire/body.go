@@ -1,10 +1,10 @@
 package wire
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,36 +13,35 @@ import (
 // names in different vocabularies are found under the plain names in aliases. Do not change the event while using it.
 type Body struct {
 	event   *Event
-	levels  [4]Object // Extra; the update, the params around it, and the whole of Wire
+	members Object // of Extra, of the update, of the params around it, and of the whole of Wire
 	isCodex bool
 }
 
 // aliases says under which other names the vocabularies keep a field: members, or members of members.
-var aliases = map[string][][]string{
-	"session":      {{"session_id"}, {"sessionId"}, {"session", "session_id"}},
-	"turn_id":      {{"turnId"}, {"turn", "id"}},
-	"thread_id":    {{"threadId"}, {"thread", "id"}},
-	"status":       {{"turn", "status"}},
-	"agent":        {{"agent_id"}, {"slot_id"}},
-	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"toolCall", "name"}, {"title"}},
-	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}, {"toolCall", "id"}},
-	"request_id":   {{"request", "request_id"}},
-	"result":       {{"rawOutput"}},
-	"prompt":       {{"toolCall", "title"}},
-	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
-	"previous":     {{"prev_state"}}, // missiond
-	"new":          {{"new_state"}},
-	"text":         {{"content", "text"}},
-	"code":         {{"exit_code"}},
-	"arguments": {{"tool_call", "arguments"}, {"request", "tool_call", "arguments"}, {"toolCall", "arguments"},
-		{"rawInput"}, {"toolCall", "rawInput"}},
+var aliases = map[string]string{
+	"session":      "session_id sessionId session.session_id",
+	"turn_id":      "turnId turn.id",
+	"thread_id":    "threadId thread.id",
+	"status":       "turn.status",
+	"agent":        "agent_id slot_id",
+	"tool":         "tool_name tool_call.name request.tool_call.name toolCall.title toolCall.name title",
+	"tool_call_id": "toolCallId tool_call.id request.tool_call.id toolCall.toolCallId toolCall.id",
+	"request_id":   "request.request_id",
+	"result":       "rawOutput",
+	"prompt":       "toolCall.title",
+	"summary":      "error_summary error.message message",
+	"previous":     "prev_state", // missiond
+	"new":          "new_state",
+	"text":         "content.text",
+	"code":         "exit_code",
+	"arguments":    "tool_call.arguments request.tool_call.arguments toolCall.arguments rawInput toolCall.rawInput",
 
 	// of a loaded session
-	"state":            {{"session", "state"}},
-	"created_at":       {{"session", "created_at"}},
-	"last_activity_at": {{"session", "last_activity_at"}},
-	"metadata":         {{"session", "metadata"}},
-	"turn_count":       {{"session", "turn_count"}},
+	"state":            "session.state",
+	"created_at":       "session.created_at",
+	"last_activity_at": "session.last_activity_at",
+	"metadata":         "session.metadata",
+	"turn_count":       "session.turn_count",
 }
 
 // Body parses Extra and Wire.
@@ -57,7 +56,7 @@ func (e *Event) Body() Body {
 			update = inner
 		}
 	}
-	return Body{e, [4]Object{parseObject(e.Extra), update, params, whole}, strings.HasPrefix(callType, "codex.")}
+	return Body{e, slices.Concat(parseObject(e.Extra), update, params, whole), strings.HasPrefix(callType, "codex.")}
 }
 
 // values yields every value of a field, the event's own first.
@@ -67,10 +66,14 @@ func (b Body) values(name string) iter.Seq[json.RawMessage] {
 			name == "turn_id" && b.event.TurnID != "" && !yield(Quote(b.event.TurnID)) {
 			return
 		}
-		for _, path := range append([][]string{{name}}, aliases[name]...) {
-			for _, level := range b.levels {
-				raw := level.Get(path[0])
-				for _, inner := range path[1:] {
+		for path := range strings.FieldsSeq(name + " " + aliases[name]) {
+			words := strings.Split(path, ".")
+			for _, m := range b.members {
+				if m.Name != words[0] {
+					continue
+				}
+				raw := Object{m}.Get(m.Name)
+				for _, inner := range words[1:] {
 					raw = parseObject(raw).Get(inner)
 				}
 				if raw != nil && !yield(raw) {
@@ -110,9 +113,7 @@ func (b Body) text(name string) (s string) {
 	case name == "transport" && s == "" && b.isCodex:
 		return "app-server"
 	case name == "prompt" && s == "":
-		return cmp.Or(promptText(b.Raw("content")), promptText(b.Raw("prompt")))
-	case name == "status" && s == "" && b.levels[3].Has("jsonrpc") && parseObject(b.Raw("error")) != nil:
-		return "failed"
+		return promptText(b.Raw("content"))
 	case name == "status" && b.isCodex && b.event.Kind == TurnCompleted && b.Raw("status") != nil &&
 		s != "completed" && s != "interrupted":
 		return "failed" // also inProgress and the thread's systemError, with which no turn completes
@@ -130,11 +131,7 @@ func promptText(parts json.RawMessage) string {
 		case "context":
 			texts = append(texts, fmt.Sprintf("<context path=%q language=%q>\n%s\n</context>", o.Text("path"), o.Text("language"), o.Text("content")))
 		case "image":
-			texts = append(texts, "["+cmp.Or(o.Text("mime_type"), o.Text("mimeType"))+"]")
-		case "resource":
-			texts = append(texts, o.Object("resource").Text("text"))
-		case "resource_link":
-			texts = append(texts, "["+o.Text("uri")+"]")
+			texts = append(texts, "["+o.Text("mime_type")+"]")
 		}
 	}
 	return strings.Join(texts, "\n")

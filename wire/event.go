@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -84,15 +82,18 @@ func (e *Event) MarshalJSON() ([]byte, error) {
 	return jsonv2.Marshal((*plain)(e), writing)
 }
 
-// DecodeEvent reads one line of an event log.
+// DecodeEvent reads one line of an event log. The error is a *DecodeError or ErrNotObject.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	if err := jsonv2.Unmarshal(line, &e, reading); err != nil || !utf8.Valid(line) {
+	err := Unmarshal(line, &e)
+	if err != nil {
 		_, wrong := Canonical("log.Event", line) // it has a place
-		return Event{}, cmp.Or(wrong, err)
+		err = cmp.Or(wrong, err)
+	} else if e.Seq == 0 {
+		err = locate(line, errors.New("the event has no seq"))
 	}
-	if e.Seq == 0 {
-		return Event{}, errorAt(0, "the event has no seq").locate(line)
+	if err != nil {
+		return Event{}, err
 	}
 	return e, nil
 }
@@ -102,28 +103,20 @@ func DecodeEvent(line []byte) (Event, error) {
 // has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's other
 // word for agent, all fields go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
-	e := Event{Kind: kind}
-	if !isKind(kind) {
+	e, s := Event{Kind: kind}, schemas()[typeOf(kind)]
+	switch {
+	case !isKind(kind):
 		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", Clip(kind, 40))
-	}
-	if hasKind(mailboxEvent, kind) {
+	case hasKind(mailboxEvent, kind):
 		return e, fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
 	}
-	s := schemas()[typeOf(kind)]
 	whole := Object{{Name: s.tag, Value: Quote(kind)}}
 	for _, pair := range pairs {
-		name, value := pair[0], pair[1]
-		switch {
-		case name == "":
-			return e, fmt.Errorf("%q has no name before the =", Clip("="+value, 40))
-		case !utf8.ValidString(name + value):
-			return e, fmt.Errorf("%s is not UTF-8", Clip(name+"="+value, 40))
-		case name == "kind" || name == s.tag:
-			return e, fmt.Errorf("%s: the kind is already %s", name, kind)
-		case whole.Has(name):
+		name := pair[0]
+		if whole.Has(name) || name == "kind" {
 			return e, fmt.Errorf("%s appears twice", name)
 		}
-		raw, err := parseTyped(s, kind, name, value)
+		raw, err := s.parseTyped(kind, name, pair[1])
 		if err != nil {
 			return e, fmt.Errorf("%s: %w", name, err)
 		}
@@ -140,23 +133,22 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 }
 
 // parseTyped returns the JSON of a field's typed value. The log accepts any new state; here a typing error is caught.
-func parseTyped(s *schema, kind, name, value string) (json.RawMessage, error) {
-	all := schemas()
-	want := all["any"]
+func (s *schema) parseTyped(kind, name, value string) (json.RawMessage, error) {
+	want := schemas()["any"]
+	for _, f := range s.kinds[kind] {
+		if f.name == name {
+			want = f.schema
+		}
+	}
 	if kind == "state_change" && name == "new" {
-		want = all["log.Activity"]
-	} else if i := slices.IndexFunc(s.kinds[kind], func(f field) bool { return f.name == name }); i >= 0 {
-		want = s.kinds[kind][i].schema
+		want = schemas()["log.Activity"]
 	}
-	raw := Quote(value)
-	isJSON := want == all["int"] || want == all["u64"] || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
-	if isJSON && checkSyntax([]byte(value)) == nil {
-		raw = compact([]byte(value))
+	raw := compact([]byte(value))
+	isNumber := want == schemas()["int"] || want == schemas()["u64"]
+	if raw == nil || !isNumber && raw[0] != '{' && raw[0] != '[' {
+		raw = Quote(value)
 	}
-	if _, wrong := want.canonical(0, raw); wrong != nil {
-		return nil, errors.New(wrong.Msg)
-	}
-	return raw, nil
+	return want.canonical(raw)
 }
 
 func isEventField(name string) bool { return schemas()["log.Event"].hasField(name) }

@@ -18,34 +18,49 @@ import (
 type DecodeError struct {
 	Line, Column int
 	Msg          string
-
-	offset int // in bytes
 }
 
 func (e *DecodeError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Msg)
 }
 
-func errorAt(offset int, msg string) *DecodeError { return &DecodeError{offset: offset, Msg: msg} }
-
-// locate fills in line and column from the text that was decoded. A nil *DecodeError becomes a nil error.
-func (e *DecodeError) locate(data []byte) error {
-	if e == nil {
-		return nil
-	}
-	before := data[:min(e.offset, len(data))]
-	e.Line, e.Column = 1+bytes.Count(before, []byte{'\n'}), len(before)-bytes.LastIndexByte(before, '\n')
-	return e
-}
-
 // ErrNotObject is returned for JSON that is not an object.
 var ErrNotObject = errors.New("not a JSON object")
 
+// memberError says what is wrong with a member of an object.
+type memberError struct{ name, msg string }
+
+func (e *memberError) Error() string { return e.name + ": " + e.msg }
+
+// locate returns a *DecodeError for what went wrong when data was decoded, and nil for nil. What is wrong within a
+// member has the place of that member.
+func locate(data []byte, err error) error {
+	if err == nil || err == ErrNotObject {
+		return err
+	}
+	offset, msg := 0, err.Error()
+	switch e := err.(type) {
+	case *DecodeError:
+		return err
+	case *memberError:
+		o := parseObject(data)
+		offset = o[o.index(e.name)].offset
+	case *jsontext.SyntacticError:
+		offset, msg = int(e.ByteOffset), e.Err.Error()
+		switch e.Err {
+		case io.ErrUnexpectedEOF:
+			offset, msg = len(data), "the text ends in the middle"
+		case jsontext.ErrDuplicateName:
+			msg = e.JSONPointer.LastToken() + " appears twice"
+		}
+	}
+	before := data[:offset]
+	return &DecodeError{1 + bytes.Count(before, []byte{'\n'}), offset - bytes.LastIndexByte(before, '\n'), msg}
+}
+
 // lenient are the options for all JSON. JavaScript writes half of a surrogate pair where it cuts a text: that becomes
 // U+FFFD in a string that we decode, and stays in JSON that we keep. (Bytes that are not UTF-8 are refused elsewhere.)
-// Of two members with one name the last counts.
-var lenient = jsonv2.JoinOptions(
-	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+var lenient = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 
 // reading and writing add the Go types that are strings in JSON.
 var (
@@ -101,19 +116,12 @@ func MarshalAs(typeName string, v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, wrong := schemas()[typeName].canonical(0, raw)
-	if wrong != nil {
-		return nil, errors.New(wrong.Msg)
-	}
-	return known, nil
+	return schemas()[typeName].canonical(raw)
 }
 
-// Unmarshal reads one JSON value. For a malformed text the error is a *DecodeError.
+// Unmarshal reads one JSON value. The error is a *DecodeError.
 func Unmarshal(data []byte, v any) error {
-	if err := checkSyntax(data); err != nil {
-		return err
-	}
-	return jsonv2.Unmarshal(data, v, reading)
+	return locate(data, jsonv2.Unmarshal(data, v, reading, jsontext.AllowInvalidUTF8(utf8.Valid(data))))
 }
 
 // UnmarshalAs reads a value of another vocabulary. It fails as Canonical does.
@@ -122,20 +130,7 @@ func UnmarshalAs(typeName string, data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	return jsonv2.Unmarshal(raw, v, reading)
-}
-
-// checkSyntax returns a *DecodeError unless data is JSON in UTF-8.
-func checkSyntax(data []byte) error {
-	var value jsontext.Value
-	err := jsonv2.Unmarshal(data, &value, lenient, jsontext.AllowInvalidUTF8(utf8.Valid(data)))
-	if err == nil {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && wrong.Err != io.ErrUnexpectedEOF {
-		return errorAt(int(wrong.ByteOffset), wrong.Err.Error()).locate(data)
-	}
-	return errorAt(len(data), "the text ends in the middle").locate(data)
+	return Unmarshal(raw, v)
 }
 
 // unquote decodes a JSON string; it returns "" for any other JSON.

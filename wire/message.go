@@ -1,3 +1,16 @@
+// Package wire defines messages, events and addresses, and reads and writes their JSON and that of four other systems,
+// whose vocabularies are in vocabularies.txt. It does no I/O, and only NewID reads the clock.
+//
+// You may rely on this:
+//
+//   - Decoding never panics, and keeps unknown fields at any depth: they are written back as they came, numbers to
+//     the last digit.
+//   - Member names are case-sensitive, unlike in encoding/json. A repeated name is an error.
+//   - A decoding error has a line and a column.
+//   - Encoding gives one line of compact UTF-8 JSON and escapes only what JSON requires.
+//
+// Message is the project's contract, version 1; docs/format.md has the table. All types are plain values: copy them,
+// and share them between goroutines while nobody writes.
 package wire
 
 import (
@@ -85,7 +98,7 @@ func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 // ThreadID returns the thread of the message: its own id if it began the thread.
 func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 
-// NextHop returns the hop of a reply, up to the largest that can be written.
+// NextHop returns the hop of a reply, up to the largest that is read.
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 
 // Expired reports whether the message expires and now is past that time.
@@ -110,7 +123,7 @@ func (m *Message) Title() string {
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
-	out.Type, out.Hop = m.Kind(), max(0, m.Hop)
+	out.Type = m.Kind()
 	if m.Type == TypeHumanInput && m.Body == "" {
 		out.Body, _, _ = HumanText(m.Payload)
 	}
@@ -119,61 +132,35 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 
 // Encode returns the message as it is stored: one line with a line feed. Beyond MaxBody and MaxFile it fails.
 func (m *Message) Encode() ([]byte, error) {
-	if len(m.Body) > MaxBody {
-		return nil, fmt.Errorf("the body %w", checkBody(m.Body))
-	}
 	b, err := m.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode message %s: %w", m.ID, err)
-	}
-	if b = append(b, '\n'); len(b) > MaxFile {
-		return nil, fmt.Errorf("the message takes %d bytes, the limit is %d", len(b), MaxFile)
-	}
-	return b, nil
-}
-
-func checkBody(body string) error {
-	if strings.ContainsRune(body, 0) {
-		return errors.New("has a NUL")
-	}
-	if len(body) > MaxBody {
-		return fmt.Errorf("has %d bytes, the limit is %d", len(body), MaxBody)
-	}
-	return nil
-}
-
-// Decode reads a stored message: id, sender and full addresses are required. It fails as Unmarshal does.
-func Decode(data []byte) (*Message, error) {
-	m, err := decode(data, "")
 	switch {
 	case err != nil:
-		return nil, err
-	case m.ID == "":
-		return nil, errorAt(0, "the message has no id").locate(data)
-	case m.From == Address{}:
-		return nil, errorAt(0, "the message has no sender").locate(data)
-	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
-		return nil, errorAt(0, "an address has no team").locate(data)
+		return nil, fmt.Errorf("encode message %s: %w", m.ID, err)
+	case len(m.Body) > MaxBody:
+		return nil, fmt.Errorf("the body has %d bytes, the limit is %d", len(m.Body), MaxBody)
+	case len(b) >= MaxFile:
+		return nil, fmt.Errorf("the message takes %d bytes, the limit is %d", len(b)+1, MaxFile)
 	}
-	return m, nil
+	return append(b, '\n'), nil
 }
 
 // ErrNotMessage is returned for JSON that is not a message.
 var ErrNotMessage = errors.New("no message")
 
-// ReplaceHost replaces a host in all addresses. When a message leaves this machine, "" becomes the machine's name, and
-// an ack gets the id that AckID derives for its recipient there; on arrival, the machine's own name becomes "".
-func (m *Message) ReplaceHost(old, new Name) {
-	if m.Type == TypeAck && m.From.Host == "" {
-		m.ID = m.ID.onHost(new)
+// Decode reads a stored message: id, sender and full addresses are required. The error is a *DecodeError or
+// ErrNotObject.
+func Decode(data []byte) (*Message, error) {
+	m, err := decode(data, "")
+	switch {
+	case err != nil:
+	case m.ID == "":
+		err = errors.New("the message has no id")
+	case m.From == Address{}:
+		err = errors.New("the message has no sender")
+	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
+		err = errors.New("an address has no team")
 	}
-	all := append(slices.Clone(m.To), m.From)
-	for i := range all {
-		if all[i].Host == old {
-			all[i].Host = new
-		}
-	}
-	m.To, m.From = all[:len(m.To)], all[len(m.To)]
+	return m, locate(data, err)
 }
 
 // DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, "to"
@@ -181,25 +168,19 @@ func (m *Message) ReplaceHost(old, new Name) {
 // identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
-	if err == ErrNotObject || err == nil && !isMessage(o) {
+	isOurs := func(m Member) bool { return schemas()["message.Message"].hasField(m.Name) }
+	if err == ErrNotObject || err == nil && !slices.ContainsFunc(o.without("id", "type", "meta"), isOurs) {
 		return nil, ErrNotMessage
 	}
-	theirID := o.Text("id")
-	if _, err := ParseID(theirID); err == nil || theirID == "" && string(o.Get("id")) != `""` {
+	theirs := o.Get("id")
+	if _, notID := ParseID(unquote(theirs)); notID == nil || theirs == nil || theirs[0] != '"' {
 		return decode(data, team)
 	}
 	m, err := decode(data, team, "id")
 	if err == nil {
-		m.SetMeta("id", Quote(theirID))
+		m.SetMeta("id", theirs)
 	}
 	return m, err
-}
-
-// isMessage reports whether an object has a member that only our messages have.
-func isMessage(o Object) bool {
-	return slices.ContainsFunc(o.without("id", "type", "meta"), func(m Member) bool {
-		return schemas()["message.Message"].hasField(m.Name)
-	})
 }
 
 // DecodeOutgoing reads a message to be sent. No member is required. "to", one name or several, is returned as written.
@@ -215,16 +196,15 @@ func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error)
 // decode reads a message in which every member may be missing or null, ignoring those in ignored.
 func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 	o, err := ReadObject(data)
-	if err != nil {
-		return nil, err
-	}
-	known, wrong := schemas()["message.Message"].object(0, o.without(ignored...))
-	if wrong != nil {
-		return nil, wrong.locate(data)
+	if err == nil {
+		o, err = schemas()["message.Message"].object(o.without(ignored...))
 	}
 	m := &Message{}
-	if err := jsonv2.Unmarshal(known.Encode(), m, reading); err != nil {
-		return nil, errorAt(0, err.Error()).locate(data)
+	if err == nil {
+		err = jsonv2.Unmarshal(o.Encode(), m, reading)
+	}
+	if err != nil {
+		return nil, locate(data, err)
 	}
 	if m.Type == TypeMessage {
 		m.Type = ""
@@ -236,6 +216,21 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 		m.To[i].Team = cmp.Or(m.To[i].Team, team)
 	}
 	return m, nil
+}
+
+// ReplaceHost replaces a host in all addresses. When a message leaves this machine, "" becomes the machine's name, and
+// an ack gets the id that AckID derives for its recipient there; on arrival, the machine's own name becomes "".
+func (m *Message) ReplaceHost(old, new Name) {
+	if m.Type == TypeAck && m.From.Host == "" {
+		m.ID = m.ID.onHost(new)
+	}
+	all := append(slices.Clone(m.To), m.From)
+	for i := range all {
+		if all[i].Host == old {
+			all[i].Host = new
+		}
+	}
+	m.To, m.From = all[:len(m.To)], all[len(m.To)]
 }
 
 // SetMeta sets a JSON value under meta.atm and keeps everything else in meta.

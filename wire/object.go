@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"io"
 	"slices"
@@ -11,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a JSON object: its members in order, repeated ones included, with their values as written.
+// Object is a JSON object: its members in order, with their values as written.
 type Object []Member
 
 // Member is one member of an object.
@@ -25,10 +24,14 @@ type Member struct {
 // ReadObject parses an object. The error is a *DecodeError, or ErrNotObject for other JSON.
 func ReadObject(data []byte) (Object, error) {
 	o := parseObject(bytes.Clone(data))
-	if o == nil || !utf8.Valid(data) {
-		return nil, cmp.Or(checkSyntax(data), ErrNotObject)
+	if o != nil && utf8.Valid(data) {
+		return o, nil
 	}
-	return o, nil
+	var value jsontext.Value
+	if err := Unmarshal(data, &value); err != nil {
+		return nil, err
+	}
+	return nil, ErrNotObject
 }
 
 // parseObject parses an object; it returns nil for anything else. The values are slices of data.
@@ -67,12 +70,15 @@ func parseMembers(data []byte, kind jsontext.Kind) (o Object) {
 	return o
 }
 
-// Get returns the value of a member: the last one if it is repeated, nil if it is absent or null.
+// index returns the index of a member, -1 if it is absent.
+func (o Object) index(name string) int {
+	return slices.IndexFunc(o, func(m Member) bool { return m.Name == name })
+}
+
+// Get returns the value of a member, nil if it is absent or null.
 func (o Object) Get(name string) json.RawMessage {
-	for _, m := range slices.Backward(o) {
-		if m.Name == name && string(m.Value) != "null" {
-			return m.Value
-		}
+	if i := o.index(name); i >= 0 && string(o[i].Value) != "null" {
+		return o[i].Value
 	}
 	return nil
 }
@@ -85,7 +91,7 @@ func (o Object) Object(name string) Object { return parseObject(o.Get(name)) }
 
 // Has reports whether any of the members is there, even as null.
 func (o Object) Has(names ...string) bool {
-	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
+	return slices.ContainsFunc(names, func(name string) bool { return o.index(name) >= 0 })
 }
 
 func (o Object) without(names ...string) Object {
@@ -95,7 +101,7 @@ func (o Object) without(names ...string) Object {
 // With returns a copy of the object with a member set, in its old place or at the end.
 func (o Object) With(name string, value json.RawMessage) Object {
 	out := slices.Clone(o)
-	if i := slices.IndexFunc(out, func(m Member) bool { return m.Name == name }); i >= 0 {
+	if i := out.index(name); i >= 0 {
 		out[i].Value = value
 		return out
 	}

@@ -13,15 +13,15 @@ import (
 
 // SessionEvent is what a session emits on its channel, with the members of all kinds: session.SessionEvent.
 type SessionEvent struct {
-	Kind          string       `json:"event_type"`
-	Stream        OutputStream `json:"stream"`
-	Content       string       `json:"content"`
-	DraftID       UUID         `json:"draft_id"`
-	Summary       string       `json:"summary"`
-	ArtifactCount uint64       `json:"artifact_count"`
-	GoalID        UUID         `json:"goal_id"`
-	Prompt        string       `json:"prompt"`
-	Message       string       `json:"message"`
+	Kind          string `json:"event_type"`
+	Stream        string `json:"stream"` // std_out or std_err
+	Content       string `json:"content"`
+	DraftID       UUID   `json:"draft_id"`
+	Summary       string `json:"summary"`
+	ArtifactCount uint64 `json:"artifact_count"`
+	GoalID        UUID   `json:"goal_id"`
+	Prompt        string `json:"prompt"`
+	Message       string `json:"message"`
 }
 
 // String returns the line that the channel's owner prints for the event.
@@ -29,11 +29,6 @@ func (e SessionEvent) String() string {
 	raw, _ := jsonv2.Marshal(e, writing)
 	return ownerLine(e.Kind, parseObject(raw))
 }
-
-// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to people.
-type OutputStream string
-
-func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
 // HumanInput is what a person says to a session, with the members of all kinds: session.HumanInput. Without an
 // ArtifactURI it is about the whole draft.
@@ -67,12 +62,11 @@ func (h HumanInput) String() string {
 // HumanText returns the body of the message that carries a HumanInput: its text, or its kind in words. ok is false for
 // JSON that is not a HumanInput; err is a *DecodeError for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
-	tag := parseObject(data).Get("input_type")
-	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
+	if !hasKind(humanInput, parseObject(data).Text("input_type")) {
 		return "", false, nil
 	}
 	var h HumanInput
-	err = UnmarshalAs("session.HumanInput", data, &h)
+	err = UnmarshalAs(humanInput, data, &h)
 	if err != nil || h.Kind == "message" {
 		return h.Text, true, err
 	}

@@ -16,7 +16,7 @@ func TestHumanText(t *testing.T) {
 		{`{"input_type":"reject",` + draft + `,"reason":""}`, "reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab", true, false},
 		{`{"input_type":"abort"}`, "abort session", true, false},
 		{`{"input_type":"theirs"}`, "", false, false},
-		{`{"input_type":5}`, "", true, true},
+		{`{"input_type":5}`, "", false, false},
 		{`{"input_type":"message","text":5}`, "", true, true},
 		{`{"text":5,"input_type":"message"}`, "", true, true},
 		{`{"input_type":"approve","draft_id":"d"}`, "", true, true},
