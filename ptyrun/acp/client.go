@@ -195,8 +195,9 @@ func (f *front) KillTerminal(_ context.Context, p acp.KillTerminalRequest) (r ac
 }
 
 // ReleaseTerminal kills the command and forgets it.
-func (f *front) ReleaseTerminal(ctx context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
-	_, err = f.KillTerminal(ctx, acp.KillTerminalRequest{TerminalId: p.TerminalId})
-	f.terminals.Delete(p.TerminalId)
-	return r, err
+func (f *front) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
+	if t, ok := f.terminals.LoadAndDelete(p.TerminalId); ok {
+		t.(*terminal).kill()
+	}
+	return r, nil
 }

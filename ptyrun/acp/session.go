@@ -114,29 +114,22 @@ func (f *front) lastSession() acp.SessionId {
 	return acp.SessionId(events[0].Session)
 }
 
-// chooseModel sets the preferred model: the agent's option for it, or else the older method.
+// chooseModel sets the preferred model, with the agent's option for it or else the older method. An agent that has neither
+// keeps its own.
 func (f *front) chooseModel(ctx context.Context, id acp.SessionId, options []acp.SessionConfigOption) {
 	preferred, _ := f.Session["model_preferences"].(map[string]any)
 	want, _ := preferred["model_id"].(string)
 	if want == "" {
 		return
 	}
-	set := func() error {
-		_, err := f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
-		return err
-	}
 	for _, o := range options {
 		if s := o.Select; s != nil && value(s.Category) == acp.SessionConfigOptionCategoryModel {
-			set = func() error {
-				to := acp.SetSessionConfigOptionValueId{SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want)}
-				_, err := f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &to})
-				return err
-			}
+			to := acp.SetSessionConfigOptionValueId{SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want)}
+			f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &to})
+			return
 		}
 	}
-	if err := set(); err != nil {
-		f.do(func() { f.screen.print(note, fmt.Sprintf("model %s: %v", want, err)) })
-	}
+	f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
 }
 
 // authenticate signs in. If the agent offers several methods, a person chooses.
