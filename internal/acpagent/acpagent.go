@@ -3,7 +3,7 @@
 //
 //	session/new       starts a thread: the session ID is the ID of the thread and of its first message
 //	session/prompt    sends a message to the member in that thread, and ends when it is answered
-//	session/cancel    withdraws the message while it is unread, else interrupts the member
+//	session/cancel    withdraws the message while it is unread, else interrupts the member; a second prompt cancels the first
 //	session/load      shows the thread
 //
 // The process keeps no state, so any process can continue any session. Messages that the client has not received stay
@@ -11,17 +11,12 @@
 package acpagent
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -46,7 +41,7 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		return s.Await((&agent{c: c, Scope: s, member: member, begun: make(chan struct{}, 1)}).serve)
+		return s.Await((&agent{c: c, Scope: s, member: member}).serve)
 	})
 }
 
@@ -55,9 +50,6 @@ type agent struct {
 	c      *cli.Context
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
-
-	openPrompts sync.Map      // the context.CancelFunc of each acp.SessionId with an open prompt
-	begun       chan struct{} // gets a value when a prompt has been opened or refused
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -66,51 +58,15 @@ func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	go a.forward(os.Stdin, fromClient)
+	go func() {
+		_, err := io.Copy(fromClient, os.Stdin)
+		fromClient.CloseWithError(err)
+	}()
 	select {
 	case <-a.conn.Done():
 	case <-ctx.Done():
 	}
 	return ctx.Err()
-}
-
-// forward passes the client's messages on. The connection handles requests concurrently, so the message after a prompt
-// waits until that has begun: a cancel would not find it, and a second prompt could be the first.
-func (a *agent) forward(in io.Reader, to *io.PipeWriter) {
-	for lines := bufio.NewReader(in); ; {
-		line, err := lines.ReadBytes('\n')
-		select {
-		case <-a.begun: // an earlier prompt that was not waited for
-		default:
-		}
-		if len(line) > maxLine {
-			refuse(line)
-			line = nil
-		}
-		to.Write(line)
-		if err != nil {
-			to.CloseWithError(err)
-			return
-		}
-		if bytes.Contains(line, []byte(acp.AgentMethodSessionPrompt)) {
-			select {
-			case <-a.begun:
-			case <-time.After(time.Second): // it was invalid, or no prompt
-			}
-		}
-	}
-}
-
-// maxLine is how many bytes of a message the SDK takes; it ends the connection at more.
-const maxLine = 10 << 20
-
-// refuse answers a call with an error, since the SDK would not take its line. A notification gets no answer.
-func refuse(line []byte) {
-	var call struct{ ID json.RawMessage }
-	json.Unmarshal(line, &call)
-	if call.ID != nil {
-		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"a message of %d bytes: the limit is %d"}}`+"\n", call.ID, len(line), maxLine)
-	}
 }
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
@@ -129,15 +85,9 @@ func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessi
 
 // LoadSession shows the messages of the thread, and the responses of turns that took a message and sent no reply.
 func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
-	if err := a.checkSession(r.SessionId); err != nil {
-		return out, err
-	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
-	if len(items) == 0 && err == nil {
-		err = failure.NotFound("no thread %s", r.SessionId).WithHint("start another session")
-	}
 	if len(items) == 0 {
-		return out, a.rpcError(err)
+		return out, a.rpcError(cmp.Or(err, error(failure.NotFound("no thread %s", r.SessionId).WithHint("start another session"))))
 	}
 	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
 	if err != nil {
@@ -157,14 +107,6 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		}
 	}
 	return out, nil
-}
-
-// checkSession returns an error if id is not the ID of a thread.
-func (a *agent) checkSession(id acp.SessionId) error {
-	if wire.IsID(string(id)) {
-		return nil
-	}
-	return a.rpcError(failure.Usage("%q is not a session id", id).WithHint("session/new returns one"))
 }
 
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
@@ -192,16 +134,9 @@ func (a *agent) rpcError(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: command.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }
 
-// Cancel ends the open prompt of a session. It cannot use the connection's context, which ends when a second prompt
-// arrives.
-func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
-	if cancel, ok := a.openPrompts.Load(r.SessionId); ok {
-		cancel.(context.CancelFunc)()
-	}
-	return nil
-}
-
-// atm needs no authentication and offers none of the other methods.
+// Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and offers
+// none of the other methods.
+func (a *agent) Cancel(context.Context, acp.CancelNotification) error { return nil }
 
 func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (out acp.AuthenticateResponse, err error) {
 	return out, nil

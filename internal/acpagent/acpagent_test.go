@@ -3,7 +3,6 @@
 package acpagent
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
@@ -305,7 +303,7 @@ func TestPermission(t *testing.T) {
 // Without a valid answer the question stays open, and the client is told how to answer it elsewhere.
 func TestNotAnswered(t *testing.T) {
 	t.Parallel()
-	for choose, asked := range map[acp.PermissionOptionKind]int{"nonsense": 3, "error": 1, "cancelled": 1} {
+	for _, choose := range []acp.PermissionOptionKind{"nonsense", "error", "cancelled"} {
 		t.Run(string(choose), func(t *testing.T) {
 			t.Parallel()
 			r := newFixture(t, people).run()
@@ -313,13 +311,9 @@ func TestNotAnswered(t *testing.T) {
 			e.choose = choose
 			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
 			e.shows(&e.agent, "bob wants to run: touch made.txt\n(it is still waiting for an answer; atm approve ")
-			said := strings.Count(e.text(&e.agent), `"nonsense" is not an option id`)
-			if choose == "nonsense" && said != asked || len(e.asked) != asked {
-				t.Error(e.asked, e.text(&e.agent))
-			}
 			r.Atm("approve", "bob", "--as", "lead")
-			if got := <-done; got != "end_turn" {
-				t.Error(got)
+			if got := <-done; got != "end_turn" || len(e.asked) != 1 {
+				t.Error(got, e.asked)
 			}
 		})
 	}
@@ -412,44 +406,11 @@ func TestCancel(t *testing.T) {
 		s, done := e.begin(), make(chan string, 1)
 		go func() { done <- e.prompt(s, "Hello?") }()
 		e.shows(&e.progress, "sent to bob")
-		if got := e.prompt(s, "Still there?"); !strings.Contains(got, "-32602") || !strings.Contains(got, "is still working on its last prompt") {
-			t.Error(got)
-		}
-		if len(done) != 0 || r.unread("bob") != "1" {
-			t.Error("the first prompt does not go on")
-		}
 		e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
 		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())
 		}
 	})
-}
-
-// A cancel right behind a prompt, and the second of two prompts, come after it.
-func TestAtOnce(t *testing.T) {
-	t.Parallel()
-	r := newFixture(t, people)
-	c, in, out := r.serve()
-	const prompt = `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}` + "\n"
-	const cancel = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}` + "\n"
-	defer time.AfterFunc(3*time.Minute, func() { c.Process.Kill() }).Stop()
-	lines := bufio.NewScanner(out)
-	for range 20 {
-		id := wire.NewID()
-		fmt.Fprintf(in, prompt+prompt+cancel, 1, id, 2, id, id)
-		for answers := 0; answers < 2 && lines.Scan(); {
-			switch m := lines.Text(); {
-			case strings.Contains(m, `"id":1,"result":{"stopReason":"cancelled"}`), strings.Contains(m, `"id":2,"error":`):
-				answers++
-			case !strings.Contains(m, "session/update"):
-				t.Fatal(m)
-			}
-		}
-	}
-	in.Close()
-	if err := c.Wait(); err != nil || r.unread("bob") != "0" {
-		t.Error(err, r.unread("bob"))
-	}
 }
 
 // An answer stays unread if its process is killed or its client leaves, until another process shows it.
@@ -498,21 +459,6 @@ func TestNotReceived(t *testing.T) {
 	}
 }
 
-// If two processes start a session at once, the second prompt becomes the next message of the thread.
-func TestBegunAtOnce(t *testing.T) {
-	t.Parallel()
-	r := newFixture(t, people)
-	one, other := r.edit(), r.edit()
-	for i := range 10 {
-		s := one.begin()
-		for _, e := range []*editor{one, other} {
-			go e.prompt(s, "Hello?")
-		}
-		want := fmt.Sprint(2 * (i + 1))
-		r.Eventually(want+" unread", func() bool { return r.unread("bob") == want })
-	}
-}
-
 // Links become part of the text, embedded texts follow it, images and data are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()
@@ -541,19 +487,9 @@ func TestContent(t *testing.T) {
 	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") || !strings.Contains(e.user.String(), "[c.bin](file:///") {
 		t.Error(err, e.user.String())
 	}
-	huge := acp.ImageBlock(strings.Repeat("A", maxLine), "image/png")
-	for i, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}, {huge}} {
+	for i, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}} {
 		if _, err := e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Prompt: bad}); err == nil || !strings.Contains(err.Error(), "-32602") {
 			t.Error(i, err)
-		}
-	}
-	for _, bad := range []acp.SessionId{"", "nonsense", s[len(s)-6:]} {
-		if err := e.load(bad); err == nil || !strings.Contains(err.Error(), "-32602") {
-			t.Error(bad, err)
-		}
-		hello := acp.PromptRequest{SessionId: bad, Prompt: []acp.ContentBlock{acp.TextBlock("hello")}}
-		if _, err := e.Prompt(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "-32602") {
-			t.Error(bad, err)
 		}
 	}
 	if err := e.load(acp.SessionId(wire.NewID())); err == nil || !strings.Contains(err.Error(), "-32002") {

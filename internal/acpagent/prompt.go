@@ -13,7 +13,6 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -37,26 +36,6 @@ type prompt struct {
 
 // Prompt sends a message and shows the member's reaction until the message is answered.
 func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
-	if err := a.checkSession(r.SessionId); err != nil {
-		return out, err
-	}
-	// The connection ends ctx when the session gets a second prompt, which is refused here. The process ends with the
-	// client.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	_, isOpen := a.openPrompts.LoadOrStore(r.SessionId, cancel)
-	select {
-	case a.begun <- struct{}{}:
-	default:
-	}
-	if isOpen {
-		return out, a.rpcError(failure.Usage("session %s is still working on its last prompt", r.SessionId))
-	}
-	defer a.openPrompts.Delete(r.SessionId)
-	return a.prompt(ctx, r)
-}
-
-func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, questions: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
 	var end context.CancelFunc
@@ -70,24 +49,17 @@ func (a *agent) prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
-	isDuplicate := false // another process has started the session meanwhile: try again, as its next message
-	sent := func(*teams.Response) {
-		if isDuplicate = o.Post.Given && o.Post.Outcomes[0].AlreadyStored; isDuplicate {
-			end()
-			return
-		}
-		p.showSent()
-	}
-	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: sent, Event: p.showEvent, Message: p.showMessage})
-	if isDuplicate {
-		return a.prompt(ctx, r)
-	}
-	if p.ctx.Err() == nil {
+	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	if ctx.Err() == nil {
 		return p.finish(response, err)
 	}
 	p.asking.Wait()
-	if p.title != "" {
-		p.showProgress(p.withdraw(), acp.ToolCallStatusFailed)
+	select {
+	case <-a.conn.Done(): // the client has left, and the member goes on
+	default:
+		if p.title != "" {
+			p.showProgress(p.withdraw(), acp.ToolCallStatusFailed)
+		}
 	}
 	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 }
@@ -113,7 +85,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	return o, p.Root.PrepareAll(o)
 }
 
-func (p *prompt) showSent() {
+func (p *prompt) showSent(*teams.Response) {
 	m, _ := p.Team.Summary(p.name())
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(p.message))
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
@@ -195,8 +167,8 @@ func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _
 	return out, nil
 }
 
-// withdraw withdraws the message while it is unread, else interrupts the member, and returns what it did. An interrupt
-// is refused if its keys would answer a dialog; then withdraw first rejects what the client was asked.
+// withdraw withdraws the message while it is unread, else interrupts the member, and returns what it did. First it rejects
+// what the client was asked: an interrupt whose keys would answer a dialog is refused.
 func (p *prompt) withdraw() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -208,16 +180,13 @@ func (p *prompt) withdraw() string {
 	if state == mailbox.Unread && err == nil {
 		return "withdrawn before it was read"
 	}
-	if err == nil {
-		_, err = p.Interrupt(ctx, p.name())
-	}
-	if command.IsRefusal(err) {
-		questions, _ := p.Team.Questions(p.name())
-		for _, q := range questions {
-			if p.questions[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
-				p.Answer(ctx, q, command.Answer{IsDeny: true})
-			}
+	questions, _ := p.Team.Questions(p.name())
+	for _, q := range questions {
+		if p.questions[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
+			p.Answer(ctx, q, command.Answer{IsDeny: true})
 		}
+	}
+	if err == nil {
 		_, err = p.Interrupt(ctx, p.name())
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	acp "github.com/coder/acp-go-sdk"
 
@@ -57,11 +58,7 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 	return nil
 }
 
-// maxRequests limits how often the client is asked: a program may give the same wrong answer at once, forever.
-const maxRequests = 3
-
-// request asks the client until an answer works or the question is gone. If the client gives no answer the question
-// stays open, and request says so.
+// request asks the client. If its answer does not work, or it gives none, the question stays open, and request says so.
 func (p *prompt) request(ctx context.Context, q policy.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
 		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Summary())),
@@ -74,26 +71,17 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
 		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: o.Label, Kind: kind})
 	}
-	for range maxRequests {
-		chosen, err := p.conn.RequestPermission(ctx, r)
-		if err != nil || chosen.Outcome.Selected == nil {
-			break
+	why := error(failure.Refused("it is still waiting for an answer").WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
+	if chosen, err := p.conn.RequestPermission(ctx, r); err == nil && chosen.Outcome.Selected != nil {
+		if i, _ := strconv.Atoi(string(chosen.Outcome.Selected.OptionId)); i >= 1 && i <= len(q.Options) {
+			o := q.Options[i-1]
+			if _, why = p.Answer(context.Background(), q, command.Answer{Option: o.ID, IsDeny: o.Denies()}); why == nil {
+				return
+			}
 		}
-		id := chosen.Outcome.Selected.OptionId
-		i := slices.IndexFunc(r.Options, func(o acp.PermissionOption) bool { return o.OptionId == id })
-		if i < 0 {
-			err = failure.Usage("%q is not an option id", id)
-		} else {
-			_, err = p.Answer(context.Background(), q, command.Answer{Option: q.Options[i].ID, IsDeny: q.Options[i].Denies()})
-		}
-		if err == nil || ctx.Err() != nil { // the question is answered or gone
-			return
-		}
-		p.update(p.session, acp.UpdateAgentMessageText(p.rpcError(err).Message+"\n\n"))
 	}
-	if ctx.Err() == nil {
-		why := failure.Refused("it is still waiting for an answer")
-		p.showQuestion(q, why.WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
+	if ctx.Err() == nil { // the question is neither answered nor gone
+		p.showQuestion(q, why)
 	}
 }
 

@@ -24,8 +24,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -43,14 +41,13 @@ type Sync struct {
 
 	fault        durable.Fault   // for tests
 	root         *durable.Root   // Dir, during a pass
-	config       []byte          // config.json, as this pass read it
-	configNames  map[string]bool // the names in it
+	listed       map[string]bool // the names in config.json
 	ours, theirs []member
 }
 
 // Transfer is one thing that a pass did.
 type Transfer struct {
-	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification, renamed
+	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification
 	ID     wire.ID `json:"id,omitempty"`
 	From   string  `json:"from"`
 	To     string  `json:"to,omitempty"`
@@ -60,11 +57,8 @@ type Transfer struct {
 
 // String describes the transfer in one line.
 func (t Transfer) String() string {
-	switch t.Kind {
-	case idle:
+	if t.Kind == idle {
 		return t.From + " is idle"
-	case renamed:
-		return "Claude's " + t.From + " is " + t.To + " here"
 	}
 	line := fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
 	if t.Repeat {
@@ -79,9 +73,7 @@ var ErrEnded = errors.New("no such team, or it has ended")
 const (
 	configFile   = "config.json"
 	inboxDir     = "inboxes"
-	tempPrefix   = ".atm-"
-	maxFile      = 64 << 20 // bytes of one of Claude's files
-	renamed      = "renamed"
+	maxFile      = 64 << 20        // bytes of one of Claude's files
 	pollInterval = 3 * time.Second // in case a change was not reported
 )
 
@@ -96,29 +88,24 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 	for lastError := ""; ; {
 		w.Add(s.Dir, filepath.Join(s.Dir, inboxDir))
 		err := s.Pass(ctx)
-		switch {
-		case errors.Is(err, ErrEnded), ctx.Err() != nil:
+		if errors.Is(err, ErrEnded) || ctx.Err() != nil {
 			return cmp.Or(ctx.Err(), err)
-		case err == nil:
-			lastError = ""
-		case err.Error() != lastError:
-			lastError = err.Error()
+		}
+		if err != nil && err.Error() != lastError {
 			fail(err)
 		}
+		lastError = fmt.Sprint(err)
 		for _, m := range s.theirs {
 			w.Add(filepath.Join(m.box.Path(), "inbox"), filepath.Join(m.box.Path(), "inbox", "new"))
 		}
-		pause := 20 * time.Millisecond // collects related changes
+		changed := w.Changed()
 		if err != nil {
-			pause = time.Second // a failed attempt changes files itself
+			changed = nil // a failed attempt changes files itself
 		}
 		select {
-		case <-w.Changed():
+		case <-changed:
+			time.Sleep(20 * time.Millisecond) // collects related changes
 		case <-time.After(pollInterval):
-		case <-ctx.Done():
-		}
-		select {
-		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -127,15 +114,9 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 // Pass carries over everything that is waiting, once. An error with one member does not hold up anybody else's mail.
 func (s *Sync) Pass(ctx context.Context) (errs error) {
 	root, err := durable.Open(s.Dir, s.fault)
-	s.root = root
-	fail := func(name string, err error) {
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(name), err))
-		}
-	}
-	if err == nil {
+	if s.root = root; err == nil {
 		defer root.Close()
-		err = s.findMembers(ctx, fail)
+		err = s.findMembers(ctx)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrEnded
@@ -143,42 +124,18 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
-	fail(inboxDir, root.Mkdir(inboxDir))
+	errs = root.Mkdir(inboxDir)
 	if s.Join {
-		fail(configFile, s.join(ctx))
+		errs = errors.Join(errs, s.join(ctx))
 	}
-	for _, m := range s.ours {
-		fail(m.inboxFile(), cmp.Or(s.createInbox(m), s.ingest(ctx, m)))
-	}
-	s.checkFiles(ctx, fail)
-	for _, m := range s.theirs {
-		s.recordIdle(ctx, m)
-		fail(m.inboxFile(), s.deliver(ctx, m))
-	}
-	return errs
-}
-
-// checkFiles looks at the files in Claude's inbox directory that belong to no member. It removes temp files that killed
-// processes left, reports mail for a retired member of ours, which nobody reads, and ingests mail for a name that one of
-// ours had there earlier.
-func (s *Sync) checkFiles(ctx context.Context, fail func(name string, err error)) {
-	files, _ := s.root.Names(inboxDir)
-	for _, file := range files {
-		name, file := strings.TrimSuffix(file, ".json"), inboxDir+"/"+file
-		isFormer := func(m member) bool { return name == m.name+ourSuffix }
-		i := slices.IndexFunc(s.ours, isFormer)
-		switch {
-		case strings.HasPrefix(name, tempPrefix):
-			if info, err := s.root.Lstat(file); err == nil && time.Since(info.ModTime()) > time.Hour {
-				s.root.Remove(file)
+	carry := func(members []member, one func(context.Context, member) error) {
+		for _, m := range members {
+			if err := one(ctx, m); err != nil {
+				errs = errors.Join(errs, fmt.Errorf("%s: %w", root.Join(m.inboxFile()), err))
 			}
-		case sharesInbox(member{name: name}, slices.Concat(s.ours, s.theirs)):
-		case s.isRetired(name):
-			if list, err := s.readInbox(file); err != nil || slices.ContainsFunc(list, func(e entry) bool { return !e.Read }) {
-				fail(file, fmt.Errorf("%s is retired here and gets no mail: atm team restore %[1]s", name))
-			}
-		case i >= 0:
-			fail(file, s.ingest(ctx, member{box: s.ours[i].box, name: name}))
 		}
 	}
+	carry(s.ours, s.ingest)
+	carry(s.theirs, s.deliver)
+	return errs
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -65,9 +65,6 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 	sc := &scene{t: t}
 	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.reported = append(sc.reported, tr.String()) }}
 	sc.sync.fault = func(op, name string) error {
-		if op == "open" && strings.Contains(name, tempPrefix) && !strings.HasPrefix(name, inboxDir+"/") {
-			t.Errorf("a kill would leave %s for ever", name)
-		}
 		if sc.isFull && op == "write" {
 			return syscall.ENOSPC
 		}
@@ -152,7 +149,7 @@ func equal(t *testing.T, what string, got, want any) {
 func TestIngestsRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
 	sc.write("inboxes/bob.json", inboxOfBob)
-	sc.pass("left entry 4 there: its type is \"broadcast\"\nleft entry 5 there: ")
+	sc.pass("left entry 4 there: it is not a message with from, text and timestamp\nleft entry 5 there: ")
 	equal(t, "inbox", sc.file("inboxes/bob.json"), foreign)
 	equal(t, "reported", sc.reported, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")
@@ -187,7 +184,7 @@ func TestSameName(t *testing.T) {
 	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
 	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"rev_1"`, 1)+"]")
 	sc.pass("")
-	equal(t, "reported", sc.reported, []string{"Claude's Rev_1 is rev_1-claude here", "rev_1-claude → bob: hi"})
+	equal(t, "reported", sc.reported, []string{"rev_1-claude → bob: hi"})
 	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)
 	send(t, sc.sync.Team, wire.Message{Body: "hello"}, "rev_1", "rev_1-claude")
 	sc.pass("")
@@ -195,11 +192,11 @@ func TestSameName(t *testing.T) {
 	equal(t, "theirs", sc.entries("Rev_1")[0].From, "rev_1-atm")
 	equal(t, "ours", sc.file("inboxes/rev_1-atm.json"), "[]")
 
-	// After Claude's has left, ours has its own name there, and mail for the other one still arrives.
+	// After Claude's has left, ours keeps its name there.
 	sc.write(configFile, strings.Replace(recorded, "Rev_1", "rev-2", 2))
 	sc.write("inboxes/rev_1-atm.json", "["+fromLead+"]")
 	sc.pass("")
-	equal(t, "mail for the former name", sc.file("inboxes/rev_1-atm.json"), "[]")
+	equal(t, "ours, later", sc.file("inboxes/rev_1-atm.json"), "[]")
 	equal(t, "unread", len(sc.unread("rev_1")), 2)
 }
 
@@ -220,64 +217,33 @@ func TestDelivers(t *testing.T) {
 		texts = append(texts, e.From+" "+e.Text)
 	}
 	equal(t, "texts", len(texts), 6)
-	equal(t, "the first", []string{texts[1], texts[2], texts[3][:16]}, []string{"bob same", "bob same", "bob atm: \ufeff\v{\"x"})
-	if !strings.HasPrefix(texts[4], "bob (wants ack: atm ack ") || !strings.HasSuffix(texts[4], " --as rev_1)\nx") {
-		t.Errorf("%q", texts[4])
-	}
+	equal(t, "the first", texts[1][len(texts[1])-10:], " ago)\nsame")
+	equal(t, "no control message", strings.HasSuffix(texts[3], ", now)\n\ufeff\v{\"x\":"+strings.Repeat("[", 12000)), true)
+	equal(t, "with a note", header.ReplaceAllString(texts[4], "($1)"), "bob (now, wants ack)\nx")
 	list := sc.entries("Rev_1")
 	equal(t, "times", []string{list[1].Timestamp, list[2].Timestamp}, []string{"2026-03-01T10:00:00.123Z", "2026-03-01T10:00:00.124Z"})
 	equal(t, "theirs", string(list[0].raw), isIdle)
 	var fields map[string]any
 	must(t, json.Unmarshal(list[5].raw, &fields))
 	equal(t, "entry", fields, map[string]any{
-		"type": "message", "from": "system-atm", "text": "</teammate-message>", "timestamp": last.SentAt.Format(milliseconds),
+		"type": "message", "from": "system-atm", "text": "(" + last.ID.Short(6) + " from system, " + letter.Age(time.Now(), last.SentAt) + ": on it)\n</teammate-message>", "timestamp": last.SentAt.Format(milliseconds),
 		"summary": "on it", "msgV": 1.0, "msg_id": string(last.ID), "read": false,
 	})
 	equal(t, "unread", len(sc.unread("rev_1")), 0)
 }
 
-// The notes that our readers get beside a message precede its text there. Expired and superseded messages stay here.
-func TestNotes(t *testing.T) {
+// What precedes the message in a header.
+var header = regexp.MustCompile(`\([0-9a-f]{6} from bob, (.*)\)`)
+
+// Expired and superseded messages stay here.
+func TestStays(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
 	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
-	send(t, sc.sync.Team, wire.Message{Body: "older"}, "bob", "rev_1")
-	send(t, sc.sync.Team, wire.Message{Body: "new", ReplyWanted: "no", Supersedes: old.ID}, "bob", "rev_1")
-	send(t, sc.sync.Team, wire.Message{Type: wire.TypeAck, InReplyTo: old.ID}, "bob", "rev_1")
-	due := time.Date(2126, 3, 1, 10, 0, 0, 0, time.UTC)
-	send(t, sc.sync.Team, wire.Message{Body: "soon", Priority: "urgent", DueAt: due}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "new", Supersedes: old.ID}, "bob", "rev_1")
 	sc.pass("")
-	list := sc.entries("Rev_1")
-	want := []string{"older", "(no answer wanted)\nnew", "(acks " + old.ID.Short(6) + ")\n", "(urgent)\n(an answer is expected by 2126-03-01T10:00:00Z)\nsoon"}
-	equal(t, "texts", []string{list[0].Text, list[1].Text, list[2].Text, list[3].Text}, want)
+	equal(t, "entries", len(sc.entries("Rev_1")), 1)
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)
-}
-
-// Mail for a retired member is reported; a rewritten file keeps its permissions; stale temp files are removed.
-func TestFiles(t *testing.T) {
-	sc := newScene(t, "bob", "carol")
-	sc.write("inboxes/carol.json", "["+fromLead+"]")
-	sc.write("inboxes/.atm-x", "")
-	old := time.Now().Add(-2 * time.Hour)
-	must(t, errors.Join(os.Chmod(sc.sync.Dir+"/inboxes/carol.json", 0o604), os.Chtimes(sc.sync.Dir+"/inboxes/.atm-x", old, old)))
-	sc.pass("")
-	for name, want := range map[string]os.FileMode{"bob": 0o600, "carol": 0o604} {
-		info, err := os.Stat(sc.sync.Dir + "/inboxes/" + name + ".json")
-		must(t, err)
-		if runtime.GOOS != "windows" {
-			equal(t, name, info.Mode(), want)
-		}
-	}
-	if _, err := os.Stat(sc.sync.Dir + "/inboxes/.atm-x"); err == nil {
-		t.Error("a stale temp file is still there")
-	}
-	_, err := sc.sync.Team.Retire(context.Background(), "carol")
-	must(t, err)
-	sc.pass("")
-	sc.write("inboxes/carol.json", "["+fromLead+"]")
-	sc.pass("carol.json: carol is retired here")
-	sc.write("inboxes/carol.json", "["+strings.Replace(fromLead, `"read": false`, `"read": true`, 1)+"]")
-	sc.pass("")
 }
 
 // After a kill between writing an entry and marking its message as read, the entry is still there and is not repeated,
@@ -294,7 +260,7 @@ func TestMarksRepeats(t *testing.T) {
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
 		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, mailbox.ReadOptions{}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
-			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(m, it).addTo)
+			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it).addTo)
 		})
 		must(t, err)
 		time.Sleep(2 * time.Millisecond) // until the lease ends
@@ -307,7 +273,7 @@ func TestMarksRepeats(t *testing.T) {
 	kill()
 	sc.write("inboxes/Rev_1.json", "[]")
 	sc.pass("")
-	equal(t, "text after the first was read", sc.entries("Rev_1")[0].Text, "(may be a repeat)\ntwice")
+	equal(t, "text after the first was read", header.ReplaceAllString(sc.entries("Rev_1")[0].Text, "($1)"), "(now, may be a repeat)\ntwice")
 	equal(t, "reported", sc.reported[len(sc.reported)-1], "bob → rev_1: twice (may be a repeat)")
 }
 
@@ -324,12 +290,7 @@ func TestErrors(t *testing.T) {
 		mends  func()
 	}{
 		{"a held lock", func() { must(t, os.Mkdir(lock, 0o755)) }, "lock " + lock + " is held", later},
-		{"a stale lock that is not empty", func() {
-			must(t, os.Mkdir(lock, 0o755))
-			sc.write("inboxes/bob.json.lock/x", "")
-			later()
-		}, "break a stale lock", func() { must(t, os.Remove(lock+"/x")); later() }},
-		{"a lock file of another program", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, but Claude Code needs a directory there", func() { must(t, os.Remove(lock)) }},
+		{"a lock file of another program", func() { sc.write("inboxes/bob.json.lock", "") }, "lock " + lock + " is held", func() { must(t, os.Remove(lock)) }},
 	} {
 		sc.write("inboxes/bob.json", "["+fromLead+"]")
 		sc.write("inboxes/carol.json", "["+fromLead+"]")
@@ -345,7 +306,7 @@ func TestErrors(t *testing.T) {
 	// The disk is full, or the file holds no array.
 	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
 	sc.isFull = true
-	sc.pass("team-lead.json: write ")
+	sc.pass("no space left")
 	sc.isFull = false
 	for _, text := range []string{"{\"a\":1}", "null", "[", "\xff"} {
 		sc.write("inboxes/team-lead.json", text)
@@ -355,13 +316,13 @@ func TestErrors(t *testing.T) {
 	equal(t, "unread", len(sc.unread("team-lead")), 1)
 	sc.write("inboxes/team-lead.json", "")
 	sc.pass("")
-	equal(t, "delivered", sc.entries("team-lead")[0].Text, "hi")
+	equal(t, "delivered", len(sc.entries("team-lead")), 1)
 
 	// Claude Code empties the inbox of a member that has just joined.
 	joined := strings.Replace(recorded, "1695287764434", fmt.Sprint(time.Now().UnixMilli()), 1)
 	sc.write(configFile, joined)
 	send(t, sc.sync.Team, wire.Message{Body: "welcome"}, "bob", "rev_1")
-	sc.pass("Rev_1 has just joined")
+	sc.pass("")
 	equal(t, "unread", len(sc.unread("rev_1")), 1)
 
 	// A member of Claude's that has left does not become ours.
@@ -371,12 +332,7 @@ func TestErrors(t *testing.T) {
 		t.Error("rev_1 has an inbox as if it were ours")
 	}
 
-	// Invalid members are skipped.
-	sc.write(configFile, strings.Replace(recorded, `"members": [`, `"members": [7, "x", null, [],{"name":7},{"name":"REV_1"},`, 1))
-	sc.pass("skipped member \"Rev_1\": its name here would be rev_1, but that is taken")
-	equal(t, "theirs", len(sc.sync.theirs), 2)
-
-	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
+	for _, config := range []string{"", "{", "[]"} {
 		sc.write(configFile, config)
 		sc.pass(sc.sync.Dir + ": ")
 	}
@@ -402,15 +358,6 @@ func TestJoin(t *testing.T) {
 	sc.pass("")
 	equal(t, "config.json", sc.file(configFile), config)
 	equal(t, "ours and theirs", len(sc.sync.ours)+len(sc.sync.theirs), 4)
-
-	odd := filepath.Join(filepath.Dir(sc.sync.Dir), "a\ab") // Go's quoting of it is no JSON
-	if err := os.Rename(sc.sync.Dir, odd); err != nil {
-		t.Skip(err)
-	}
-	sc.sync.Dir = odd
-	sc.write(configFile, recorded)
-	sc.pass("")
-	equal(t, "members", strings.Count(sc.file(configFile), `"agentId"`), 4)
 }
 
 // A failing pass changes files itself; Run does not retry at once because of that.
@@ -443,7 +390,12 @@ func TestNames(t *testing.T) {
 	} {
 		equal(t, theirs, validName(theirs), want)
 	}
-	s := newScene(t).sync
+	sc := newScene(t)
+	s := sc.sync
+	root, err := durable.Open(s.Dir, nil)
+	must(t, err)
+	defer root.Close()
+	s.root = root
 	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other", "bob@main.build": "bob@main.build"} {
 		a, err := wire.ParseAddress(ours, "main")
 		must(t, err)
@@ -479,27 +431,10 @@ func FuzzInbox(f *testing.F) {
 				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), validName(e.From))
 			}
 		}
-		added, err := (&entry{Type: "message", From: "bob", Text: "x", Timestamp: "2026-11-21T19:04:12.349Z", MsgV: 1, MsgID: "new"}).addTo(list)
+		added, err := (&entry{Type: "message", From: "bob", Text: "x", sentAt: time.Now(), MsgV: 1, MsgID: "new"}).addTo(list)
 		_, err2 = encodeInbox(added)
-		if last := added[len(added)-1]; errors.Join(err, err2) != nil || controlMessage(last.Text) != nil {
+		if last := added[len(added)-1]; errors.Join(err, err2) != nil || last.control() != nil {
 			t.Fatalf("added to %q: %v", data, err)
 		}
 	})
-}
-
-// Entries with a time that the file cannot hold get distinct times all the same.
-func TestInvalidTimes(t *testing.T) {
-	for _, at := range []string{"1969-12-31T23:59:59.000Z", "0001-01-01T00:00:00.000Z"} {
-		var list []entry
-		seen := map[string]bool{}
-		for n := range 4 {
-			var err error
-			list, err = (&entry{Type: "message", From: "bob", Text: "x", Timestamp: at, MsgID: fmt.Sprint(n)}).addTo(list)
-			must(t, err)
-			seen[list[n].Timestamp] = true
-		}
-		if len(seen) != 4 {
-			t.Errorf("%s: %v", at, seen)
-		}
-	}
 }

@@ -2,13 +2,15 @@ package claudeteam
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -25,16 +27,41 @@ type entry struct {
 	MsgID     string `json:"msg_id"`
 	Read      bool   `json:"read"`
 
-	raw json.RawMessage
-	bad error // why it cannot be ingested
+	raw    json.RawMessage
+	sentAt time.Time
+	bad    error // why it cannot be ingested
 }
 
-func (s *Sync) readInbox(file string) ([]entry, error) {
-	data, err := s.root.ReadFile(file, maxFile)
+func (s *Sync) readInbox(m member) ([]entry, error) {
+	data, err := s.root.ReadFile(m.inboxFile(), maxFile)
 	if err != nil {
 		return nil, err
 	}
 	return decodeInbox(data)
+}
+
+// changeInbox rewrites an inbox file, which is made if there is none; if f returns nil, the file stays as it is.
+func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
+	if err := s.createInbox(m); err != nil {
+		return err
+	}
+	return s.rewrite(ctx, m.inboxFile(), func(old []byte) ([]byte, error) {
+		list, err := decodeInbox(old)
+		if err == nil {
+			list, err = f(list)
+		}
+		if list == nil || err != nil {
+			return nil, err
+		}
+		return encodeInbox(list)
+	})
+}
+
+func (s *Sync) createInbox(m member) error {
+	if err := s.root.Create(m.inboxFile(), []byte("[]")); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // decodeInbox parses an inbox file, which is empty between its creation and the first write.
@@ -46,26 +73,16 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		}
 	}
 	for _, raw := range raws {
-		list = append(list, decodeEntry(raw))
+		e := entry{Type: "message"}
+		err := wire.Unmarshal(raw, &e)
+		at, timeErr := time.Parse(time.RFC3339Nano, e.Timestamp)
+		e.raw, e.sentAt = raw, at.UTC()
+		if e.bad = cmp.Or(err, timeErr); e.bad == nil && (e.From == "" || e.Text == "" || e.Type != "message" || e.sentAt.Year() < 1970) {
+			e.bad = errors.New("it is not a message with from, text and timestamp")
+		}
+		list = append(list, e)
 	}
 	return list, err
-}
-
-func decodeEntry(raw json.RawMessage) entry {
-	e := entry{Type: "message"}
-	err := wire.Unmarshal(raw, &e)
-	e.raw = raw // only now: decoding a null clears the struct
-	switch {
-	case err != nil:
-		e.bad = err
-	case e.From == "" || e.Text == "":
-		e.bad = errors.New("from or text is missing or empty")
-	case e.Type != "message":
-		e.bad = fmt.Errorf("its type is %q", e.Type)
-	case e.sentAt().IsZero():
-		e.bad = fmt.Errorf("its timestamp is %q", e.Timestamp)
-	}
-	return e
 }
 
 // encodeInbox formats entries as Claude Code does. Each entry keeps its fields as they were.
@@ -85,30 +102,33 @@ func indented(raw []byte) ([]byte, error) {
 
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
-// sentAt parses the entry's timestamp; it is zero if that is invalid.
-func (e *entry) sentAt() time.Time {
-	t, err := time.Parse(time.RFC3339Nano, e.Timestamp)
-	if year := t.UTC().Year(); err != nil || year < 1970 {
-		return time.Time{}
+// addTo appends the entry to a list, and returns nil if its message is in the list already. Claude Code identifies an
+// entry by sender, time and text, so addTo advances the time until it is unique.
+func (e *entry) addTo(list []entry) (_ []entry, err error) {
+	times := map[string]bool{}
+	for _, other := range list {
+		if other.MsgID == e.MsgID {
+			return nil, nil
+		}
+		times[other.Timestamp] = true
 	}
-	return t.UTC()
+	for e.Timestamp = e.sentAt.Format(milliseconds); times[e.Timestamp]; e.Timestamp = e.sentAt.Format(milliseconds) {
+		e.sentAt = e.sentAt.Add(time.Millisecond)
+	}
+	e.raw, err = json.Marshal(e)
+	return append(list, *e), err
 }
 
 // idOf derives the ID of the entry's message in a mailbox.
 func (s *Sync) idOf(e *entry, box *mailbox.Box) wire.ID {
-	ms := e.sentAt().UnixMilli()
+	ms := e.sentAt.UnixMilli()
 	start := wire.ID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff))
 	content := strings.Join([]string{"claude", filepath.Base(s.Dir), e.From, e.Timestamp, e.Text, e.MsgID}, "\x00")
 	return wire.Derive(content, start, box.Address())
 }
 
-// controlMessage parses text that Claude Code itself, not its model, sends to another instance: a JSON object.
-func controlMessage(text string) (o wire.Object) {
-	o, _ = wire.ReadObject([]byte(trim(text)))
+// control parses text that Claude Code itself, not its model, sends to another instance: a JSON object.
+func (e *entry) control() (o wire.Object) {
+	o, _ = wire.ReadObject([]byte(strings.TrimSpace(e.Text)))
 	return o
-}
-
-// trim trims what JavaScript's trim does, and a little more.
-func trim(text string) string {
-	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 }

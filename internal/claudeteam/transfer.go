@@ -1,15 +1,11 @@
 package claudeteam
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -23,61 +19,38 @@ const joinGrace = 5 * time.Second
 // idle is the type of the message with which one of Claude's tells its lead that its turn is over.
 const idle = "idle_notification"
 
-// createInbox makes the member's inbox file if there is none.
-func (s *Sync) createInbox(m member) error {
-	err := s.create(m.inboxFile(), []byte("[]"), 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
-}
-
-// changeInbox rewrites an inbox file; if f returns nil, the file stays as it is.
-func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
-	if err := s.createInbox(m); err != nil {
-		return err
-	}
-	return s.rewrite(ctx, m.inboxFile(), func(old []byte) ([]byte, error) {
-		list, err := decodeInbox(old)
-		if err == nil {
-			list, err = f(list)
-		}
-		if list == nil || err != nil {
-			return nil, err
-		}
-		return encodeInbox(list)
-	})
-}
-
 // ingest stores the entries of one of our inbox files here, and removes them there. Read entries, which some programs
 // keep, stay.
 func (s *Sync) ingest(ctx context.Context, m member) error {
-	list, err := s.readInbox(m.inboxFile())
+	if err := s.createInbox(m); err != nil {
+		return err
+	}
+	list, err := s.readInbox(m)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
-		entryErr := e.bad
-		if entryErr == nil && !e.Read {
-			if entryErr = s.store(ctx, m, &e); entryErr == nil {
-				stored[s.idOf(&e, m.box)] = true
-			}
+		if e.Read {
+			continue
 		}
-		if entryErr != nil {
-			err = errors.Join(err, fmt.Errorf("left entry %d there: %w", i+1, entryErr))
+		if e.bad == nil {
+			e.bad = s.store(ctx, m, &e)
+		}
+		if e.bad != nil {
+			err = errors.Join(err, fmt.Errorf("left entry %d there: %v", i+1, e.bad))
+		} else {
+			stored[s.idOf(&e, m.box)] = true
 		}
 	}
-	if len(stored) > 0 {
-		err = errors.Join(err, s.changeInbox(ctx, m, func(list []entry) ([]entry, error) {
-			return slices.DeleteFunc(list, func(e entry) bool {
-				return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)]
-			}), nil
-		}))
+	if len(stored) == 0 {
+		return err
 	}
-	return err
+	return errors.Join(err, s.changeInbox(ctx, m, func(list []entry) ([]entry, error) {
+		return slices.DeleteFunc(list, func(e entry) bool { return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)] }), nil
+	}))
 }
 
 // store durably stores an entry for one of ours. Unknown fields are kept in meta.
 func (s *Sync) store(ctx context.Context, m member, e *entry) error {
-	kind := controlMessage(e.Text).Text("type")
+	kind := e.control().Text("type")
 	if kind == idle {
 		return s.storeIdle(ctx, e)
 	}
@@ -89,7 +62,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	meta := fields.With("team", wire.Quote(filepath.Base(s.Dir))).Encode()
 	msg := &wire.Message{
 		ID: s.idOf(e, m.box), From: wire.Address{Agent: s.nameHere(e.From), Team: s.Team.Name},
-		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt(),
+		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.sentAt,
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
 	if kind != "" {
@@ -104,21 +77,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	if out.Err == nil && !out.AlreadyStored {
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
 	}
-	if _, isContent := errors.AsType[*mailbox.ContentError](out.Err); isContent {
-		return errors.New(out.Err.Error()) // untyped: the hint for it is about a command line
-	}
 	return out.Err
-}
-
-// recordIdle looks for idle notifications in the inbox of one of Claude's. It reports no errors: deliver does, when it
-// has something to add to the file.
-func (s *Sync) recordIdle(ctx context.Context, m member) {
-	list, _ := s.readInbox(m.inboxFile())
-	for _, e := range list {
-		if e.bad == nil && !e.Read && controlMessage(e.Text).Text("type") == idle {
-			s.storeIdle(ctx, &e)
-		}
-	}
 }
 
 // storeIdle appends an idle notification to its sender's log, with the end of the turn if that was cut short.
@@ -127,7 +86,7 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 	if i < 0 {
 		return nil
 	}
-	box, status := s.theirs[i].box, controlMessage(e.Text).Text("idleReason")
+	box, status := s.theirs[i].box, e.control().Text("idleReason")
 	id := string(s.idOf(e, box))
 	events := []wire.Event{{Kind: wire.TurnIdle, Source: "bridge", EventID: id}}
 	if status == "interrupted" || status == "failed" {
@@ -143,22 +102,20 @@ func (s *Sync) storeIdle(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// deliver puts the unread mail of one of Claude's into its inbox file.
+// deliver puts the unread mail of one of Claude's into its inbox file. What is in there tells who is idle.
 func (s *Sync) deliver(ctx context.Context, m member) error {
-	n, err := m.box.Count(ctx)
-	if err == nil && n.Unread == 0 && n.Leased > 0 {
-		err = errors.New("another sync is delivering its mail, or was killed less than ten seconds ago")
-	}
-	if err != nil || n.Unread == 0 {
-		return err
+	list, _ := s.readInbox(m) // an error is reported when there is something to add
+	for _, e := range list {
+		if e.bad == nil && !e.Read && e.control().Text("type") == idle {
+			s.storeIdle(ctx, &e)
+		}
 	}
 	if age := time.Since(m.joined); age >= 0 && age < joinGrace {
-		return fmt.Errorf("%s has just joined: its mail goes out after %s", m.name, joinGrace)
+		return nil
 	}
 	for {
 		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, mailbox.ReadOptions{Current: true}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
-			e := s.newEntry(m, it)
-			err := s.changeInbox(ctx, m, e.addTo)
+			err := s.changeInbox(ctx, m, s.newEntry(it).addTo)
 			return err == nil, err
 		})
 		if it == nil || err != nil {
@@ -174,45 +131,13 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 	}
 }
 
-// newEntry makes the entry of a message. Its text starts with the notes that our readers get beside a message.
-func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
-	text, args := it.Body, fmt.Sprintf("%s --as %s", it.ID.Short(6), m.box.Agent())
-	if strings.TrimSpace(text) == "" {
-		text = it.Subject + string(it.Payload)
-	}
-	if strings.HasPrefix(trim(text), "{") {
-		text = "atm: " + text // so that Claude Code never reads it as a control message
-	}
-	addNote := func(applies bool, note string) {
-		if applies {
-			text = "(" + note + ")\n" + text
-		}
-	}
-	addNote(len(it.Attachments) > 0, letter.Many(len(it.Attachments), "file")+" attached: atm show "+args+" --save DIR")
-	addNote(it.RequiresAck, "wants ack: atm ack "+args)
-	addNote(it.ReplyWanted == "no", "no answer wanted")
-	addNote(!it.DueAt.IsZero(), "an answer is expected by "+it.DueAt.UTC().Format(time.RFC3339))
-	addNote(it.Urgent(), "urgent")
-	addNote(it.Type == wire.TypeAck, "acks "+it.InReplyTo.Short(6))
-	addNote(it.TimesHandedOut > 0, "may be a repeat")
+// newEntry makes the entry of a message. Its text starts with the header that our readers see, so Claude Code never
+// takes it for a control message.
+func (s *Sync) newEntry(it *mailbox.Item) *entry {
+	r := letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6}
+	text := fmt.Sprintf("(%s)\n%s%s", r.Header(it.Message, letter.Flags{Repeat: it.TimesHandedOut > 0}), it.Body, it.Payload)
 	return &entry{
-		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
+		Type: "message", From: s.nameThere(it.From), Text: text, sentAt: it.SentAt.UTC(),
 		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
 	}
-}
-
-// addTo appends the entry to a list, and returns nil if its message is in the list already. Claude Code identifies an
-// entry by sender, time and text, so addTo advances the time until it is unique.
-func (e *entry) addTo(list []entry) (_ []entry, err error) {
-	for i := 0; i < len(list); i++ {
-		if list[i].MsgID == e.MsgID {
-			return nil, nil
-		}
-		if list[i].Timestamp == e.Timestamp {
-			at := cmp.Or(e.sentAt(), time.UnixMilli(0).UTC()) // a message may have no valid time
-			e.Timestamp, i = at.Add(time.Millisecond).Format(milliseconds), -1
-		}
-	}
-	e.raw, err = json.Marshal(e)
-	return append(list, *e), err
 }

@@ -171,10 +171,10 @@ func testTools(t *team) {
 	}
 }
 
-// An error has the command's hint or lists the arguments; what the schema forbids never reaches the command.
+// An error has the command's hint; what the schema forbids never reaches the command.
 func TestErrors(t *testing.T) {
 	s := newTeam(t)
-	c, long := s.connect("--as", "bob"), strings.Repeat("x", 200_000)
+	c := s.connect("--as", "bob")
 	for _, e := range []struct {
 		tool, want string
 		with       args
@@ -182,15 +182,11 @@ func TestErrors(t *testing.T) {
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", "the text is empty", args{"to": "alice", "text": ""}},
 		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
-		{"send", "for due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
-		{"send", "required: missing properties: [\"to\"]\nhint: send takes ack, attach,", args{"text": "x"}},
+		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "required: missing properties: [\"to\"]", args{"text": "x"}},
 		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
-		{"send", "to contains a NUL byte", args{"to": "alice\x00", "text": "x"}},
-		{"send", "attach has 200000 bytes; the limit is 102400", args{"to": "alice", "text": "x", "attach": []string{"f", long}}},
-		{"send", "subject has 200000 bytes; the limit is 102400\nhint: ", args{"to": "alice", "text": "x", "subject": long}},
-		{"ack", "text has 200000 bytes; the limit is 102400\nhint: ", args{"id": "abcd", "text": long}},
-		{"send", "fyi and ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"send", "--fyi and --ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", "enum", args{"words": "x", "in": "old"}},
 		{"read", "minimum", args{"limit": 0}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
@@ -208,9 +204,6 @@ func TestErrors(t *testing.T) {
 	c = s.connect()
 	c.says("read", nil, "who are you? members: alice, bob\nhint: the person who set this up names you: atm mcp --as NAME, or ATM_AGENT in its environment", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
-	if say := c.InitializeResult().Instructions; !strings.Contains(say, "No tool works yet: who are you?") {
-		t.Error(say)
-	}
 	c = s.connect("--root", filepath.Join(s.Dir, "nowhere"), "--as", "bob")
 	c.says("team", nil, "nowhere", "null")
 	for uri, want := range map[string]string{inboxURI: "hint: ", "atm://else": "not found"} {
@@ -329,13 +322,6 @@ func testSubscription(t *team) {
 			break
 		}
 		t.Error(got)
-	}
-	for _, change := range [][]string{{"team", "add", "dave"}, {"event", "turn_idle", "--as", "dave"}, {"team", "retire", "dave"}} {
-		for len(c.updated) > 0 {
-			<-c.updated
-		}
-		t.Atm(change...)
-		t.Eventually(fmt.Sprint("it is told of ", change), func() bool { return len(c.updated) > 0 })
 	}
 	if len(other.updated) > 0 {
 		t.Error(<-other.updated)
@@ -480,38 +466,6 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 	r.Wait()
 	if n := s.unread(); n != "1" {
 		t.Errorf("%s unread", n)
-	}
-}
-
-// A line that is no message gets an error response, and the session continues.
-func TestStrayLine(t *testing.T) {
-	s := newTeam(t)
-	r := s.raw("atm-mcp")
-	for line, want := range map[string]string{
-		"Picked up _JAVA_OPTIONS":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
-		`{"jsonrpc":"2.0","id":2,`:  `"code":-32700`,
-		`{"jsonrpc":"2.0"} trailer`: `"code":-32700`,
-		`{"id":2}`:                  `"code":-32600`,
-		`[]`:                        `"code":-32600`,
-		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + " \r":                        `"id":3,"result":{}`,
-		`{"jsonrpc":"2.0","id":5,"method":"ping"}{"jsonrpc":"2.0","id":6,"method":"ping"}`: `"code":-32700`,
-	} {
-		r.say(line)
-		if got := r.hear(); !strings.Contains(got, want) {
-			t.Errorf("%q: %s", line, got)
-		}
-	}
-	r.say(`{"jsonrpc":"2.0","id":4,"method":"ping"` + strings.Repeat(" ", 17<<20) + "}") // the SDK's default is 16 MiB
-	if got := r.hear(); !strings.Contains(got, `"id":4,"result":{}`) {
-		t.Error(got)
-	}
-	r.in.WriteString("torn")
-	r.in.Close()
-	if got := r.hear(); !strings.Contains(got, "-32700") {
-		t.Error(got)
-	}
-	if err := r.Wait(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -17,27 +17,26 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 )
 
-type answer struct {
-	text      string
-	documents []json.RawMessage
-	token     string // identifies the response of an unconfirmed read
-}
-
-// process is a running atm command.
+// process is a running atm command, and what it has printed.
 type process struct {
 	*exec.Cmd
-	answer
-	confirmation *io.PipeWriter // the stdin of a read
+	text         string
+	documents    []json.RawMessage
 	stdout       *json.Decoder
-	stderr       bytes.Buffer // warnings, or the error of a command that printed nothing
+	stderr       bytes.Buffer   // warnings, or the error of a command that printed nothing
+	confirmation io.WriteCloser // the stdin of a read
 }
 
-func (s *server) start(ctx context.Context, stdin io.Reader, args []string) (*process, error) {
+func (s *server) command(ctx context.Context, args []string) *process {
 	p := &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
-	p.Stdin, p.Stderr, p.WaitDelay = stdin, &p.stderr, time.Second
+	p.Stderr, p.WaitDelay = &p.stderr, time.Second
+	return p
+}
+
+func (p *process) start() error {
 	stdout, err := p.StdoutPipe()
 	p.stdout = json.NewDecoder(stdout)
-	return p, cmp.Or(err, p.Start())
+	return cmp.Or(err, p.Start())
 }
 
 // next reads the next value that the command prints. It returns the error that the command prints, or io.EOF at the
@@ -59,65 +58,63 @@ func (p *process) next() error {
 	return nil
 }
 
-// end waits for the command and adds its warnings to the answer. err is the error that next returned.
-func (p *process) end(err error) (answer, error) {
-	if p.confirmation != nil {
-		p.confirmation.Close()
-	}
+// end waits for the command and adds its warnings to the text. err is the error that next returned.
+func (p *process) end(err error) error {
 	exitErr := p.Wait()
 	p.text = strings.TrimSpace(p.text + "\n" + p.stderr.String())
-	if err != io.EOF {
-		return p.answer, err
+	if err == io.EOF && len(p.documents) == 0 {
+		return fmt.Errorf("atm %s: %v %s", p.Args[1:], exitErr, p.text)
 	}
-	if len(p.documents) == 0 {
-		return p.answer, fmt.Errorf("atm %s: %v %s", p.Args[1:], exitErr, p.text)
+	if err == io.EOF {
+		return nil
 	}
-	return p.answer, nil
+	return err
 }
 
-func (s *server) run(ctx context.Context, stdin string, args []string) (answer, error) {
-	p, err := s.start(ctx, strings.NewReader(stdin), args)
+// run runs a command to its end.
+func (s *server) run(ctx context.Context, stdin string, args []string) (*process, error) {
+	p := s.command(ctx, args)
+	p.Stdin = strings.NewReader(stdin)
+	err := p.start()
 	for err == nil {
 		err = p.next()
 	}
-	return p.end(err)
+	return p, p.end(err)
 }
 
-// read runs atm read, which marks its messages after the response is written. If the client has cancelled the call
-// meanwhile it drops the response, so read marks nothing.
-func (s *server) read(ctx context.Context, c call) (answer, error) {
-	stdin, confirmation := io.Pipe()
-	p, err := s.start(context.Background(), stdin, slices.Insert(c.args, 1, "--confirm"))
-	p.confirmation = confirmation
+// read runs atm read, which marks its messages after the response with the token is written. If the client has cancelled
+// the call meanwhile it drops the response, so read marks nothing.
+func (s *server) read(ctx context.Context, args []string) (p *process, token string, err error) {
+	p = s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
+	if p.confirmation, err = p.StdinPipe(); err == nil {
+		err = p.start()
+	}
 	if err == nil {
 		err = cmp.Or(p.next(), ctx.Err())
 	}
 	if err != nil {
-		return p.end(err)
-	}
-	p.token = rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unconfirmed[p.token] = p
-	return p.answer, nil
-}
-
-// confirm tells a read that its messages have arrived. Errors go to stderr, the client's log.
-func (p *process) confirm() {
-	p.confirmation.Write([]byte("\n")) // fails if the read had nothing to mark, and has ended
-	p.end(nil)
-	os.Stderr.Write(p.stderr.Bytes())
-}
-
-// takeUnconfirmed removes and returns the read whose response is in the line, or nil.
-func (s *server) takeUnconfirmed(line []byte) *process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for token, p := range s.unconfirmed {
-		if bytes.Contains(line, []byte(token)) {
-			delete(s.unconfirmed, token)
-			return p
+		if p.confirmation != nil {
+			p.confirmation.Close()
 		}
+		return p, "", p.end(err)
 	}
-	return nil
+	token = rand.Text()
+	s.unconfirmed.Store(token, p)
+	return p, token, nil
+}
+
+// confirm ends a read; its messages count as read if they were received.
+func (p *process) confirm(wereReceived bool) {
+	if wereReceived {
+		p.confirmation.Write([]byte("\n")) // fails if the read had nothing to mark, and has ended
+	}
+	p.confirmation.Close()
+	p.end(nil)
+}
+
+func withHint(err error) error {
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Hint != "" {
+		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
+	}
+	return err
 }

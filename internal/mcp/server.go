@@ -10,13 +10,9 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -46,17 +42,16 @@ func Main(version string, args []string) int {
 
 type server struct {
 	*sdk.Server
-	c       *cli.Context
-	program string   // the path of atm
-	flags   []string // the global flags for each command
-
-	mu          sync.Mutex          // guards unconfirmed and isWatching
-	unconfirmed map[string]*process // reads whose response is not written yet, by the token in the response
+	c           *cli.Context
+	program     string   // the path of atm
+	flags       []string // the global flags for each command
+	unconfirmed sync.Map // reads whose response is not written yet: a *process by the token in the response
 	confirming  sync.WaitGroup
+	watching    sync.Mutex // guards isWatching
 	isWatching  bool
-	openCalls   sync.Map        // the IDs of unanswered calls
 	running     context.Context // ends with the server
 	connected   context.Context // ends when the client closes stdin
+	disconnect  context.CancelFunc
 }
 
 // serve serves one client until it closes stdin or the context ends.
@@ -64,69 +59,30 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.Set("via", name)
-	s := &server{c: c, program: program, unconfirmed: map[string]*process{}, running: ctx}
-	var disconnect context.CancelFunc
-	s.connected, disconnect = context.WithCancel(ctx)
+	s := &server{c: c, program: program, running: ctx}
+	s.connected, s.disconnect = context.WithCancel(ctx)
 	for _, flag := range []string{"root", "team", "as"} {
 		if c.IsSet(flag) {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
 		}
 	}
 	s.flags = append(s.flags, "--lock-timeout="+cmdline.Duration(c, "lock-timeout").String(), "--json", "--via="+name)
+	say := instructions
+	if at, err := command.OpenMe(c); err == nil {
+		say = "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + say
+	}
 	s.Server = sdk.NewServer(&sdk.Implementation{Name: "atm", Title: "agent team mail", Version: c.App.Version}, &sdk.ServerOptions{
-		Instructions:       s.instructions(),
+		Instructions:       say,
 		Capabilities:       &sdk.ServerCapabilities{},
 		SubscribeHandler:   s.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
 	s.addTools()
-	s.addResources()
-	messages, to := io.Pipe()
-	go s.forwardMessages(to, disconnect)
-	err := s.Run(ctx, &sdk.IOTransport{Reader: messages, Writer: s, MaxLineLength: -1})
+	s.addResource(inboxURI, "inbox", "Your unread mail. Looking does not mark it as read.", "read", "--peek")
+	s.addResource(teamURI, "team", "Who is here, and who is busy, idle, blocked or off.", "team")
+	err := s.Run(ctx, s)
 	s.confirming.Wait() // the unconfirmed reads end with this process
 	return err
-}
-
-// forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
-// error response, except as the first line: then the peer is no MCP client, and the SDK ends. At the end of stdin it
-// waits until all calls are answered, because the SDK would drop them and the client may be a file.
-func (s *server) forwardMessages(to *io.PipeWriter, disconnect func()) {
-	lines, hasForwarded := bufio.NewReader(os.Stdin), false
-	for {
-		line, end := lines.ReadBytes('\n')
-		m, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
-		isJSON := json.Valid(line)
-		if r, ok := m.(*jsonrpc.Request); ok && isJSON && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
-			s.openCalls.Store(r.ID, true)
-		}
-		text := bytes.TrimSpace(line)
-		switch {
-		case len(text) == 0:
-		case err == nil && isJSON || !hasForwarded:
-			hasForwarded = true
-			to.Write(append(text, '\n')) // the SDK wants no blanks behind it
-		case isJSON:
-			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
-		default:
-			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
-		}
-		if end != nil {
-			disconnect()
-			for s.hasOpenCalls() {
-				time.Sleep(5 * time.Millisecond)
-			}
-			to.CloseWithError(end)
-			return
-		}
-	}
-}
-
-const errorResponse = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
-
-func (s *server) hasOpenCalls() (found bool) {
-	s.openCalls.Range(func(_, _ any) bool { found = true; return false })
-	return found
 }
 
 const instructions = `Mail between coding agents and the people they work with.
@@ -135,34 +91,53 @@ Read at the start and the end of every task, unless your mail is handed to you. 
 "sent" means stored, not seen. Never send twice to be sure. Errors end with a hint; run a hint that is a command in a shell.
 `
 
-func (s *server) instructions() string {
-	at, err := command.OpenMe(s.c)
-	if err != nil {
-		return instructions + "No tool works yet: " + withHint(command.Explain(s.c, err)).Error()
+// connection is a connection on stdio that knows which calls have their response.
+type connection struct {
+	sdk.Connection
+	*server
+	openCalls sync.Map // the IDs of unanswered calls
+}
+
+// Connect makes the server's only connection.
+func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := (&sdk.StdioTransport{}).Connect(ctx)
+	return &connection{Connection: c, server: s}, err
+}
+
+// Read waits at the end of stdin until all calls are answered: the SDK would drop them, and the client may be a file.
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
+		c.openCalls.Store(r.ID, true)
 	}
-	return "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + instructions
+	for isOpen := err != nil; isOpen; time.Sleep(5 * time.Millisecond) {
+		c.disconnect()
+		isOpen = false
+		c.openCalls.Range(func(_, _ any) bool { isOpen = true; return false })
+	}
+	return m, err
 }
 
 // receiveTimeout is how long a response with mail waits for the client to receive it, as atm read does.
 const receiveTimeout = 1800 * time.Millisecond
 
-// Write writes one line of the protocol. If that is the response of a read, it confirms the read.
-func (s *server) Write(line []byte) (int, error) {
-	m, _ := jsonrpc.DecodeMessage(line)
-	if r, ok := m.(*jsonrpc.Response); ok {
-		defer s.openCalls.Delete(r.ID)
-	}
-	p := s.takeUnconfirmed(line)
-	if p == nil {
-		return os.Stdout.Write(line)
-	}
-	if _, err := output.Show(s.running, os.Stdout, receiveTimeout, [][]byte{line}); err != nil {
-		p.end(nil)
-		return 0, err
-	}
-	s.confirming.Go(p.confirm)
-	return len(line), nil
-}
+var tokenPattern = regexp.MustCompile(`"atm/read":"(\w+)"`)
 
-// Close leaves stdout open.
-func (s *server) Close() error { return nil }
+// Write writes a message. If that is the response of a read, it confirms the read.
+func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, m)
+	r, ok := m.(*jsonrpc.Response)
+	if !ok {
+		return err
+	}
+	defer c.openCalls.Delete(r.ID)
+	if found := tokenPattern.FindSubmatch(r.Result); found != nil {
+		if p, ok := c.unconfirmed.LoadAndDelete(string(found[1])); ok {
+			if err == nil {
+				err = output.WaitUntilRead(c.running, os.Stdout, time.Now().Add(receiveTimeout))
+			}
+			c.confirming.Go(func() { p.(*process).confirm(err == nil) })
+		}
+	}
+	return err
+}

@@ -16,13 +16,12 @@
 //   - The agent and its commands end with the front, and the front ends with the agent and its exit code. When the agent
 //     restarts within a run, its session is loaded if it supports that.
 //
-// One loop owns all state. Protocol messages are posted to it in order and wait for neither disk nor terminal; a
-// goroutine that waits for the agent posts its result.
+// One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for the
+// agent meanwhile.
 package acp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,17 +40,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// front is the whole state. Only the loop touches the fields below the gap.
+// front is the whole state. mu guards the fields below it.
 type front struct {
 	Options
 	running   context.Context // ends with the front
-	posted    chan func()     // for the loop to run
+	ended     chan struct{}   // closed when the front is to end
 	conn      *acp.ClientSideConnection
 	files     *os.Root
 	realDir   string         // Dir with symbolic links resolved
 	terminals sync.Map       // by ID
-	commands  sync.WaitGroup // that run in terminals
+	commands  sync.WaitGroup // the agent, and the commands in terminals
+	asking    sync.Mutex     // held while a request is open; the others wait for it
 
+	mu           sync.Mutex
 	screen       screen
 	keys         keys
 	draft        string
@@ -60,25 +61,19 @@ type front struct {
 	turn         *turn         // nil while the agent is idle
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
-	requests     []*request // the first is shown until it is answered
+	request      *request // the open one, or nil
 	unlogged     []wire.Event
-	flush        <-chan time.Time // when to log the agent's words and retry unlogged
 	isEnding     bool
 	code         int // exit code
 }
 
-const (
-	maxPosted     = 1 << 16                // protocol messages that may wait for the loop
-	maxUndrawn    = 64 << 10               // bytes of the transcript
-	flushInterval = 500 * time.Millisecond // between events for the agent's words
-	endGrace      = time.Second            // for the agent to end with the front
-)
+const endGrace = time.Second // for the agent to end with the front
 
 // Run runs the front and returns its exit code.
 func Run(o Options) (code int, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{
-		Options: o, running: ctx, posted: make(chan func(), maxPosted), tools: map[acp.ToolCallId]*toolCall{},
+		Options: o, running: ctx, ended: make(chan struct{}), tools: map[acp.ToolCallId]*toolCall{},
 		screen: screen{out: os.Stdout}, activity: reducer.Starting,
 	}
 	defer f.commands.Wait()
@@ -92,79 +87,52 @@ func Run(o Options) (code int, err error) {
 	if _, err = term.MakeRaw(int(os.Stdin.Fd())); err != nil {
 		return 1, err
 	}
-	ended, err := f.startAgent()
-	if err == nil {
-		f.loop()
-		stop()
-		<-ended
-	}
-	return f.code, err
-}
-
-func (f *front) loop() {
-	signals, typed := make(chan os.Signal, 8), make(chan []byte)
+	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	go readKeys(os.Stdin, typed)
-	go f.connect(context.Background())
+	if err := f.startAgent(); err != nil {
+		return 1, err
+	}
 	fmt.Fprint(os.Stdout, "\x1b[?2004h")
+	go f.readKeys(os.Stdin)
+	go f.connect()
 	for {
-		if len(f.posted) == 0 || f.screen.undrawn.Len() > maxUndrawn {
-			f.draw()
-		}
 		select {
-		case call := <-f.posted:
-			call()
-		case p, ok := <-typed:
-			if !ok { // the terminal is gone
-				return
-			}
-			f.press(f.keys.feed(p))
-		case <-f.flush:
-			f.logDelta()
-			f.log()
 		case s := <-signals:
 			if s != syscall.SIGWINCH { // the runner ends us, and logs the end of the turn
-				f.code = 128 + int(s.(syscall.Signal))
-				return
+				return 128 + int(s.(syscall.Signal)), nil
 			}
-		}
-		if f.isEnding {
-			f.draw()
-			return
+			f.do(func() {})
+		case <-f.ended:
+			return f.code, nil
 		}
 	}
 }
 
-func (f *front) post(call func()) {
-	select {
-	case f.posted <- call:
-	case <-f.running.Done(): // nobody receives it
-	}
+// do changes the state and draws it.
+func (f *front) do(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.draw()
 }
 
-// exit ends the front and prints why.
+// exit ends the front and prints why. Only the first call counts.
 func (f *front) exit(code int, why string) {
-	f.screen.print(note, why)
-	f.isEnding, f.code = true, code
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+	if !f.isEnding {
+		f.screen.print(note, why)
+		f.draw()
+		f.isEnding, f.code = true, code
+		close(f.ended)
 	}
 }
 
 // startAgent starts the agent in a process group of its own, since the terminal's signals are for the front. The agent
-// ends with f.running. ended is closed when it has ended.
-func (f *front) startAgent() (ended chan struct{}, err error) {
+// ends with f.running.
+func (f *front) startAgent() error {
 	ctx, stop := context.WithCancel(f.running)
 	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
-	in, to := io.Pipe()
-	out := &output{PipeWriter: to, front: f}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, out, stderr{f}
+	in, out := io.Pipe()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, output{out, f}, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
 		f.conn = acp.NewClientSideConnection(f, stdin, in) // ready before the agent can write
@@ -173,30 +141,26 @@ func (f *front) startAgent() (ended chan struct{}, err error) {
 	}
 	if err != nil {
 		stop()
-		f.code = 1
-		if errors.Is(err, exec.ErrNotFound) {
-			f.code = 127
-		}
-		return nil, err
+		return err
 	}
-	ended = make(chan struct{})
 	go func() {
-		defer close(ended)
+		<-f.conn.Done() // it ended, closed its output or wrote what the SDK refuses
+		in.Close()
+		time.AfterFunc(endGrace, stop)
+	}()
+	f.commands.Go(func() {
 		cmd.Wait()
 		<-f.conn.Done() // the last of its output is read
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		f.post(func() { f.agentEnded(exitCode(cmd), out.isBroken) })
-	}()
-	go func() {
-		<-f.conn.Done()
-		in.Close()
-		select {
-		case <-ended:
-		case <-time.After(endGrace): // it closed its output and lives on, or wrote what cannot be read
-		}
-		stop()
-	}()
-	return ended, nil
+		f.do(func() {
+			why := fmt.Sprintf("the agent exited with %d", exitCode(cmd))
+			if f.turn != nil {
+				f.endTurn("failed", "", why)
+			}
+			f.exit(exitCode(cmd), why)
+		})
+	})
+	return nil
 }
 
 // command makes a command in a process group of its own, which gets a signal when ctx ends, and SIGKILL after endGrace.
@@ -214,35 +178,10 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-func (f *front) agentEnded(code int, isBroken bool) {
-	why := fmt.Sprintf("the agent exited with %d", code)
-	if isBroken {
-		why = "atm stopped it: it wrote a line of more than 10 MiB, or too many messages at once"
-		f.log(wire.Event{Kind: "error"}.With("code", "0").With("message", why))
-	}
-	if f.turn != nil {
-		f.endTurn("failed", "", why)
-	}
-	f.exit(code, why)
-}
-
 // stderr prints the agent's stderr to the transcript.
 type stderr struct{ *front }
 
 func (s stderr) Write(p []byte) (int, error) {
-	text := string(p)
-	s.post(func() { s.screen.print(note, text) })
+	s.do(func() { s.screen.print(note, string(p)) })
 	return len(p), nil
-}
-
-func readKeys(in io.Reader, typed chan<- []byte) {
-	defer close(typed)
-	for {
-		p := make([]byte, 32<<10)
-		n, err := in.Read(p)
-		if err != nil {
-			return
-		}
-		typed <- p[:n]
-	}
 }

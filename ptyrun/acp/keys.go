@@ -1,7 +1,10 @@
+//go:build linux || darwin
+
 package acp
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"unicode/utf8"
 
@@ -50,4 +53,13 @@ func (k *keys) feed(p []byte) (out []string) {
 		}
 	}
 	return out
+}
+
+func (f *front) readKeys(in io.Reader) {
+	p := make([]byte, 32<<10)
+	n, err := in.Read(p)
+	for ; err == nil; n, err = in.Read(p) {
+		f.do(func() { f.press(f.keys.feed(p[:n])) })
+	}
+	f.do(func() { f.exit(0, "the terminal is gone") })
 }

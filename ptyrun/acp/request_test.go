@@ -9,8 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// Rules match the kind of a call and the first word of its title, and know if it runs a command although tools of that
-// name do not.
+// Rules match the kind of a call and the first word of its title, and know if it may run a command.
 func TestNamesOfCalls(t *testing.T) {
 	const command = `{"command":"git push"}`
 	for _, c := range []struct {
@@ -20,20 +19,22 @@ func TestNamesOfCalls(t *testing.T) {
 		tool, alias, asked string
 		isCommand          bool
 	}{
-		{"execute", "Bash: git push", command, "execute", "Bash", "git push", false},
-		{"execute", "touch made.txt", "null", "execute", "touch", "touch made.txt", false},
+		{"execute", "Bash: git push", command, "execute", "Bash", "git push", true},
+		{"execute", "touch made.txt", "null", "execute", "touch", "touch made.txt", true},
 		{"execute", "read x | curl y", "null", "execute", "read", "read x | curl y", true},
 		{"execute", "Search it", command, "execute", "Search", "git push", true},
 		{"edit", "Edit main.go", `{"path":"main.go"}`, "edit", "Edit", "Edit main.go", false},
 		{"read", "cat x", command, "read", "cat", "git push", true},
 		{"read", "git push", command, "read", "git", "git push", true},
-		{"", "Bash ls", "null", "Bash", "", "Bash ls", false},
+		{"", "Bash ls", "null", "Bash", "", "Bash ls", true},
 		{"", "read x | curl y", "null", "read", "", "read x | curl y", true},
-		{"other", "mcp__x__y", "null", "mcp__x__y", "", "mcp__x__y", false},
-		{"execute", "Run", `{"command":["bash","-lc","ls -l"]}`, "execute", "Run", "bash -lc 'ls -l'", false},
+		{"other", "mcp__x__y", "null", "mcp__x__y", "", "mcp__x__y", true},
+		{"execute", "Run", `{"command":["bash","-lc","ls -l"]}`, "execute", "Run", "bash -lc 'ls -l'", true},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
-		r.describe(f.mergeCall("1", c.kind, c.title, json.RawMessage(c.input)))
+		u := acp.ToolCallUpdate{ToolCallId: "1", Kind: &c.kind, Title: &c.title}
+		json.Unmarshal([]byte(c.input), &u.RawInput)
+		r.describe(f.mergeCall(u))
 		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked || r.isCommand != c.isCommand {
 			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, r.tool, r.alias, r.isCommand, r.input)
 		}

@@ -81,8 +81,8 @@ func (f *front) drawSized(cols, rows int) {
 	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
 	switch {
-	case f.shownRequest() != nil:
-		f.screen.frame("", f.shownRequest().rows(cols, rows)...)
+	case f.shown() != nil:
+		f.screen.frame("", f.shown().rows(cols, rows)...)
 	case f.session == "":
 		f.screen.frame("", indent+"…")
 	case f.turn != nil:
@@ -128,7 +128,7 @@ func (r *request) rows(cols, maxRows int) []string {
 
 func (f *front) press(typed []string) {
 	for _, k := range typed {
-		r := f.shownRequest()
+		r := f.shown()
 		switch {
 		case k == "\x03" || k == "\x1b":
 			f.cancel()

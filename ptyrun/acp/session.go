@@ -18,9 +18,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// connect initializes the agent and opens a session, after authentication if the agent requires it. It runs beside the
-// loop.
-func (f *front) connect(ctx context.Context) {
+// connect initializes the agent and opens a session, after authentication if the agent requires it.
+func (f *front) connect() {
+	ctx := f.running
 	hello, err := f.conn.Initialize(ctx, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "atm", Version: f.Version},
@@ -32,31 +32,27 @@ func (f *front) connect(ctx context.Context) {
 		err = fmt.Errorf("it speaks version %d of the protocol, atm speaks version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)
 	}
 	var id acp.SessionId
-	source := ""
+	var how string
 	if err == nil {
-		id, source, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
+		id, how, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
 	}
 	if e, ok := errors.AsType[*acp.RequestError](err); ok && e.Code == acp.NewAuthRequired(nil).Code {
 		if err = f.authenticate(ctx, hello.AuthMethods); err == nil {
-			id, source, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
+			id, how, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
 		}
 	}
 	if err != nil {
-		select {
-		case <-f.conn.Done(): // agentEnded will say so
-			return
-		case <-time.After(endGrace):
-		}
+		time.Sleep(endGrace) // if the agent has ended, that is the reason to name
 	}
 	f.awaitSpawned()
-	f.post(func() {
+	f.do(func() {
 		if err != nil {
 			f.exit(1, fmt.Sprintf("cannot start a session with %s: %v", f.Command[0], err))
 			return
 		}
 		f.capabilities, f.session = hello.AgentCapabilities.PromptCapabilities, id
 		f.screen.print(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
-		e, _ := wire.Compose("session_start", [][2]string{{"source", source}}) // which cannot fail
+		e, _ := wire.Compose("session_start", [][2]string{{"source", how}}) // which cannot fail
 		e = e.With("run", f.Run)
 		for name, value := range f.Session {
 			e = e.With(name, value)
@@ -70,22 +66,16 @@ func (f *front) connect(ctx context.Context) {
 // process before.
 func (f *front) awaitSpawned() {
 	isSpawned := func(e *wire.Event) bool { return e.Kind == "spawned" }
-	f.awaitEvent(spawnTimeout, isSpawned, func(e *wire.Event) bool {
+	f.awaitEvent(isSpawned, func(e *wire.Event) bool {
 		return isSpawned(e) && string(e.Body().Raw("pid")) == strconv.Itoa(os.Getpid())
 	})
 }
 
-const (
-	spawnTimeout  = 5 * time.Second
-	answerTimeout = 2 * time.Second
-	pollInterval  = 10 * time.Millisecond
-)
-
-// awaitEvent waits until the log has an event that matches want and that comes after, or is, the last one that matches
-// since, or the timeout.
-func (f *front) awaitEvent(timeout time.Duration, since, want func(e *wire.Event) bool) {
+// awaitEvent waits a few seconds until the log has an event that matches want and that comes after, or is, the last one
+// that matches since.
+func (f *front) awaitEvent(since, want func(e *wire.Event) bool) {
 	found := false
-	for end := time.Now().Add(timeout); !found && time.Now().Before(end); time.Sleep(pollInterval) {
+	for end := time.Now().Add(3 * time.Second); !found && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		f.Box.Log().Tail(func(e *wire.Event) bool {
 			found = want(e)
 			return found || since(e)
@@ -94,7 +84,7 @@ func (f *front) awaitEvent(timeout time.Duration, since, want func(e *wire.Event
 }
 
 // openSession loads the session of an earlier start in this run if the agent supports that, else it makes a new one.
-func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {
+func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, how string, err error) {
 	meta := maps.Clone(f.Session)
 	delete(meta, "metadata")
 	metadata, _ := f.Session["metadata"].(map[string]any)
@@ -103,17 +93,13 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 	if last := f.lastSession(); last != "" && canLoad {
 		r, err := f.conn.LoadSession(ctx, acp.LoadSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none, SessionId: last})
 		if err == nil {
-			f.chooseModel(ctx, last, r.Models, r.ConfigOptions)
+			f.chooseModel(ctx, last, r.ConfigOptions)
 			return last, "resume", nil
 		}
-		f.post(func() { f.screen.print(note, fmt.Sprintf("cannot load session %s: %v", last, err)) })
 	}
 	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
-	if err == nil && r.SessionId == "" {
-		err = errors.New("it gave no session id")
-	}
 	if err == nil {
-		f.chooseModel(ctx, r.SessionId, r.Models, r.ConfigOptions)
+		f.chooseModel(ctx, r.SessionId, r.ConfigOptions)
 	}
 	return r.SessionId, "startup", err
 }
@@ -128,49 +114,38 @@ func (f *front) lastSession() acp.SessionId {
 	return acp.SessionId(events[0].Session)
 }
 
-// chooseModel sets the preferred model, if the agent has an option for it.
-func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.SessionModelState, options []acp.SessionConfigOption) {
+// chooseModel sets the preferred model, with the agent's option for it or else the older method. An agent that has neither
+// keeps its own.
+func (f *front) chooseModel(ctx context.Context, id acp.SessionId, options []acp.SessionConfigOption) {
 	preferred, _ := f.Session["model_preferences"].(map[string]any)
 	want, _ := preferred["model_id"].(string)
 	if want == "" {
 		return
 	}
-	err := errors.New("the agent offers no choice of model")
 	for _, o := range options {
 		if s := o.Select; s != nil && value(s.Category) == acp.SessionConfigOptionCategoryModel {
-			_, err = f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &acp.SetSessionConfigOptionValueId{
-				SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want),
-			}})
+			to := acp.SetSessionConfigOptionValueId{SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want)}
+			f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &to})
+			return
 		}
 	}
-	if models != nil && err != nil {
-		_, err = f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
-	}
-	if err != nil {
-		f.post(func() { f.screen.print(note, fmt.Sprintf("model %s: %v", want, err)) })
-	}
+	f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
 }
 
 // authenticate signs in. If the agent offers several methods, a person chooses.
 func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
-	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
+	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?"}
 	for _, m := range methods {
 		if m.Agent != nil {
 			r.options = append(r.options, acp.PermissionOption{OptionId: acp.PermissionOptionId(m.Agent.Id), Name: m.Agent.Name, Kind: "choice"})
 		}
 	}
-	if len(r.options) == 0 {
-		return errors.New("it wants you to sign in, but offers no way to do it from here")
+	chosen := 0
+	if len(r.options) != 1 {
+		chosen = f.ask(ctx, r)
 	}
-	if len(r.options) == 1 {
-		r.answer <- 0
-	} else {
-		f.post(func() { f.ask(r) })
-	}
-	chosen, ok := <-r.answer
-	f.post(func() { f.remove(r) })
-	if !ok {
-		return errors.New("nobody signed in")
+	if chosen < 0 {
+		return errors.New("it wants you to sign in")
 	}
 	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: string(r.options[chosen].OptionId)})
 	return err

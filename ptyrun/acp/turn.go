@@ -17,7 +17,6 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,17 +26,20 @@ const source = "acp"
 
 type turn struct {
 	id          string
-	response    []byte // the agent's words; of a long response the end
-	delta       string // words that are not logged yet
+	response    strings.Builder // the agent's words
+	delta       string          // words that are not logged yet
+	loggedAt    time.Time
 	line        string // the last line, incomplete and not printed yet
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
 }
 
-const maxResponse = 1 << 20 // bytes, as of a message
+const (
+	maxResponse   = 1 << 20                // bytes, as of a message; of a longer response the end is kept
+	flushInterval = 500 * time.Millisecond // between events for the agent's words
+)
 
-// log appends events to the agent's log, after those that could not be appended before. One that no log can take, such
-// as an update of more than 8 MiB, is counted there as dropped.
+// log appends events to the agent's log. If that fails they are tried again, before those that follow.
 func (f *front) log(events ...wire.Event) {
 	for _, e := range events {
 		e.Source, e.Session = source, string(f.session)
@@ -46,23 +48,17 @@ func (f *front) log(events ...wire.Event) {
 		}
 		f.unlogged = append(f.unlogged, e.With("transport", source).With("thread_id", string(f.session)))
 	}
-	for ; len(f.unlogged) > 0; f.unlogged = f.unlogged[1:] {
-		err := f.Box.Log().Append(context.Background(), f.unlogged[0])
-		if errors.Is(err, eventlog.ErrNoEvent) {
-			lost := wire.Event{Kind: wire.DroppedCounters, Source: source}
-			err = f.Box.Log().Append(context.Background(), lost.With("dropped", 1).With("unknown", 0).With("reason", err.Error()))
-		}
-		if err != nil {
-			f.screen.print(note, fmt.Sprintf("events: %v", err))
-			f.flush = time.After(flushInterval)
-			return
-		}
+	if err := f.Box.Log().Append(context.Background(), f.unlogged...); err != nil {
+		f.screen.print(note, fmt.Sprintf("events: %v", err))
+		time.AfterFunc(time.Second, func() { f.do(func() { f.log() }) })
+		return
 	}
+	f.unlogged = nil
 }
 
 // setActivity logs a change of activity. An open request hides every other activity.
 func (f *front) setActivity(now reducer.Activity, detail string) {
-	if f.activity == now || len(f.requests) > 0 && now != reducer.Confirming {
+	if f.activity == now || f.request != nil && now != reducer.Confirming {
 		return
 	}
 	e := wire.Event{Kind: "state_change"}.With("previous", string(f.activity)).With("new", string(now))
@@ -86,61 +82,50 @@ func (f *front) submit() {
 	f.screen.print(user, text)
 	go func() {
 		r, err := f.conn.Prompt(context.Background(), p)
-		f.post(func() { f.promptAnswered(r.StopReason, err) })
+		f.do(func() { f.promptAnswered(r.StopReason, err) })
 	}()
 }
-
-// maxEmbedded limits the bytes of attachments in a prompt: a protocol message has at most 10 MiB.
-const maxEmbedded = 2 << 20
 
 // blocks makes a prompt of its text and the attachments of the messages in it, which the runner is typing.
 func (f *front) blocks(text string) []acp.ContentBlock {
 	blocks := []acp.ContentBlock{acp.TextBlock(text)}
-	room := int64(maxEmbedded)
 	for _, it := range f.Box.BeingTyped() {
-		if !strings.Contains(text, it.ID.Short(6)) {
-			continue
-		}
 		for _, a := range it.Attachments {
-			b := f.block(f.Box.Store(), a, room)
-			blocks = append(blocks, b)
-			if b.ResourceLink == nil {
-				room -= a.Size
+			if strings.Contains(text, it.ID.Short(6)) {
+				blocks = append(blocks, f.block(f.Box.Store(), a))
 			}
 		}
 	}
 	return blocks
 }
 
-// block embeds an attachment if it fits, is a text or an image and the agent supports that; else it makes a link.
-func (f *front) block(s *mailbox.Store, a wire.Attachment, room int64) acp.ContentBlock {
+const maxEmbedded = 2 << 20 // bytes of an attachment
+
+// block embeds a small attachment if it is a text or an image and the agent supports that; else it makes a link.
+func (f *front) block(s *mailbox.Store, a wire.Attachment) acp.ContentBlock {
 	uri := "file://" + s.Dir().Join(mailbox.FilesDir+"/"+a.SHA256)
-	link := acp.ResourceLinkBlock(a.Name, uri)
-	if a.Size > room {
-		return link
-	}
 	var data []byte
 	file, err := s.Attachment(a)
 	if err == nil {
 		defer file.Close()
-		data, err = io.ReadAll(file)
+		data, err = io.ReadAll(io.LimitReader(file, maxEmbedded))
 	}
-	kind, can := http.DetectContentType(data), f.capabilities
+	kind := http.DetectContentType(data)
 	switch {
-	case err != nil:
-	case strings.HasPrefix(kind, "image/") && can.Image:
+	case err != nil || a.Size > maxEmbedded:
+	case strings.HasPrefix(kind, "image/") && f.capabilities.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
-	case strings.HasPrefix(a.MediaType, "text/") && can.EmbeddedContext:
+	case strings.HasPrefix(a.MediaType, "text/") && f.capabilities.EmbeddedContext:
 		whole := strings.ToValidUTF8(string(data), "\uFFFD")
 		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(a.Name), MimeType: &a.MediaType, Text: whole}
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
 	}
-	return link
+	return acp.ResourceLinkBlock(a.Name, uri)
 }
 
 func (f *front) promptAnswered(reason acp.StopReason, err error) {
 	switch {
-	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // agentEnded will say so
+	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // the end of the agent ends the turn
 	case f.turn.isCancelled || err == nil && reason == acp.StopReasonCancelled:
 		f.endTurn(reducer.Cancelled, reason, "")
 	case err != nil:
@@ -151,6 +136,7 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 				why += " " + string(data)
 			}
 		}
+		why = wire.Clip(why, maxRaw)
 		f.log(wire.Event{Kind: "error"}.With("code", code).With("message", why))
 		f.endTurn("failed", reason, code+": "+why)
 	default:
@@ -161,9 +147,9 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 // endTurn ends the turn. The next prompt is drawn after the events are logged.
 func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.endText()
-	f.cancelRequests()
+	f.cancelRequest()
 	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
-	e = e.With("response", wire.Clip(string(f.turn.response), maxResponse))
+	e = e.With("response", wire.Clip(f.turn.response.String(), maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
@@ -176,7 +162,7 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.turn = nil
 }
 
-// cancel cancels the turn and all requests. Without a turn it clears the draft.
+// cancel cancels the turn and the open request. Without a turn it clears the draft.
 func (f *front) cancel() {
 	if f.turn == nil {
 		f.draft = ""
@@ -185,7 +171,7 @@ func (f *front) cancel() {
 		n := acp.CancelNotification{SessionId: f.session}
 		go f.conn.Cancel(context.Background(), n)
 	}
-	f.cancelRequests()
+	f.cancelRequest()
 }
 
 // addText adds to the agent's words. Outside of a turn it prints them and logs nothing, since the event would start a
@@ -196,17 +182,14 @@ func (f *front) addText(text string) {
 		f.screen.print(says, text)
 		return
 	}
-	if t.isNewText && len(t.response) > 0 {
+	if t.isNewText && t.response.Len() > 0 {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
 	t.isNewText = false
 	f.setActivity(reducer.Responding, "")
-	if t.delta == "" {
-		f.flush = time.After(flushInterval)
-	}
-	t.delta += text
-	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse { // seldom, as it copies
-		t.response = []byte(wire.Clip(string(t.response), maxResponse))
+	t.response.WriteString(text)
+	if t.delta += text; time.Since(t.loggedAt) > flushInterval {
+		f.logDelta()
 	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
@@ -218,9 +201,8 @@ func (f *front) addText(text string) {
 // logDelta logs the words that are not logged yet.
 func (f *front) logDelta() {
 	if t := f.turn; t != nil && t.delta != "" {
-		e := wire.Event{Kind: "message_delta"}.With("delta", wire.Clip(t.delta, maxResponse))
-		t.delta = ""
-		f.log(e)
+		f.log(wire.Event{Kind: "message_delta"}.With("delta", wire.Clip(t.delta, maxResponse)))
+		t.delta, t.loggedAt = "", time.Now()
 	}
 }
 

@@ -4,110 +4,81 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-const maxLine = 10 << 20 // bytes of a protocol message, as in the SDK
-
-// emptyFile is what output makes of a request to write an empty file: the SDK takes empty content for missing content.
-const emptyFile = "_atm/empty_file"
-
-// output passes the agent's output on to the SDK, without its updates. It handles these itself, in order with the other
-// messages, because the SDK would turn the numbers of a tool's input and output into floats.
+// output passes the agent's output on to the SDK, without its updates: the SDK would end the connection when many come at
+// once, and would not keep them in order with the agent's requests.
 type output struct {
 	*io.PipeWriter
-	front    *front
-	isBroken bool // a line was too long, or the SDK has given up
+	front *front
 }
 
 // ReadFrom reads the whole output. Package exec calls it.
-func (o *output) ReadFrom(r io.Reader) (n int64, err error) {
+func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 	defer o.Close()
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for err == nil && lines.Scan() {
-		err = o.forward(lines.Bytes())
+	for lines := bufio.NewReader(r); err == nil; {
+		var line []byte
+		if line, err = lines.ReadBytes('\n'); !o.front.handleUpdate(line) {
+			_, writeErr := o.Write(line)
+			err = cmp.Or(writeErr, err)
+		}
 	}
-	o.isBroken = err != nil || lines.Err() == bufio.ErrTooLong
-	return 0, lines.Err()
+	return 0, nil
 }
 
-func (o *output) forward(line []byte) error {
+const maxRaw = 16 << 10 // bytes of what the agent says of its own accord, in an event
+
+// handleUpdate handles a line if it is a session/update. It ignores those before a session is open, which are replayed.
+// One that does not become an event of ours, such as a plan or the usage, is logged as it came.
+func (f *front) handleUpdate(line []byte) (isUpdate bool) {
 	var call struct {
-		Method     string
-		ID, Params json.RawMessage
+		Method string
+		ID     json.RawMessage
+		Params struct {
+			SessionID acp.SessionId
+			Update    json.RawMessage
+		}
 	}
-	json.Unmarshal(line, &call)
-	if call.ID == nil && call.Method == acp.ClientMethodSessionUpdate {
-		o.front.handleUpdate(call.Params)
-		return nil
+	err := json.Unmarshal(line, &call)
+	if err != nil || call.ID != nil || call.Method != acp.ClientMethodSessionUpdate {
+		return false
 	}
-	write := struct{ Content string }{"missing"}
-	json.Unmarshal(call.Params, &write)
-	if call.Method == acp.ClientMethodFsWriteTextFile && write.Content == "" {
-		line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, call.ID, emptyFile, call.Params)
-	}
-	_, err := o.Write(append(line, '\n'))
-	return err
-}
-
-// An update is what the agent says about the turn. In an update of a tool call everything but the ID may be missing.
-type update struct {
-	SessionUpdate       string
-	Content             json.RawMessage // of a chunk a block, of a tool call a list
-	Entries             []acp.PlanEntry
-	ToolCallID          acp.ToolCallId
-	Kind                acp.ToolKind
-	Title               string
-	Status              acp.ToolCallStatus
-	RawInput, RawOutput json.RawMessage
-}
-
-// handleUpdate handles the parameters of session/update. It ignores invalid ones, and those before a session is open,
-// which are replayed. One that does not become an event of ours, such as a plan or the usage, is logged as it came.
-func (f *front) handleUpdate(params json.RawMessage) {
-	var p struct {
-		SessionID acp.SessionId
-		Update    update
-	}
-	err := json.Unmarshal(params, &p)
-	f.post(func() {
-		u := &p.Update
-		if p.SessionID != f.session {
+	var kind struct{ SessionUpdate string }
+	json.Unmarshal(call.Params.Update, &kind)
+	f.do(func() {
+		if call.Params.SessionID != f.session {
 			return
 		}
-		switch u.SessionUpdate {
+		var chunk acp.SessionUpdateAgentMessageChunk
+		var toolCall acp.ToolCallUpdate // of a tool_call too
+		switch kind.SessionUpdate {
 		case "agent_message_chunk":
-			var block acp.ContentBlock
-			if json.Unmarshal(u.Content, &block) == nil {
-				f.addText(textOf(block))
+			if json.Unmarshal(call.Params.Update, &chunk) == nil {
+				f.addText(textOf(chunk.Content))
 			}
 		case "tool_call", "tool_call_update":
-			if err == nil {
-				f.updateCall(u)
+			if json.Unmarshal(call.Params.Update, &toolCall) == nil {
+				f.updateCall(toolCall)
 			}
 		case "agent_thought_chunk", "user_message_chunk": // a model has many thoughts
 		default:
-			call := slices.Concat([]byte(`{"jsonrpc":"2.0","method":"session/update","params":`), params, []byte("}"))
-			if e, err := wire.Adopt(call); err == nil {
+			if e, err := wire.Adopt(line); err == nil && len(line) <= maxRaw {
 				f.log(e)
 			}
 		}
-		if u.SessionUpdate == "plan" {
-			f.endText()
-			for _, e := range u.Entries {
-				f.screen.print(note, fmt.Sprintf("plan: %s (%s)", e.Content, e.Status))
-			}
-		}
 	})
+	return true
 }
 
 // SessionUpdate is never called: see output.
@@ -123,4 +94,76 @@ func textOf(b acp.ContentBlock) string {
 		return b.Resource.Resource.TextResourceContents.Text
 	}
 	return "[no text]"
+}
+
+// toolCall is what the agent has said about a call so far.
+type toolCall struct {
+	kind               acp.ToolKind
+	tool, alias, title string
+	input              any
+	isStarted, isEnded bool
+}
+
+// updateCall handles an update of a tool call. It logs the call's start and end.
+func (f *front) updateCall(u acp.ToolCallUpdate) {
+	c := f.mergeCall(u)
+	if f.turn == nil {
+		return
+	}
+	f.endText()
+	if !c.isStarted {
+		c.isStarted = true
+		f.screen.print(tool, c.tool+": "+c.title)
+		record := map[string]any{"id": u.ToolCallId, "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
+		f.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
+		f.setActivity(reducer.ToolRunning, c.tool)
+	}
+	hasFailed := value(u.Status) == acp.ToolCallStatusFailed
+	if c.isEnded || value(u.Status) != acp.ToolCallStatusCompleted && !hasFailed {
+		return
+	}
+	c.isEnded = true
+	for _, part := range u.Content {
+		if u.RawOutput == nil && part.Content != nil {
+			u.RawOutput = wire.Clip(textOf(part.Content.Content), maxRaw/2)
+		}
+	}
+	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallId).With("tool", c.tool).With("result", capped(u.RawOutput))
+	if hasFailed {
+		e = e.With("error", u.Status)
+		f.screen.print(tool, "failed: "+c.title)
+	}
+	f.log(e)
+	f.setActivity(reducer.Thinking, "")
+}
+
+// mergeCall adds to what is known about a call. The call's kind names its tool, the first word of its title is an
+// alias.
+func (f *front) mergeCall(u acp.ToolCallUpdate) *toolCall {
+	c := f.tools[u.ToolCallId]
+	if c == nil {
+		c = &toolCall{}
+		f.tools[u.ToolCallId] = c
+	}
+	if kind := value(u.Kind); kind != acp.ToolKindOther {
+		c.kind = cmp.Or(kind, c.kind)
+	}
+	c.title = cmp.Or(wire.Clip(value(u.Title), maxRaw), c.title)
+	if u.RawInput != nil {
+		c.input = u.RawInput
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
+	c.tool, c.alias = string(c.kind), strings.TrimRight(first, ":")
+	if c.tool == "" {
+		c.tool, c.alias = c.alias, ""
+	}
+	return c
+}
+
+// capped returns a value, or nil if it is too large for an event.
+func capped(v any) any {
+	if raw, err := json.Marshal(v); err != nil || len(raw) > maxRaw {
+		return nil
+	}
+	return v
 }

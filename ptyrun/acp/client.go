@@ -6,17 +6,73 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/wire"
 )
+
+// local makes a path relative to the member's directory. The error says that it is outside. os.Root checks the links.
+func (f *front) local(path string) (string, error) {
+	for _, dir := range []string{f.Dir, f.realDir} {
+		if rel, _ := filepath.Rel(dir, path); filepath.IsLocal(rel) { // "" for a relative path is not
+			return rel, nil
+		}
+	}
+	return "", fmt.Errorf("it is outside %s", f.Dir)
+}
+
+// invalidParams is the error response for a file or terminal request.
+func invalidParams(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", operation, err)})
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Code, e.Message = -32002, "Resource not found"
+	}
+	return e
+}
+
+// ReadTextFile reads a file or some of its lines.
+func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
+	rel, err := f.local(p.Path)
+	var data []byte
+	if err == nil {
+		data, err = f.files.ReadFile(rel)
+	}
+	if err == nil && !utf8.Valid(data) {
+		err = errors.New("it is not UTF-8 text")
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	lines = lines[min(max(value(p.Line)-1, 0), len(lines)):]
+	if p.Limit != nil {
+		lines = lines[:min(max(*p.Limit, 0), len(lines))]
+	}
+	r.Content = strings.Join(lines, "")
+	return r, invalidParams("read "+p.Path, err)
+}
+
+// WriteTextFile writes a file and makes its directories.
+func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
+	rel, err := f.local(p.Path)
+	if err == nil {
+		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
+	}
+	if err == nil {
+		err = f.files.WriteFile(rel, []byte(p.Content), 0o644)
+	}
+	return r, invalidParams("write "+p.Path, err)
+}
 
 // terminal is the protocol's word for a command that the agent runs here.
 type terminal struct {
@@ -84,6 +140,15 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	return r, nil
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func (t *terminal) status() acp.TerminalExitStatus {
 	if w := t.cmd.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
 		return acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
@@ -130,8 +195,9 @@ func (f *front) KillTerminal(_ context.Context, p acp.KillTerminalRequest) (r ac
 }
 
 // ReleaseTerminal kills the command and forgets it.
-func (f *front) ReleaseTerminal(ctx context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
-	_, err = f.KillTerminal(ctx, acp.KillTerminalRequest{TerminalId: p.TerminalId})
-	f.terminals.Delete(p.TerminalId)
-	return r, err
+func (f *front) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
+	if t, ok := f.terminals.LoadAndDelete(p.TerminalId); ok {
+		t.(*terminal).kill()
+	}
+	return r, nil
 }
