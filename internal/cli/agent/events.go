@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -83,38 +82,22 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if e, err = appendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
-		return err
-	}
-	warnUnknownKind(c, &e)
+	e, err = appendEvent(c, s.Me, e)
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
-		if c.Bool("json") {
-			command.Warn(c, "%s", text)
-		}
 	}
-	return command.PrintAs(c, &e, text)
-}
-
-// warnUnknownKind warns of a kind that the reducer does not know: it may be misspelt.
-func warnUnknownKind(c *cli.Context, e *wire.Event) {
-	state := reducer.State{}
-	state.Apply(reducer.Input{Event: e, Now: e.At})
-	if state.Unknown > 0 {
-		near, _ := failure.Nearest(e.Kind, wire.Kinds())
-		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, cmp.Or(near, wire.TurnStarted))
-	}
+	return command.PrintUnlessError(c, err, &e, text)
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
-func appendEvent(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+func appendEvent(c *cli.Context, box *mailbox.Box, e wire.Event) (wire.Event, error) {
 	e.Source = "cli"
 	events, write := []wire.Event{e}, box.Log().Append
-	if sync {
+	if c.Bool("sync") {
 		write = box.Log().AppendSync
 	}
-	err := write(ctx, events...)
+	err := write(c.Context, events...)
 	return events[0], err
 }
 
@@ -151,7 +134,7 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total, written, prompts := ingested{}, 0, prompts{}
+	total, prompts := ingested{}, prompts{}
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *mailbox.Box
@@ -161,7 +144,7 @@ func ingest(c *cli.Context) error {
 		isBad := err != nil
 		if !isBad {
 			prompts.pair(&e)
-			e, err = appendEvent(ctx, to, e, c.Bool("sync"))
+			e, err = appendEvent(c, to, e)
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
 		switch {
@@ -169,14 +152,12 @@ func ingest(c *cli.Context) error {
 			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
-		case ctx.Err() != nil:
 		case err != nil: // stop, so that no later event is in the log without this one
-			err = fmt.Errorf("line %d: %w; line %d is the last one surely written (%s)", n, err, written, total)
-			return command.Explain(c, err).WithHint("atm doctor; then send the lines from %d on again", n)
+			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
 		case e.Seq == 0:
-			written, total.Known = n, total.Known+1
+			total.Known++
 		default:
-			written, total.Appended = n, total.Appended+1
+			total.Appended++
 		}
 		return ctx.Err()
 	})
@@ -190,35 +171,22 @@ func ingest(c *cli.Context) error {
 }
 
 // prompts are the prompts of an ACP stream by the id of their call.
-type prompts map[string]*prompt
+type prompts map[string]wire.Event
 
-type prompt struct {
-	session, turn string
-	isReused      bool // a later call of the other side has the same id: each numbers its own calls
-}
-
-// pair gives an answer, which has only the id of its call, the turn of that prompt. An error may answer any call; a
-// result with a stop reason always answers a prompt.
+// pair gives an answer, which has only the id of its call, the session and the turn of that prompt.
 func (p prompts) pair(e *wire.Event) {
 	b := e.Body()
-	id, isError := string(b.Raw("id")), b.Raw("stopReason") == nil
-	asked := p[id]
+	id := string(b.Raw("id"))
+	asked, isPrompt := p[id]
 	switch {
 	case id == "" || b.Raw("jsonrpc") == nil:
 	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
-		p[id] = &prompt{session: e.Session, turn: e.TurnID}
-	case b.Raw("method") != nil:
-		if asked != nil {
-			asked.isReused = true
-		}
-	case e.Kind != "turn_complete" || len(p) == 0 && !isError: // the latter answers a prompt from before this stream
-	case asked != nil && isError && asked.isReused: // it answers the call, and the next error the prompt
-		e.TurnID, asked.isReused = cmp.Or(e.TurnID, "answer-"+id), false
-	case asked == nil:
+		p[id] = *e
+	case e.Kind == "turn_complete" && isPrompt:
+		e.Session, e.TurnID = cmp.Or(e.Session, asked.Session), cmp.Or(e.TurnID, asked.TurnID)
+	case e.Kind == "turn_complete" && b.Raw("stopReason") == nil: // the error of another call
 		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
-	default:
-		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
 	}
 }
 
@@ -254,29 +222,14 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	since := c.Uint64("since")
+	since, limit := c.Uint64("since"), c.Int("limit")
 	from := base.Seq // the daemon's stream needs earlier events of the open turn as well
 	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
 		from = since
 	}
-	d := &daemonStream{}
-	if n := c.Int("limit"); n > 0 && !c.IsSet("as-wire") {
-		newest, err := k.box.Log().Tail(func(e *wire.Event) bool {
-			if k.eventLines(d, e, nil) != "" {
-				n--
-			}
-			return n <= 0
-		})
-		if err != nil {
-			return err
-		}
-		if n <= 0 { // else begin at base, to report a gap before the first
-			from = max(from, newest[0].Seq-1)
-		}
-	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
-	var lines []string
+	d, lines := &daemonStream{}, []string{}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -291,8 +244,8 @@ func events(c *cli.Context) error {
 		}
 		lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 	}
-	if n := c.Int("limit"); n > 0 {
-		lines = lines[max(0, len(lines)-n):]
+	if limit > 0 {
+		lines = lines[max(0, len(lines)-limit):]
 	}
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/runspec"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
@@ -72,10 +70,6 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if isNew {
-		if _, err := process.LookUp(spec.Command[0], spec.Env); err != nil {
-			return failure.Failed("run %s: %w", spec.Command[0], err).
-				WithHint("install it, or name its file: atm run %s -- ./%s", k.name(), filepath.Base(spec.Command[0]))
-		}
 		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
@@ -94,7 +88,6 @@ func run(c *cli.Context) error {
 	if onTerminal() {
 		return k.runAttached(p)
 	}
-	command.Warn(c, "%s runs here until it ends; there is no terminal to show it, but atm screen %[1]s does; --detach runs it in the background", k.name())
 	return k.runHere(p)
 }
 
@@ -140,12 +133,8 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		}
 	}
 	for _, pair := range c.StringSlice("env") {
-		name, _, isPair := strings.Cut(pair, "=")
-		switch {
-		case !isPair:
-			return spec, failure.Usage("--env needs k=v, not %q", pair)
-		case !config.MaySetEnv(name):
-			return spec, failure.Usage("--env: %q is set by atm itself or is not a variable name", name)
+		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
+			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
 		}
 	}
 	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {
@@ -157,11 +146,6 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
 	spec.Dir, err = k.chooseDir(m, isPlanned, root)
-	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
-		if err == nil && !utf8.ValidString(text) {
-			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
-		}
-	}
 	spec.Env = environment(c, m, spec)
 	return spec, err
 }
@@ -186,22 +170,21 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	switch {
 	case dir != "":
 	case m.Worktree:
-		worktree, done, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
-		if err != nil {
+		var done string
+		var err error
+		if dir, done, err = k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd); err != nil {
 			return "", err
 		}
 		if done != "" {
 			command.Warn(k.c, "%s: %s", k.name(), done)
 		}
-		dir = worktree
 	case isPlanned || m.Cwd != "":
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
-	dir = cmp.Or(dir, ".")
 	full, err := filepath.Abs(dir) // fails where the current directory was removed
 	info, statErr := os.Stat(full)
 	if cmp.Or(err, statErr) != nil || !info.IsDir() {
-		return "", failure.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
+		return "", failure.Failed("run %s: %s is not a directory", k.name(), cmp.Or(dir, ".")).WithHint("--cwd DIR chooses another")
 	}
 	return full, nil
 }

@@ -139,6 +139,7 @@ func (k *call) endedUnready(exit runspec.Report) error {
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
 }
 
+// awaitEnd waits until the runner ends, and exits as its program did.
 func (k *call) awaitEnd(p *runnerProcess) error {
 	<-p.ended
 	switch {
@@ -152,7 +153,7 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 	return failure.Exit(p.exit.Code)
 }
 
-// runHere waits until the runner ends. A signal, or the end of this process, ends the agent.
+// runHere is awaitEnd; a signal, or the end of this process, ends the agent.
 func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()

@@ -39,7 +39,21 @@ var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
-	Action:      onRunner("restart", restart),
+	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
+		before, err := client.Status(ctx)
+		if err != nil {
+			return err
+		}
+		o, err := client.Restart(ctx)
+		r := resultOf(k.name(), o)
+		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
+			var now control.Status
+			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
+				r.State, r.PID = "restarted", now.ChildPID
+			}
+		}
+		return k.print(r, err)
+	}),
 }
 
 // stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
@@ -55,7 +69,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			return r, ctx.Err()
 		}
 		if !isAsked {
-			ended, err := k.askToStop(ctx, time.Since(began) > listenWithin/2)
+			ended, err := k.askToStop(ctx)
 			refusal, isRefused := errors.AsType[*control.Error](err)
 			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
 			switch { // after any other error the runner is starting or ending
@@ -83,15 +97,11 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-// askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.
-func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
-	dial := k.s.Team.Dial
-	if isLate {
-		dial = k.s.Team.DialRunner
-	}
+// askToStop asks the runner. One without a socket is starting or ending.
+func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
 	limited, cancel := context.WithTimeout(ctx, command.AnswerWithin)
 	defer cancel()
-	client, err := dial(limited, k.name())
+	client, err := k.s.Team.Dial(limited, k.name())
 	if err != nil {
 		return nil, err
 	}
@@ -122,20 +132,4 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	}
 	// No event has reported its end, which somebody asked for.
 	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
-}
-
-func restart(ctx context.Context, k *call, client *control.Client) error {
-	before, err := client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	o, err := client.Restart(ctx)
-	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
-		var now control.Status
-		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
-			r.State, r.PID = "restarted", now.ChildPID
-		}
-	}
-	return k.print(r, err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,14 +83,6 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	return command.PrintAs(k.c, shown, text)
 }
 
-// keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
-var keyNames = map[string]string{
-	"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
-	"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
-	"tab": `--raw '\t'`, "btab": `--raw '\e[Z'`, "bspace": `--raw '\x7f'`, "backspace": `--raw '\x7f'`,
-	"c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`, "c-u": `--raw '\x15'`,
-}
-
 // typeText checks the text before it looks for the agent.
 func typeText(c *cli.Context) (err error) {
 	words, text := c.Args().Tail(), ""
@@ -100,7 +93,7 @@ func typeText(c *cli.Context) (err error) {
 		text, err = command.StdinText(c, words)
 	}
 	if err == nil && !r.Raw {
-		err = checkNoKeys(c.Args().First(), words, text)
+		err = checkNoKeys(text)
 	}
 	if err != nil {
 		return err
@@ -114,18 +107,15 @@ func typeText(c *cli.Context) (err error) {
 	})(c)
 }
 
-// checkNoKeys refuses a text that was probably meant as keys: the name of one as the only word or, written as tmux
-// has it, as the last; and control characters.
-func checkNoKeys(name string, words []string, text string) error {
-	last := strings.Join(words[max(0, len(words)-1):], "")
-	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
-	if key != "" && (isUpper || len(words) == 1) {
-		return failure.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
-			"to end a turn: atm interrupt %[1]s; for the word: a pipe", name, key)
-	}
+// keyNames are words that are probably meant as keys.
+var keyNames = strings.Fields("enter return escape esc up down left right tab backspace c-c c-d c-m ctrl-c ctrl-d")
+
+// checkNoKeys refuses a text that was probably meant as keys: the name of one, and control characters.
+func checkNoKeys(text string) error {
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if strings.ContainsFunc(text, isKey) {
-		return failure.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
+	if slices.Contains(keyNames, strings.ToLower(text)) || strings.ContainsFunc(text, isKey) {
+		return failure.Usage("%q would be typed as text", text).
+			WithHint("for return: atm type NAME --enter; for other keys: %s; to end a turn: atm interrupt NAME", rawExample)
 	}
 	return nil
 }
