@@ -79,10 +79,6 @@ func ask(c *cli.Context, s *command.Scope) error {
 		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
 			return err
 		}
-		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
-			return failure.Refused("%s was already sent with another text, and an answer would be to that", m.ID.Short(6)).
-				WithHint("use another --once NAME; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
-		}
 	}
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -222,10 +223,9 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	since, limit := c.Uint64("since"), c.Int("limit")
-	from := base.Seq // the daemon's stream needs earlier events of the open turn as well
-	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
-		from = since
+	since, from := c.Uint64("since"), base.Seq
+	if c.IsSet("since") {
+		from = min(since, from)
 	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
@@ -240,11 +240,11 @@ func events(c *cli.Context) error {
 		}
 		if e.Seq <= since {
 			d.translate(e)
-			continue
+		} else {
+			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 		}
-		lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 	}
-	if limit > 0 {
+	if limit := c.Int("limit"); limit > 0 {
 		lines = lines[max(0, len(lines)-limit):]
 	}
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
@@ -271,33 +271,96 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 	} else if gap != nil {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 	}
-	events := []wire.Event{*e}
-	if k.c.String("as-wire") == "daemon" {
+	events, kinds, as := []wire.Event{*e}, k.c.StringSlice("kind"), k.c.String("as-wire")
+	if as == "daemon" {
 		events = d.translate(*e)
 	}
 	for _, e := range events {
-		if kinds := k.c.StringSlice("kind"); len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
-			lines += k.eventLine(&e)
+		isWanted, line := len(kinds) == 0 || slices.Contains(kinds, e.Kind), ""
+		switch {
+		case as != "":
+			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(as))
+			isWanted = isWanted && isTheirs
+			if line = string(theirs); command.Terminal() {
+				line = string(command.EscapeJSON(theirs))
+			}
+		case k.c.Bool("json"):
+			line = string(command.EscapeJSON(e.Append(nil)))
+		default:
+			line = letter.Clip(command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+		}
+		if isWanted {
+			lines += line + "\n"
 		}
 	}
 	return lines
 }
 
-// eventLine renders an event as a line, or as "" if --as-wire has no such event.
-func (k *call) eventLine(e *wire.Event) string {
-	if as := k.c.String("as-wire"); as != "" {
-		line, ok := wire.AsWire(e, wire.Vocabulary(as))
-		if !ok {
-			return ""
-		}
-		if command.Terminal() {
-			line = command.EscapeJSON(line)
-		}
-		return string(line) + "\n"
+// daemonStream translates an agent's events so that the daemon, which folds them itself, comes to the same turn status
+// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
+// ends a turn for another reason.
+type daemonStream struct {
+	state   reducer.State
+	started wire.Event         // the start of the last turn in the stream
+	status  reducer.TurnStatus // of that turn, by the stream
+}
+
+func (d *daemonStream) translate(e wire.Event) []wire.Event {
+	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
+	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
+	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
+		return nil // the stream has ended the turn with the program
 	}
-	if k.c.Bool("json") {
-		return string(command.EscapeJSON(e.Append(nil))) + "\n"
+	d.follow(&e)
+	events, shown := []wire.Event{e}, d.state.Turn()
+	add := func(kind, status string) {
+		more := d.started.With("status", status)
+		more.Seq, more.Kind = e.Seq, kind
+		d.follow(&more)
+		events = append(events, more)
 	}
-	text := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
-	return letter.Clip(text, 400) + "\n"
+	isSeen := e.Source == "hook" || e.Source == "pty"
+	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+		d.started, d.status = e, reducer.TurnIdle
+		d.started.TurnID = shown.ID
+	}
+	isSame := shown.ID == d.started.TurnID
+	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
+		add(wire.TurnStarted, "")
+	}
+	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
+		status := reducer.Interrupted
+		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+			status = l.Status
+		}
+		add(wire.TurnCompleted, status)
+	}
+	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
+		add(wire.TurnIdle, "")
+	}
+	return events
+}
+
+// follow updates the last turn in the stream.
+func (d *daemonStream) follow(e *wire.Event) {
+	isSame := e.TurnID == d.started.TurnID
+	switch {
+	case e.Kind == wire.TurnStarted:
+		d.started, d.status = *e, reducer.TurnBusy
+	case e.Kind == wire.TurnCompleted && isSame:
+		d.status = reducer.TurnTerminal
+	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
+		d.status = reducer.TurnIdle
+	}
+}
+
+// turnOf returns the turn of a session, by default the one that status shows.
+func (d *daemonStream) turnOf(session string) *reducer.Turn {
+	for i := range d.state.Turns {
+		if d.state.Turns[i].Session == session {
+			return &d.state.Turns[i]
+		}
+	}
+	return d.state.Turn()
 }

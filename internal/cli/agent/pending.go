@@ -197,7 +197,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	q, err := findQuestion(ctx, s, c.Args().First())
+	q, err := findQuestion(ctx, c, s)
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,10 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	return command.PrintUnlessError(c, err, r, r.String())
 }
 
-// findQuestion finds the open question that a word means. If only an event reports it so far, it waits for the runner
-// to give it an id.
-func findQuestion(ctx context.Context, s *command.Scope, word string) (q policy.Question, err error) {
+// findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits
+// for the runner to give it an id.
+func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q policy.Question, err error) {
+	word := c.Args().First()
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
@@ -230,7 +231,9 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (q policy.
 	}
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
-			return q, unknown
+			e := command.Explain(c, unknown)
+			hint := "atm pending lists the open questions; " + e.Hint
+			return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+word), hint)) // approve all
 		}
 	}
 	return q, err

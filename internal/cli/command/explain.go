@@ -143,6 +143,9 @@ func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
 	if len(u.Members) <= 12 {
 		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
+	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
+		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
+	}
 	return e.WithNearest(string(u.Name), Strings(u.Members))
 }
 
