@@ -46,14 +46,14 @@ func complete(app *cli.App, words []string) {
 	}
 	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
 	c := newContext(app, line)
+	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
+			fmt.Fprintln(os.Stdout, name)
+		}
+	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
 		completeValues(c, name)
 		return
-	}
-	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
-		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) {
-			fmt.Fprintln(os.Stdout, name)
-		}
 	}
 	verbs := c.Command.VisibleCommands()
 	if line.Command == nil || line.Command == helpCommand && len(line.Words) < 2 {

@@ -27,6 +27,9 @@ var helpCommand = &cli.Command{
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
 			if found = found.Command(name); found == nil {
+				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
+					return err
+				}
 				return cmdline.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}

@@ -35,6 +35,7 @@ const (
 	quietWithin  = 3 * time.Second        // and so long for any other
 	seenWithin   = 2 * time.Second        // for a runner to see the dialog that an event reports
 	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
+	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
 	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line
 )
 

@@ -69,7 +69,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			return r, ctx.Err()
 		}
 		if !isAsked {
-			ended, err := k.askToStop(ctx)
+			ended, err := k.askToStop(ctx, time.Since(began) > listenWithin/2)
 			refusal, isRefused := errors.AsType[*control.Error](err)
 			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
 			switch { // after any other error the runner is starting or ending
@@ -97,11 +97,15 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-// askToStop asks the runner. One without a socket is starting or ending.
-func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
+// askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.
+func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
+	dial := k.s.Team.Dial
+	if isLate {
+		dial = k.s.Team.DialRunner
+	}
 	limited, cancel := context.WithTimeout(ctx, command.AnswerWithin)
 	defer cancel()
-	client, err := k.s.Team.Dial(limited, k.name())
+	client, err := dial(limited, k.name())
 	if err != nil {
 		return nil, err
 	}

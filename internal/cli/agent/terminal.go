@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	"github.com/urfave/cli/v2"
@@ -181,10 +182,16 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 	command.Warn(k.c, format, k.name(), control.DetachKey)
 	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
-	terminal, restore, err := openTerminal(os.Stdin, os.Stdout)
+	terminal, leaveRaw, restore, err := openTerminal(os.Stdin, os.Stdout)
 	if err != nil {
 		return end, err
 	}
+	// If this process hangs, such as in a write to a stopped terminal, exit anyway.
+	defer context.AfterFunc(ctx, func() {
+		time.Sleep(endWithin)
+		leaveRaw()
+		os.Exit(failure.ExitInterrupted)
+	})()
 	defer restore()
 	command.Sleep(ctx, readingTime)
 	size := sizeOf(os.Stdout)
@@ -214,12 +221,13 @@ const (
 		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[999;1H\r\n"
 )
 
-// openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too. Two
+// openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too; leaveRaw
+// never blocks. Two
 // goroutines, for the input and for new sizes, run until the process ends.
-func openTerminal(in, out *os.File) (t control.Terminal, restore func(), err error) {
+func openTerminal(in, out *os.File) (t control.Terminal, leaveRaw, restore func(), err error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
-		return t, nil, err
+		return t, nil, nil, err
 	}
 	out.WriteString(saveTitle)
 	input, sizes, resizes := make(chan []byte), make(chan control.Size), make(chan os.Signal, 1)
@@ -240,8 +248,9 @@ func openTerminal(in, out *os.File) (t control.Terminal, restore func(), err err
 			input <- buf[:n]
 		}
 	}()
-	return control.Terminal{In: input, Out: out, Sizes: sizes}, func() {
-		term.Restore(int(in.Fd()), before)
+	leaveRaw = func() { term.Restore(int(in.Fd()), before) }
+	return control.Terminal{In: input, Out: out, Sizes: sizes}, leaveRaw, func() {
+		leaveRaw()
 		out.WriteString(resetModes)
 	}, nil
 }

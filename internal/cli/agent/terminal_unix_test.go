@@ -26,7 +26,7 @@ func TestTerminalPanic(t *testing.T) {
 	}
 	func() {
 		defer func() { recover() }()
-		_, restore, err := openTerminal(slave, slave)
+		_, _, restore, err := openTerminal(slave, slave)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
@@ -59,7 +60,7 @@ var known = []struct {
 	{is(mailbox.ErrKeyName), failure.Usage, "--once parser/1"},
 	{is(mailbox.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
-	{is(syscall.EROFS), failure.Failed, "atm doctor"},
+	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "atm doctor"},
 	{is(fs.ErrPermission), failure.Refused, "atm doctor"},
 }
 
@@ -213,7 +214,8 @@ func CompleteHint(c *cli.Context, hint string) string {
 	return commandInHint.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.LastIndex(found, " ")
 		verb := found[at+1:]
-		if c == nil || c.App.Commands != nil && c.App.Command(verb) == nil {
+		hasFlag := verb[0] == '-' // atm --team main read
+		if c == nil || c.App.Commands != nil && !hasFlag && c.App.Command(verb) == nil {
 			return found
 		}
 		if slices.Contains(actsAsMe, verb) {
@@ -228,9 +230,16 @@ func (s *Scope) Flags() string { return flagsFor(s.c, "", "root", "team", "as") 
 
 // flagsFor returns those of some flags that were given and that a text does not have already.
 func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
+	if c == nil {
+		return ""
+	}
 	for _, name := range names {
-		if c != nil && c.String(name) != "" && !strings.Contains(text, "--"+name+" ") {
-			flags += " --" + name + " " + policy.Quote(c.String(name))
+		value := c.String(name)
+		if entered, ok := c.App.Metadata[name].(string); ok {
+			value = entered
+		}
+		if value != "" && !strings.Contains(text, "--"+name+" ") {
+			flags += " --" + name + " " + policy.Quote(value)
 		}
 	}
 	return flags

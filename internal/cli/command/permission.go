@@ -94,14 +94,14 @@ func (s *Scope) MayWrite() error {
 // MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead, and
 // anything in a root that nobody here accepted. verb goes into the message.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
-	return cmp.Or(s.checkAccepted(verb), s.MayStop(verb, to))
+	return cmp.Or(s.checkAccepted(), s.MayStop(verb, to))
 }
 
-func (s *Scope) checkAccepted(verb string) error {
+func (s *Scope) checkAccepted() error {
 	if s.Root.Accepted {
 		return nil
 	}
-	return failure.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
+	return failure.Refused("nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
 		WithHint("if it is yours: atm init")
 }
 
@@ -141,7 +141,7 @@ func (s *Scope) MayBridge() error {
 	if _, isInAgent := s.Actor(); isInAgent {
 		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
-	return s.checkAccepted("bridge")
+	return s.checkAccepted()
 }
 
 // MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
@@ -157,7 +157,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
-	if err := s.checkAccepted("answer"); err != nil {
+	if err := s.checkAccepted(); err != nil {
 		return err
 	}
 	if q.Host != "" && isInAgent {

@@ -74,7 +74,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	}
 	s, err := OpenFound(c, found)
 	if err == nil && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
-		err = s.checkAccepted("mcp")
+		err = s.checkAccepted()
 	}
 	return s, err
 }
