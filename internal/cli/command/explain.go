@@ -235,7 +235,7 @@ func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
 	}
 	for _, name := range names {
 		value := c.String(name)
-		if entered, ok := c.App.Metadata[name].(string); ok {
+		if entered, ok := c.App.Metadata["--"+name].(string); ok {
 			value = entered
 		}
 		if value != "" && !strings.Contains(text, "--"+name+" ") {

@@ -166,7 +166,7 @@ func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
 		return nil, err
 	}
 	if team := box.Address().Team; team != s.Team.Name {
-		s.c.App.Metadata["team"] = string(team) // for hints
+		s.c.App.Metadata["--team"] = string(team) // for hints
 		s.Team, err = s.Root.Team(team)
 	}
 	return box, err

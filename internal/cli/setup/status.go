@@ -29,6 +29,10 @@ var statusCommand = &cli.Command{
 }
 
 func status(c *cli.Context, s *command.Scope) error {
+	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
+		m, err := s.Root.Summary(a)
+		return command.PrintUnlessError(c, err, m, statusText(m))
+	}
 	if !c.Bool("all") {
 		box, err := s.EnterTeamOf(c.Args().First())
 		if err != nil {
@@ -119,7 +123,9 @@ func statusText(m teams.Member) string {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
-	if m.Running {
+	if m.Host != "" {
+		evidence = m.EvidenceAge(now)
+	} else if m.Running {
 		evidence = "its runner's lock is held"
 	} else if m.PresenceAt != nil {
 		evidence = "last event " + letter.Age(now, *m.PresenceAt)
@@ -127,7 +133,7 @@ func statusText(m teams.Member) string {
 			evidence = "its runner was killed; " + evidence
 		}
 	}
-	if m.Running && m.PID != nil {
+	if m.Host == "" && m.Running && m.PID != nil {
 		evidence += fmt.Sprintf(", process %d", *m.PID)
 	}
 	line("presence", "%s: %s", m.Presence, evidence)
