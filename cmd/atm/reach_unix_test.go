@@ -82,14 +82,14 @@ func TestNoRunner(t *testing.T) {
 	}
 }
 
-// A runner that does not answer is named with its process.
+// A runner that does not answer can be stopped.
 func TestSilentRunner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	server := s.listen()
 	defer server.Close()
 	got := s.atm(1, "screen", "bob")
-	for _, want := range []string{"does not answer", "kill -CONT"} {
+	for _, want := range []string{"does not answer", "atm stop bob"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}

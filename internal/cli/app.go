@@ -42,8 +42,6 @@ func Run(version string, words []string) int {
 			verb += " " + next[0]
 		}
 		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
-	} else if err != nil && line.Args != nil { // the words are wrong, not a flag
-		command.OpenTeam(c) // which remembers --root, --team and --as for the hint
 	}
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))
@@ -80,7 +78,7 @@ func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,
 		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
-		Flags: cmdline.Flags(), Before: keepGiven, Action: home,
+		Flags: cmdline.Flags(), Action: home,
 		OnUsageError: cmdline.UsageError, Metadata: map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // Run prints errors
 	}
@@ -97,17 +95,8 @@ func newApp(version string) *cli.App {
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
 	c.HideHelp, c.HideHelpCommand = true, true
-	c.Before, c.OnUsageError = keepGiven, cmdline.UsageError
+	c.OnUsageError = cmdline.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}
-}
-
-// keepGiven drops the flags that were not given, once they are parsed. For each flag urfave searches all others, with a
-// regular expression for each name: an eighth of the time of a send.
-func keepGiven(c *cli.Context) error {
-	given := c.LocalFlagNames()
-	isAbsent := func(f cli.Flag) bool { return !slices.Contains(given, f.Names()[0]) }
-	c.Command.Flags = slices.DeleteFunc(slices.Clone(c.Command.Flags), isAbsent)
-	return nil
 }

@@ -46,46 +46,39 @@ func complete(app *cli.App, words []string) {
 	}
 	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
 	c := newContext(app, line)
-	names, wantsValue := line.ArgNames, false
-	if strings.HasPrefix(last, "-") {
-		var name string
-		if name, wantsValue = line.ValueName(last); wantsValue {
-			names = []string{name}
+	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
+			fmt.Fprintln(os.Stdout, name)
 		}
-		for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
-			if name := "--" + f.Names()[0]; strings.HasPrefix(name, last) && (name != last || !wantsValue) {
-				fmt.Fprintln(os.Stdout, name)
-			}
-		}
+	}
+	if name, wantsValue := line.ValueName(last); wantsValue {
+		completeValues(c, name)
+		return
 	}
 	verbs := c.Command.VisibleCommands()
 	if line.Command == nil || line.Command == helpCommand && len(line.Words) < 2 {
 		verbs = app.VisibleCommands()
 	}
 	for _, sub := range verbs {
-		if !wantsValue {
-			fmt.Fprintln(os.Stdout, sub.Name)
-		}
+		fmt.Fprintln(os.Stdout, sub.Name)
 	}
-	completeValues(c, strings.Split(strings.Join(names, "|"), "|"))
+	completeValues(c, line.ArgNames...)
 }
 
-// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID): members, and the ids of
-// messages that I got or sent.
-func completeValues(c *cli.Context, names []string) {
+// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
+// of messages that I got or sent.
+func completeValues(c *cli.Context, names ...string) {
 	s, err := command.OpenMeIfGiven(c)
 	if err != nil {
 		return
 	}
-	is := func(some ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(some, name) })
-	}
-	if is("TO", "AGENT", "NAME") {
+	isMember := func(name string) bool { return slices.Contains([]string{"TO", "AGENT", "NAME", "ID|NAME"}, name) }
+	if slices.ContainsFunc(names, isMember) {
 		for _, name := range s.Names() {
 			fmt.Fprintln(os.Stdout, name)
 		}
 	}
-	if s.Me == nil || !is("ID") || is("NAME") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
+	if s.Me == nil || !slices.Contains(names, "ID") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
 		return
 	}
 	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})

@@ -39,21 +39,20 @@ func home(c *cli.Context) error {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
+	if err == nil && s.Team == nil {
+		err = missing.WithHint("%s; atm help shows the commands", missing.Hint)
+	}
 	if err != nil {
 		return err
-	} else if s.Team == nil {
-		return missing.WithHint("%s; atm help shows the commands", missing.Hint)
 	}
-	var b strings.Builder
-	o := overview{Root: s.Root.Path, Team: s.Team.Name}
+	o, text := overview{Root: s.Root.Path, Team: s.Team.Name}, ""
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if missing != nil {
-		fmt.Fprintf(&b, "no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
+		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
+	} else if text, err = o.readMail(c, s); err != nil {
+		return err
 	} else {
-		fmt.Fprintf(&b, "%s, %s\n\n", s.Me.Agent(), where)
-		if err := o.addMail(c, s, &b); err != nil {
-			return err
-		}
+		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
 	}
 	o.Members, err = s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
@@ -62,39 +61,38 @@ func home(c *cli.Context) error {
 	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
 	o.Pending = append([]policy.Question{}, questions...)
 	if len(questions) > 0 {
-		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
+		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(maxShown, len(questions))] {
-		fmt.Fprintf(&b, "  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Summary()), 80))
+		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Summary()), 80))
 	}
-	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n")
+	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(text, "\n")
 	if len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
 	}
-	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
+	return command.PrintAs(c, o, text+"\n"+strings.Join(lines, "\n"))
 }
 
-func (o *overview) addMail(c *cli.Context, s *command.Scope, b *strings.Builder) error {
+// readMail adds my mail to the overview, and returns the lines about it.
+func (o *overview) readMail(c *cli.Context, s *command.Scope) (text string, err error) {
 	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: maxShown})
 	if err != nil {
-		return err
+		return "", err
 	}
 	owed, _ := s.Me.OwedIDs()
-	toAnswer, _ := s.Team.Unanswered(c.Context, s.Me, func(it *mailbox.Item) bool { return it.State == mailbox.Done })
 	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
-	var mail []string
-	for _, it := range unread.Items {
-		r := s.Renderer()
-		about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
-		mail = append(mail, fmt.Sprintf(`%s "%s"`, about, letter.Clip(letter.Escape(it.Title()), 40)))
-	}
+	text = "no new messages; atm help shows the commands\n"
 	if o.Unread > 0 {
-		fmt.Fprintf(b, "%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
-	} else {
-		b.WriteString("no new messages; atm help shows the commands\n")
+		var mail []string
+		for _, it := range unread.Items {
+			r := s.Renderer()
+			about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
+			mail = append(mail, fmt.Sprintf(`%s "%s"`, about, letter.Clip(letter.Escape(it.Title()), 40)))
+		}
+		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
 	}
-	if owes := command.Counted(o.Owed, "to ack", len(toAnswer), "to answer"); owes != "" {
-		fmt.Fprintf(b, "%s: atm ls --owed%s\n", owes, s.Flags())
+	if o.Owed > 0 {
+		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Flags())
 	}
-	return nil
+	return text, nil
 }

@@ -21,9 +21,9 @@ import (
 var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
 	UsageText: `atm ask bob "Which branch are you on?"`,
-	Description: "The answer is a reply, or the last text of the turn that the question started; stderr says how\n" +
-		"long it took. Exit 4: no answer in time; the question stays sent. Asking again with the same\n" +
-		"--once only waits, unless the agent's turn was cut short: then it gets the question again.",
+	Description: "The answer is a reply, or the last text of the turn that the question started. Exit 4: no answer\n" +
+		"in time; the question stays sent. Asking again with the same --once only waits, unless the agent's\n" +
+		"turn was cut short: then it gets the question again.",
 	Flags: []cli.Flag{
 		command.MessageFlag(),
 		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
@@ -58,15 +58,12 @@ func (a answer) String() string {
 	return a.Response
 }
 
-func ask(c *cli.Context, s *command.Scope) (err error) {
-	k := &call{c: c, s: s}
-	if k.box, err = s.MemberOrMe(c.Args().First()); err == nil {
-		s.Team, err = s.Root.Team(k.box.Address().Team) // the hints, of what I do next, keep my team
-	}
+func ask(c *cli.Context, s *command.Scope) error {
+	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
-	if k.box.Address() == s.Me.Address() {
+	if box.Address() == s.Me.Address() {
 		return failure.Usage("you cannot ask yourself").WithHint("atm team lists them")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
@@ -74,7 +71,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{k.box.Address()}, Message: m}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m}
 	if err := s.Root.PrepareAll(o); err != nil {
 		return err
 	}
@@ -82,64 +79,45 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
 			return err
 		}
-		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
-			return failure.Refused("%s was already sent with another text, and an answer would be to that", m.ID.Short(6)).
-				WithHint("use another --once NAME; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
-		}
 	}
 	// Follow, since without a reader there is nobody to wait for.
-	err = s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
-	if sent := o.Post.Outcomes; errors.Is(err, context.Canceled) && len(sent) > 0 && sent[0].Stored {
+	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
+	if isSent(o) && errors.Is(err, context.Canceled) {
 		return s.Interrupted(m.ID, "--reply", "--turn-done")
 	}
 	return err
 }
 
-// awaitAnswer sends the question and prints its answer, but the duration on stderr: `$(atm ask …)` is the answer alone.
-func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
-	name, timeout := k.name(), cmdline.Duration(k.c, "timeout")
+func isSent(o *teams.Outgoing) bool { return len(o.Post.Outcomes) > 0 && o.Post.Outcomes[0].Stored }
+
+// awaitAnswer sends the question and prints its answer.
+func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+	timeout := cmdline.Duration(c, "timeout")
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
-		// The timeout begins here: however short it is, the question is sent.
-		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel)
-		if m, err := k.s.Team.Summary(name); err == nil && r.Reply == nil {
-			forecast := m.Forecast(o.Message)
-			if o.Post.Outcomes[0].AlreadyStored {
-				forecast = "before"
-			}
-			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, forecast)
-		}
+	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
+		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})
-	short := r.ID.Short(6)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		state := ""
-		if m, err := k.s.Team.Status(ctx, name); err == nil {
-			state = ": it is " + command.JoinFilled(", ", string(m.State), m.StateDetail(), m.Held)
-		}
-		e := failure.Timeout("sent %s, but no answer from %s within %s%s", short, name, timeout, state).
-			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, k.s.Flags())
+	short := o.Message.ID.Short(6)
+	switch {
+	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+		e := failure.Timeout("sent %s, but no answer from %s within %s", short, o.To[0].Agent, timeout).
+			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Flags())
 		e.Done = map[string]any{"id": r.ID}
 		return e
-	}
-	if len(o.Post.Outcomes) == 0 || !o.Post.Outcomes[0].Stored {
+	case err != nil && !isSent(o):
 		return err
-	}
-	if errors.Is(err, mailbox.ErrNoAgent) { // it was retired meanwhile
+	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
 		return fmt.Errorf("sent %s, but %w", short, err)
-	}
-	if err != nil {
+	case err != nil:
 		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
 	}
-	if err := command.Print(k.c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
+	if err := command.Print(c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil || r.Reply == nil {
 		return err
 	}
-	command.SetPrinted(k.c)
-	if r.Reply != nil {
-		if err = k.s.MayWrite(); err == nil { // my runner may have started in the meantime
-			err = k.s.Me.MarkRead(ctx, r.Reply.ID)
-		}
+	command.SetPrinted(c)
+	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
+		return err
 	}
-	command.Warn(k.c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
-	return err
+	return s.Me.MarkRead(ctx, r.Reply.ID)
 }

@@ -83,38 +83,22 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if e, err = appendEvent(c.Context, s.Me, e, c.Bool("sync")); err != nil {
-		return err
-	}
-	warnUnknownKind(c, &e)
+	e, err = appendEvent(c, s.Me, e)
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
-		if c.Bool("json") {
-			command.Warn(c, "%s", text)
-		}
 	}
-	return command.PrintAs(c, &e, text)
-}
-
-// warnUnknownKind warns of a kind that the reducer does not know: it may be misspelt.
-func warnUnknownKind(c *cli.Context, e *wire.Event) {
-	state := reducer.State{}
-	state.Apply(reducer.Input{Event: e, Now: e.At})
-	if state.Unknown > 0 {
-		near, _ := failure.Nearest(e.Kind, wire.Kinds())
-		command.Warn(c, "the unknown kind %q changes no state; %q does", e.Kind, cmp.Or(near, wire.TurnStarted))
-	}
+	return command.PrintUnlessError(c, err, &e, text)
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
-func appendEvent(ctx context.Context, box *mailbox.Box, e wire.Event, sync bool) (wire.Event, error) {
+func appendEvent(c *cli.Context, box *mailbox.Box, e wire.Event) (wire.Event, error) {
 	e.Source = "cli"
 	events, write := []wire.Event{e}, box.Log().Append
-	if sync {
+	if c.Bool("sync") {
 		write = box.Log().AppendSync
 	}
-	err := write(ctx, events...)
+	err := write(c.Context, events...)
 	return events[0], err
 }
 
@@ -151,7 +135,7 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total, written, prompts := ingested{}, 0, prompts{}
+	total, prompts := ingested{}, prompts{}
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *mailbox.Box
@@ -161,7 +145,7 @@ func ingest(c *cli.Context) error {
 		isBad := err != nil
 		if !isBad {
 			prompts.pair(&e)
-			e, err = appendEvent(ctx, to, e, c.Bool("sync"))
+			e, err = appendEvent(c, to, e)
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
 		switch {
@@ -169,14 +153,12 @@ func ingest(c *cli.Context) error {
 			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
-		case ctx.Err() != nil:
 		case err != nil: // stop, so that no later event is in the log without this one
-			err = fmt.Errorf("line %d: %w; line %d is the last one surely written (%s)", n, err, written, total)
-			return command.Explain(c, err).WithHint("atm doctor; then send the lines from %d on again", n)
+			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
 		case e.Seq == 0:
-			written, total.Known = n, total.Known+1
+			total.Known++
 		default:
-			written, total.Appended = n, total.Appended+1
+			total.Appended++
 		}
 		return ctx.Err()
 	})
@@ -190,35 +172,22 @@ func ingest(c *cli.Context) error {
 }
 
 // prompts are the prompts of an ACP stream by the id of their call.
-type prompts map[string]*prompt
+type prompts map[string]wire.Event
 
-type prompt struct {
-	session, turn string
-	isReused      bool // a later call of the other side has the same id: each numbers its own calls
-}
-
-// pair gives an answer, which has only the id of its call, the turn of that prompt. An error may answer any call; a
-// result with a stop reason always answers a prompt.
+// pair gives an answer, which has only the id of its call, the session and the turn of that prompt.
 func (p prompts) pair(e *wire.Event) {
 	b := e.Body()
-	id, isError := string(b.Raw("id")), b.Raw("stopReason") == nil
-	asked := p[id]
+	id := string(b.Raw("id"))
+	asked, isPrompt := p[id]
 	switch {
 	case id == "" || b.Raw("jsonrpc") == nil:
 	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
 		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
-		p[id] = &prompt{session: e.Session, turn: e.TurnID}
-	case b.Raw("method") != nil:
-		if asked != nil {
-			asked.isReused = true
-		}
-	case e.Kind != "turn_complete" || len(p) == 0 && !isError: // the latter answers a prompt from before this stream
-	case asked != nil && isError && asked.isReused: // it answers the call, and the next error the prompt
-		e.TurnID, asked.isReused = cmp.Or(e.TurnID, "answer-"+id), false
-	case asked == nil:
+		p[id] = *e
+	case e.Kind == "turn_complete" && isPrompt:
+		e.Session, e.TurnID = cmp.Or(e.Session, asked.Session), cmp.Or(e.TurnID, asked.TurnID)
+	case e.Kind == "turn_complete" && b.Raw("stopReason") == nil: // the error of another call
 		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
-	default:
-		e.Session, e.TurnID = cmp.Or(e.Session, asked.session), cmp.Or(e.TurnID, asked.turn)
 	}
 }
 
@@ -254,29 +223,13 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	since := c.Uint64("since")
-	from := base.Seq // the daemon's stream needs earlier events of the open turn as well
-	if c.IsSet("since") && (since < base.Seq || c.String("as-wire") != "daemon") {
-		from = since
-	}
-	d := &daemonStream{}
-	if n := c.Int("limit"); n > 0 && !c.IsSet("as-wire") {
-		newest, err := k.box.Log().Tail(func(e *wire.Event) bool {
-			if k.eventLines(d, e, nil) != "" {
-				n--
-			}
-			return n <= 0
-		})
-		if err != nil {
-			return err
-		}
-		if n <= 0 { // else begin at base, to report a gap before the first
-			from = max(from, newest[0].Seq-1)
-		}
+	since, from := c.Uint64("since"), base.Seq
+	if c.IsSet("since") {
+		from = min(since, from)
 	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
-	var lines []string
+	d, lines := &daemonStream{}, []string{}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -287,12 +240,12 @@ func events(c *cli.Context) error {
 		}
 		if e.Seq <= since {
 			d.translate(e)
-			continue
+		} else {
+			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 		}
-		lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 	}
-	if n := c.Int("limit"); n > 0 {
-		lines = lines[max(0, len(lines)-n):]
+	if limit := c.Int("limit"); limit > 0 {
+		lines = lines[max(0, len(lines)-limit):]
 	}
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
@@ -318,33 +271,96 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 	} else if gap != nil {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 	}
-	events := []wire.Event{*e}
-	if k.c.String("as-wire") == "daemon" {
+	events, kinds, as := []wire.Event{*e}, k.c.StringSlice("kind"), k.c.String("as-wire")
+	if as == "daemon" {
 		events = d.translate(*e)
 	}
 	for _, e := range events {
-		if kinds := k.c.StringSlice("kind"); len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
-			lines += k.eventLine(&e)
+		isWanted, line := len(kinds) == 0 || slices.Contains(kinds, e.Kind), ""
+		switch {
+		case as != "":
+			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(as))
+			isWanted = isWanted && isTheirs
+			if line = string(theirs); command.Terminal() {
+				line = string(command.EscapeJSON(theirs))
+			}
+		case k.c.Bool("json"):
+			line = string(command.EscapeJSON(e.Append(nil)))
+		default:
+			line = letter.Clip(command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+		}
+		if isWanted {
+			lines += line + "\n"
 		}
 	}
 	return lines
 }
 
-// eventLine renders an event as a line, or as "" if --as-wire has no such event.
-func (k *call) eventLine(e *wire.Event) string {
-	if as := k.c.String("as-wire"); as != "" {
-		line, ok := wire.AsWire(e, wire.Vocabulary(as))
-		if !ok {
-			return ""
-		}
-		if command.Terminal() {
-			line = command.EscapeJSON(line)
-		}
-		return string(line) + "\n"
+// daemonStream translates an agent's events so that the daemon, which folds them itself, comes to the same turn status
+// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
+// ends a turn for another reason.
+type daemonStream struct {
+	state   reducer.State
+	started wire.Event         // the start of the last turn in the stream
+	status  reducer.TurnStatus // of that turn, by the stream
+}
+
+func (d *daemonStream) translate(e wire.Event) []wire.Event {
+	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
+	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
+	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
+		return nil // the stream has ended the turn with the program
 	}
-	if k.c.Bool("json") {
-		return string(command.EscapeJSON(e.Append(nil))) + "\n"
+	d.follow(&e)
+	events, shown := []wire.Event{e}, d.state.Turn()
+	add := func(kind, status string) {
+		more := d.started.With("status", status)
+		more.Seq, more.Kind = e.Seq, kind
+		d.follow(&more)
+		events = append(events, more)
 	}
-	text := command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(e)))
-	return letter.Clip(text, 400) + "\n"
+	isSeen := e.Source == "hook" || e.Source == "pty"
+	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+		d.started, d.status = e, reducer.TurnIdle
+		d.started.TurnID = shown.ID
+	}
+	isSame := shown.ID == d.started.TurnID
+	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
+		add(wire.TurnStarted, "")
+	}
+	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
+		status := reducer.Interrupted
+		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+			status = l.Status
+		}
+		add(wire.TurnCompleted, status)
+	}
+	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
+		add(wire.TurnIdle, "")
+	}
+	return events
+}
+
+// follow updates the last turn in the stream.
+func (d *daemonStream) follow(e *wire.Event) {
+	isSame := e.TurnID == d.started.TurnID
+	switch {
+	case e.Kind == wire.TurnStarted:
+		d.started, d.status = *e, reducer.TurnBusy
+	case e.Kind == wire.TurnCompleted && isSame:
+		d.status = reducer.TurnTerminal
+	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
+		d.status = reducer.TurnIdle
+	}
+}
+
+// turnOf returns the turn of a session, by default the one that status shows.
+func (d *daemonStream) turnOf(session string) *reducer.Turn {
+	for i := range d.state.Turns {
+		if d.state.Turns[i].Session == session {
+			return &d.state.Turns[i]
+		}
+	}
+	return d.state.Turn()
 }

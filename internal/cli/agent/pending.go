@@ -97,15 +97,12 @@ func watchPending(c *cli.Context, s *command.Scope) error {
 
 // String is a table of id, agent, kind, age and subject, with the commands that help below each row.
 func (l pendingList) String() string {
-	var rows, help [][]string
-	var lines []string // one for each row
-	add := func(helps []string, cells ...string) {
-		rows, help, lines = append(rows, cells), append(help, helps), append(lines, command.JoinFilled("  ", cells...))
-	}
+	var rows [][]string
+	var below [][]string // the lines below each row
+	add := func(lines []string, cells ...string) { rows, below = append(rows, cells), append(below, lines) }
 	age := func(since time.Time) string { return letter.Span(time.Since(since)) }
-	short := command.ShortQuestionIDs(l.Pending)
 	for _, q := range l.Pending {
-		add(helpFor(q, short(q)), cmp.Or(short(q), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
+		add(answers(q), cmp.Or(letter.Escape(q.Short()), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
@@ -116,21 +113,25 @@ func (l pendingList) String() string {
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
-		add([]string{fmt.Sprintf("atm attach %s", h.Agent)}, "-", string(h.Agent), "mail", "", about)
+		add([]string{"atm attach " + string(h.Agent)}, "-", string(h.Agent), "mail", "", about)
 	}
+	var lines []string
 	if command.Terminal() {
 		lines = command.Columns(rows, "36", "1", "33", "2", "")
 	}
-	for i := range lines {
-		for _, text := range help[i] {
+	for i, cells := range rows {
+		if !command.Terminal() {
+			lines = append(lines, command.JoinFilled("  ", cells...))
+		}
+		for _, text := range below[i] {
 			lines[i] += "\n" + command.Fit("    "+text, command.Width())
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
-// helpFor lists a question's options and the commands that answer it.
-func helpFor(q policy.Question, short string) (lines []string) {
+// answers lists a question's options and the commands that answer it.
+func answers(q policy.Question) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
 		option := oneLine(o.ID+" "+o.Label, 40)
@@ -143,7 +144,7 @@ func helpFor(q policy.Question, short string) (lines []string) {
 		lines = append(lines, strings.Join(options, " | "))
 	}
 	if q.Kind == policy.KindDraft {
-		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", short))
+		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
 	} else if why, hint := q.OnlyAtTerminal(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
@@ -184,11 +185,8 @@ var rejectCommand = &cli.Command{
 
 func answerQuestion(c *cli.Context, s *command.Scope) error {
 	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
-	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" {
-		return failure.Usage("the option is empty").WithHint("atm pending shows the options; without one, the usual one is chosen")
-	}
-	if c.IsSet("artifact") && strings.TrimSpace(a.Artifact) == "" {
-		return failure.Usage("--artifact needs the URI of a part of the draft").WithHint("leave it out to answer the whole draft")
+	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" || c.IsSet("artifact") && a.Artifact == "" {
+		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
 		return command.CheckText(text)
@@ -211,9 +209,8 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 // findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits
 // for the runner to give it an id.
 func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q policy.Question, err error) {
-	given := c.Args().First()
-	word := given
-	a, notName := s.Address(given)
+	word := c.Args().First()
+	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
 		word = strings.TrimSuffix(string(a.Agent+"@"+a.Host), "@")
 	}
@@ -227,21 +224,17 @@ func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q poli
 	}
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
-		short := command.ShortQuestionIDs(many.Questions)
 		for _, q := range many.Questions {
-			if q.ID != "" {
-				ids = append(ids, short(q))
-			}
+			ids = append(ids, q.Short())
 		}
 		return q, failure.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, notID := wire.ParseFragment(word); err == nil || notID == nil || a.Host != "" {
-		return q, err
-	}
-	if _, unknown := s.Member(word); unknown != nil {
-		e := command.Explain(c, unknown)
-		hint := command.JoinFilled("; ", "atm pending lists the open questions", e.Hint)
-		return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+given), hint)) // approve all
+	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
+		if _, unknown := s.Member(word); unknown != nil {
+			e := command.Explain(c, unknown)
+			hint := "atm pending lists the open questions; " + e.Hint
+			return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+word), hint)) // approve all
+		}
 	}
 	return q, err
 }

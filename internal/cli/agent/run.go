@@ -1,21 +1,30 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/internal/runspec"
-	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
@@ -72,10 +81,6 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if isNew {
-		if _, err := process.LookUp(spec.Command[0], spec.Env); err != nil {
-			return failure.Failed("run %s: %w", spec.Command[0], err).
-				WithHint("install it, or name its file: atm run %s -- ./%s", k.name(), filepath.Base(spec.Command[0]))
-		}
 		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
@@ -94,7 +99,6 @@ func run(c *cli.Context) error {
 	if onTerminal() {
 		return k.runAttached(p)
 	}
-	command.Warn(c, "%s runs here until it ends; there is no terminal to show it, but atm screen %[1]s does; --detach runs it in the background", k.name())
 	return k.runHere(p)
 }
 
@@ -140,12 +144,8 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		}
 	}
 	for _, pair := range c.StringSlice("env") {
-		name, _, isPair := strings.Cut(pair, "=")
-		switch {
-		case !isPair:
-			return spec, failure.Usage("--env needs k=v, not %q", pair)
-		case !config.MaySetEnv(name):
-			return spec, failure.Usage("--env: %q is set by atm itself or is not a variable name", name)
+		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
+			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
 		}
 	}
 	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {
@@ -157,11 +157,6 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
 	spec.Dir, err = k.chooseDir(m, isPlanned, root)
-	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
-		if err == nil && !utf8.ValidString(text) {
-			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
-		}
-	}
 	spec.Env = environment(c, m, spec)
 	return spec, err
 }
@@ -186,22 +181,21 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 	switch {
 	case dir != "":
 	case m.Worktree:
-		worktree, done, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
-		if err != nil {
+		var done string
+		var err error
+		if dir, done, err = k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd); err != nil {
 			return "", err
 		}
 		if done != "" {
 			command.Warn(k.c, "%s: %s", k.name(), done)
 		}
-		dir = worktree
 	case isPlanned || m.Cwd != "":
 		dir = k.s.Team.WorkDir(m.Cwd)
 	}
-	dir = cmp.Or(dir, ".")
 	full, err := filepath.Abs(dir) // fails where the current directory was removed
 	info, statErr := os.Stat(full)
 	if cmp.Or(err, statErr) != nil || !info.IsDir() {
-		return "", failure.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR chooses another")
+		return "", failure.Failed("run %s: %s is not a directory", k.name(), cmp.Or(dir, ".")).WithHint("--cwd DIR chooses another")
 	}
 	return full, nil
 }
@@ -224,4 +218,174 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 		env = git.CleanEnviron(env)
 	}
 	return env
+}
+
+// A runnerProcess is a runner that this process has started.
+type runnerProcess struct {
+	stdin io.WriteCloser // its end ends an attended agent
+	ended chan struct{}
+
+	// Set when ended is closed:
+	exit runspec.Report // the last exit of its program
+	err  error          // why the program was not run
+}
+
+// startRunner starts atm-runner in a session of its own. Its stderr goes to ours while this process lives, and to
+// run/run.log once it holds its lock.
+func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
+	cmd := exec.Command(program)
+	var report bytes.Buffer
+	cmd.Stdout = &report
+	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
+	detach(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	json.NewEncoder(in).Encode(spec) // the runner reports what it cannot read
+	if !spec.Attended {
+		in.Close()
+	}
+	p := &runnerProcess{stdin: in, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		cmd.Wait() // the report says more than its error
+		if json.Unmarshal(report.Bytes(), &p.exit) != nil {
+			p.err = failure.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
+		} else if e := p.exit.Error; e != nil {
+			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
+			e.Exit, p.err = p.exit.Code, e
+		}
+	}()
+	return p, nil
+}
+
+func (p *runnerProcess) hasEnded(within time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// dialogHolds is how many times in a row a dialog must be seen before it counts.
+const dialogHolds = 6
+
+// awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
+// or for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else
+// has started the runner.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
+	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", promptWithin
+	if p == nil {
+		r.State, unready = "running", "running"
+	}
+	asking, began := 0, time.Now()
+	for ctx.Err() == nil {
+		var status control.Status
+		err := k.s.AskRunner(ctx, r.Name, func(client *control.Client) (err error) {
+			status, err = client.Status(ctx)
+			return err
+		})
+		r.PID = status.ChildPID
+		asking++
+		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
+			asking = 0
+		}
+		if status.Driver == "plain" {
+			patience = quietWithin
+		}
+		switch {
+		case status.Ready:
+			return r, nil
+		case asking == dialogHolds:
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+				WithHint("atm attach %s", r.Name)
+		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
+			r.State, r.Detail = unready, "no prompt yet"
+			return r, nil
+		case err != nil && time.Since(began) > listenWithin:
+			return r, err
+		}
+		if p != nil {
+			if p.hasEnded(pollEvery) {
+				return r, cmp.Or(p.err, k.endedUnready(p.exit))
+			}
+			continue
+		}
+		if running, _ := k.s.Team.Running(r.Name); err != nil && !running {
+			return r, err
+		}
+		command.Sleep(ctx, pollEvery)
+	}
+	return r, ctx.Err()
+}
+
+func (k *call) endedUnready(exit runspec.Report) error {
+	e := failure.Failed("%s exited with %d before it was ready", k.name(), exit.Code)
+	if exit.Loop {
+		e = failure.Failed("%s keeps exiting with %d", k.name(), exit.Code)
+		e.Exit = max(exit.Code, failure.ExitFailed)
+	}
+	if tail := oneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
+		e.Message += ": " + tail
+	}
+	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
+}
+
+// awaitEnd waits until the runner ends, and exits as its program did.
+func (k *call) awaitEnd(p *runnerProcess) error {
+	<-p.ended
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.exit.Loop:
+		return k.endedUnready(p.exit)
+	case p.exit.Code == 0:
+		return nil
+	}
+	return failure.Exit(p.exit.Code)
+}
+
+// runHere is awaitEnd; a signal, or the end of this process, ends the agent.
+func (k *call) runHere(p *runnerProcess) error {
+	ctx, stop := output.UntilSignal(k.c.Context)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
+	return k.awaitEnd(p)
+}
+
+// runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
+func (k *call) runAttached(p *runnerProcess) error {
+	var end control.Ending
+	var err error
+	isShown := false
+	for !isShown && !p.hasEnded(pollEvery) {
+		err = k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) error {
+			status, err := client.Status(k.c.Context)
+			if isShown = status.ChildPID != 0; isShown {
+				end, err = k.showTerminal(client)
+			}
+			return err
+		})
+	}
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
+		return err
+	}
+	if isShown && err == nil && end.Exit == nil {
+		json.NewEncoder(p.stdin).Encode(true)
+		return k.printEnd(end)
+	}
+	<-p.ended
+	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
+		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+		end.Exit = &control.Exit{Code: p.exit.Code}
+	}
+	if end.Exit != nil {
+		k.printEnd(end)
+	}
+	return k.awaitEnd(p)
 }

@@ -39,7 +39,21 @@ var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
-	Action:      onRunner("restart", restart),
+	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
+		before, err := client.Status(ctx)
+		if err != nil {
+			return err
+		}
+		o, err := client.Restart(ctx)
+		r := resultOf(k.name(), o)
+		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
+			var now control.Status
+			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
+				r.State, r.PID = "restarted", now.ChildPID
+			}
+		}
+		return k.print(r, err)
+	}),
 }
 
 // stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
@@ -122,20 +136,4 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	}
 	// No event has reported its end, which somebody asked for.
 	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
-}
-
-func restart(ctx context.Context, k *call, client *control.Client) error {
-	before, err := client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	o, err := client.Restart(ctx)
-	r := resultOf(k.name(), o)
-	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
-		var now control.Status
-		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
-			r.State, r.PID = "restarted", now.ChildPID
-		}
-	}
-	return k.print(r, err)
 }

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -82,14 +81,6 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	return command.PrintAs(k.c, shown, text)
 }
 
-// keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
-var keyNames = map[string]string{
-	"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
-	"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
-	"tab": `--raw '\t'`, "btab": `--raw '\e[Z'`, "bspace": `--raw '\x7f'`, "backspace": `--raw '\x7f'`,
-	"c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`, "c-u": `--raw '\x15'`,
-}
-
 // typeText checks the text before it looks for the agent.
 func typeText(c *cli.Context) (err error) {
 	words, text := c.Args().Tail(), ""
@@ -114,18 +105,23 @@ func typeText(c *cli.Context) (err error) {
 	})(c)
 }
 
+// keyNames maps names of keys, most of them tmux's, in lower case, to the flags that type them.
+var keyNames = map[string]string{
+	"enter": "--enter", "return": "--enter", "c-m": "--enter", "escape": `--raw '\e'`, "esc": `--raw '\e'`,
+	"up": `--raw '\e[A'`, "down": `--raw '\e[B'`, "right": `--raw '\e[C'`, "left": `--raw '\e[D'`,
+	"tab": `--raw '\t'`, "c-c": `--raw '\x03'`, "ctrl-c": `--raw '\x03'`, "c-d": `--raw '\x04'`,
+}
+
 // checkNoKeys refuses a text that was probably meant as keys: the name of one as the only word or, written as tmux
 // has it, as the last; and control characters.
 func checkNoKeys(name string, words []string, text string) error {
 	last := strings.Join(words[max(0, len(words)-1):], "")
 	key, isUpper := keyNames[strings.ToLower(last)], last != strings.ToLower(last)
+	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if key != "" && (isUpper || len(words) == 1) {
-		return failure.Usage("%q would be typed as a word", last).WithHint("for that key: atm type %s %s; for return: --enter; "+
-			"to end a turn: atm interrupt %[1]s; for the word: a pipe", name, key)
-	}
-	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if strings.ContainsFunc(text, isKey) {
-		return failure.Usage("the text has control characters").WithHint("for keys and escape sequences: " + rawExample)
+		return failure.Usage("%q would be typed as a word", last).WithHint("atm type %s %s; to end a turn: atm interrupt %[1]s", name, key)
+	} else if strings.ContainsFunc(text, isControl) {
+		return failure.Usage("the text has control characters").WithHint(rawExample)
 	}
 	return nil
 }
@@ -186,23 +182,21 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 	command.Warn(k.c, format, k.name(), control.DetachKey)
 	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
-	con, err := openConsole(os.Stdin, os.Stdout)
+	terminal, leaveRaw, restore, err := openTerminal(os.Stdin, os.Stdout)
 	if err != nil {
 		return end, err
 	}
 	// If this process hangs, such as in a write to a stopped terminal, exit anyway.
 	defer context.AfterFunc(ctx, func() {
 		time.Sleep(endWithin)
-		con.restore()
+		leaveRaw()
 		os.Exit(failure.ExitInterrupted)
 	})()
-	defer con.close()
+	defer restore()
 	command.Sleep(ctx, readingTime)
-	size := con.size()
-	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly},
-		control.Terminal{In: con.input, Out: con.out, Sizes: con.sizes})
-	con.hasExited = end.Exit != nil
-	if con.hasExited || !end.TerminalGone && ctx.Err() == nil {
+	size := sizeOf(os.Stdout)
+	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly}, terminal)
+	if end.Exit != nil || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
 	}
 	return end, failure.Exit(failure.ExitInterrupted)
@@ -218,65 +212,50 @@ func (k *call) printEnd(end control.Ending) error {
 	return command.Print(k.c, r)
 }
 
-// A console is this terminal in raw mode while it shows an agent's. Defer close, so that a panic restores it too. Two
-// goroutines, for the input and for new sizes, run until the process ends.
-type console struct {
-	out       *os.File
-	input     chan []byte // closed at the end of the input
-	sizes     chan control.Size
-	restore   func() // restores the mode, once; never blocks
-	hasExited bool   // the program has ended, and left the cursor below its output
-}
-
-// resetModes switches off the modes that a program may have switched on, restores the title of saveTitle, and leaves
-// the alternate screen. On the main screen the last also moves the cursor to its saved position, so it is saved first.
+// resetModes switches off the modes that a program may have switched on, restores the title of saveTitle, leaves the
+// alternate screen, and moves the cursor to the bottom. On the main screen leaving also moves the cursor to its saved
+// position, so it is saved first.
 const (
 	saveTitle  = "\x1b[22;2t"
 	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
-		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l"
-	toBottom = "\x1b[999;1H\r\n"
+		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[999;1H\r\n"
 )
 
-func openConsole(in, out *os.File) (*console, error) {
+// openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too; leaveRaw
+// never blocks. Two
+// goroutines, for the input and for new sizes, run until the process ends.
+func openTerminal(in, out *os.File) (t control.Terminal, leaveRaw, restore func(), err error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
-		return nil, err
+		return t, nil, nil, err
 	}
-	con := &console{out: out, input: make(chan []byte), sizes: make(chan control.Size)}
-	con.restore = sync.OnceFunc(func() { term.Restore(int(in.Fd()), before) })
-	resizes := make(chan os.Signal, 1)
-	signal.Notify(resizes, resized)
 	out.WriteString(saveTitle)
-	go con.read(in)
+	input, sizes, resizes := make(chan []byte), make(chan control.Size), make(chan os.Signal, 1)
+	signal.Notify(resizes, resized)
 	go func() {
 		for range resizes {
-			con.sizes <- con.size()
+			sizes <- sizeOf(out)
 		}
 	}()
-	return con, nil
-}
-
-func (con *console) close() {
-	con.restore()
-	con.out.WriteString(resetModes)
-	if !con.hasExited {
-		con.out.WriteString(toBottom)
-	}
-}
-
-func (con *console) size() control.Size {
-	cols, rows, _ := term.GetSize(int(con.out.Fd()))
-	return control.Size{Cols: cmp.Or(cols, 80), Rows: cmp.Or(rows, 24)}
-}
-
-func (con *console) read(in *os.File) {
-	defer close(con.input)
-	for {
-		buf := make([]byte, 4096)
-		n, err := in.Read(buf)
-		if err != nil {
-			return
+	go func() {
+		defer close(input)
+		for {
+			buf := make([]byte, 4096)
+			n, err := in.Read(buf)
+			if err != nil {
+				return
+			}
+			input <- buf[:n]
 		}
-		con.input <- buf[:n]
-	}
+	}()
+	leaveRaw = func() { term.Restore(int(in.Fd()), before) }
+	return control.Terminal{In: input, Out: out, Sizes: sizes}, leaveRaw, func() {
+		leaveRaw()
+		out.WriteString(resetModes)
+	}, nil
+}
+
+func sizeOf(terminal *os.File) control.Size {
+	cols, rows, _ := term.GetSize(int(terminal.Fd()))
+	return control.Size{Cols: cmp.Or(cols, 80), Rows: cmp.Or(rows, 24)}
 }

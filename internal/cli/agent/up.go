@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -43,16 +42,6 @@ var downCommand = &cli.Command{
 	Action:      command.With(command.OpenTeam, down),
 }
 
-// A startup is one call of up.
-type startup struct {
-	c       *cli.Context
-	s       *command.Scope
-	plan    *config.Config // without those who were retired
-	program string         // atm-runner
-	names   []wire.Name    // the members to start, in this order
-	results *resultList
-}
-
 // A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
 type resultList struct {
 	Members []result `json:"members"`
@@ -62,27 +51,33 @@ type resultList struct {
 	mu       sync.Mutex
 }
 
-func (r *resultList) isDocument() bool { return r.c.Bool("json") && !r.isStream }
+func (l *resultList) isDocument() bool { return l.c.Bool("json") && !l.isStream }
 
-func (r *resultList) add(member result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Members = append(r.Members, member)
-	if !r.isDocument() {
-		command.Print(r.c, member) // up and down go on without a reader
+func (l *resultList) add(r result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Members = append(l.Members, r)
+	if !l.isDocument() {
+		command.Print(l.c, r) // up and down go on without a reader
 	}
-}
-
-func (r *resultList) hasStopped() bool {
-	return slices.ContainsFunc(r.Members, func(one result) bool { return one.State != "not running" })
 }
 
 // end prints the document, or puts it beside an error.
-func (r *resultList) end(err error) error {
-	if !r.isDocument() || err != nil && len(r.Members) == 0 {
+func (l *resultList) end(err error) error {
+	if !l.isDocument() || err != nil && len(l.Members) == 0 {
 		return err
 	}
-	return command.PrintDone(r.c, r, "printed", err)
+	return command.PrintDone(l.c, l, "printed", err)
+}
+
+// A startup is one call of up.
+type startup struct {
+	c       *cli.Context
+	s       *command.Scope
+	plan    *config.Config // without those who were retired
+	program string         // atm-runner
+	names   []wire.Name    // the members to start, in this order
+	results *resultList
 }
 
 func up(c *cli.Context, s *command.Scope) (err error) {
@@ -96,24 +91,30 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
-	if c.Bool("foreground") {
-		return u.foreground()
+	if !c.Bool("foreground") {
+		ctx, stop := command.Interruptible(c.Context)
+		defer stop()
+		return u.results.end(u.start(ctx))
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	// Stop the team after a signal, or when nobody reads stdout or no member runs any more.
+	ctx, stop := output.UntilSignal(c.Context)
 	defer stop()
-	return u.results.end(u.start(ctx))
+	err = u.start(ctx)
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && command.Sleep(ctx, time.Second) {
+	}
+	var agents []*call
+	for _, n := range u.names {
+		agents = append(agents, &call{c, s, s.Team.Box(n)})
+	}
+	return cmp.Or(err, stopAll(context.WithoutCancel(c.Context), u.results, agents, false))
 }
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
 func (u *startup) choose(words []string) error {
-	for _, n := range slices.Sorted(maps.Keys(u.plan.Members)) {
-		if u.s.Team.Box(n).Exists() || !u.s.Team.WasRetired(n) {
-			continue
+	for n := range u.plan.Members {
+		if !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) {
+			delete(u.plan.Members, n)
 		}
-		if len(u.plan.Members[n].Command) > 0 {
-			command.Warn(u.c, "%s is retired: atm team restore %[1]s brings it back; or remove it from team.toml", n)
-		}
-		delete(u.plan.Members, n)
 	}
 	startable := u.plan.Startable()
 	var named []wire.Name
@@ -160,7 +161,6 @@ func (u *startup) start(ctx context.Context) error {
 		return ctx.Err()
 	}
 	var failed []wire.Name
-	hint := "atm up tries again"
 	for _, n := range u.names {
 		if errs[n] == nil {
 			continue
@@ -169,9 +169,7 @@ func (u *startup) start(ctx context.Context) error {
 		why := strings.TrimPrefix(e.Message, string(n)+": ")
 		u.results.add(result{Name: n, State: "failed", Detail: command.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
-		if u.isRunning(n) {
-			hint = cmp.Or(e.Hint, hint)
-		} else { // for atm team, which shows it
+		if !u.isRunning(n) { // for atm team, which shows it
 			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
 			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
@@ -179,7 +177,7 @@ func (u *startup) start(ctx context.Context) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	e := failure.Failed("not ready: %s", command.Join(failed)).WithHint("%s", hint)
+	e := failure.Failed("not ready: %s", command.Join(failed)).WithHint("atm up tries again")
 	if len(failed) < len(u.names) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
@@ -189,42 +187,28 @@ func (u *startup) start(ctx context.Context) error {
 // startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
 func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
-	if !u.isRunning(n) {
-		spec, err := k.spec(u.plan, nil)
-		if err != nil {
-			return r, err
-		}
-		p, err := startRunner(u.program, spec)
-		if err != nil {
-			return r, err
-		}
-		r, err = k.awaitReady(ctx, p)
-		refused, isOwn := errors.AsType[*failure.Error](err)
-		if !isOwn || refused.Exit != failure.ExitRefused || !u.isRunning(n) {
-			return r, err
-		}
+	if u.isRunning(n) {
+		return k.awaitReady(ctx, nil)
 	}
-	return k.awaitReady(ctx, nil)
+	spec, err := k.spec(u.plan, nil)
+	if err != nil {
+		return r, err
+	}
+	p, err := startRunner(u.program, spec)
+	if err != nil {
+		return r, err
+	}
+	r, err = k.awaitReady(ctx, p)
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Exit == failure.ExitRefused && u.isRunning(n) {
+		return k.awaitReady(ctx, nil)
+	}
+	return r, err
 }
 
 // isRunning is also true if nobody can tell.
 func (u *startup) isRunning(n wire.Name) bool {
 	running, err := u.s.Team.Running(n)
 	return running || err != nil
-}
-
-// foreground starts the team and stops it after a signal, or when nobody reads stdout or no member runs any more.
-func (u *startup) foreground() error {
-	ctx, stop := output.UntilSignal(u.c.Context)
-	defer stop()
-	err := u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && command.Sleep(ctx, time.Second) {
-	}
-	var agents []*call
-	for _, n := range u.names {
-		agents = append(agents, &call{u.c, u.s, u.s.Team.Box(n)})
-	}
-	return cmp.Or(err, stopAll(context.WithoutCancel(u.c.Context), u.results, agents, false))
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.
@@ -252,45 +236,45 @@ func down(c *cli.Context, s *command.Scope) error {
 	defer stop()
 	results := &resultList{c: c, Members: []result{}}
 	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
-	if err == nil && !isNamed && !results.hasStopped() {
+	if err == nil && !isNamed && !slices.ContainsFunc(results.Members, wasStopped) {
 		command.Warn(c, "no agent of team %s was running", s.Team.Name)
 	}
 	return results.end(err)
 }
 
+func wasStopped(r result) bool { return r.State != "not running" }
+
 // stopAll stops agents side by side, and our own last, since this process ends with it. With printAll it also prints
 // those that did not run.
 func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
-	var mu sync.Mutex
-	var errs []error
-	stop := func(k *call) {
-		r, err := k.stop(ctx)
+	errs := make([]error, len(agents))
+	stop := func(i int) {
+		r, err := agents[i].stop(ctx)
 		if err != nil {
-			mu.Lock()
-			errs = append(errs, fmt.Errorf("not stopped: %s: %w", k.name(), err))
-			mu.Unlock()
-		} else if printAll || r.State != "not running" {
+			errs[i] = fmt.Errorf("not stopped: %s: %w", agents[i].name(), err)
+		} else if printAll || wasStopped(r) {
 			results.add(result{Name: r.Name, State: r.State})
 		}
 	}
 	var others sync.WaitGroup
-	var me *call
-	for _, k := range agents {
+	me := -1
+	for i, k := range agents {
 		if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-			me = k
+			me = i
 		} else {
-			others.Go(func() { stop(k) })
+			others.Go(func() { stop(i) })
 		}
 	}
 	others.Wait()
-	if me != nil {
+	if me >= 0 {
 		stop(me)
 	}
-	if ctx.Err() != nil || len(errs) == 0 {
+	err := errors.Join(errs...)
+	if ctx.Err() != nil || err == nil {
 		return ctx.Err()
 	}
-	e := command.Explain(results.c, errors.Join(errs...))
-	if results.hasStopped() || e.Exit != failure.ExitRefused {
+	e := command.Explain(results.c, err)
+	if slices.ContainsFunc(results.Members, wasStopped) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
 	return e

@@ -56,10 +56,18 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
 		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
 	}
-	if q.Host != "" {
-		return s.answerRemote(ctx, q, a)
-	}
-	if q.Kind == policy.KindDraft {
+	switch {
+	case q.Host != "": // which decides whether the answer counts
+		if err := a.chooseOption(q); err != nil {
+			return o, err
+		}
+		to, err := s.Address(string(q.Agent))
+		if err != nil {
+			return o, err
+		}
+		id, err := s.sendAnswer(ctx, to, q, a)
+		return control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}, err
+	case q.Kind == policy.KindDraft:
 		return s.answerDraft(ctx, q, a)
 	}
 	if err := a.findOption(q); err != nil {
@@ -68,23 +76,6 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 	o, err = s.Answer(ctx, q, a)
 	if err == nil && a.Reason != "" {
 		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
-	}
-	return o, err
-}
-
-// answerRemote sends the answer to the asker's host, which decides whether it counts.
-func (s *Scope) answerRemote(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	if err := a.chooseOption(q); err != nil {
-		return o, err
-	}
-	to, err := s.Address(string(q.Agent))
-	if err != nil {
-		return o, err
-	}
-	id, err := s.sendAnswer(ctx, to, q, a)
-	o = control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}
-	if !s.Team.IsBridged() {
-		o.Detail += "; leaves when atm bridge runs"
 	}
 	return o, err
 }
@@ -122,15 +113,14 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 
 // Answer answers a question of a member of this team, through its runner or on the wire that it was asked on.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	who := a.By
-	if who == "" {
-		who, _ = s.Actor()
+	if a.By == "" {
+		a.By, _ = s.Actor()
 	}
 	if q.ByWire {
-		return s.answerOnWire(ctx, q, a, who)
+		return s.answerOnWire(ctx, q, a)
 	}
 	err = s.AskRunner(ctx, q.Agent, func(c *control.Client) (err error) {
-		o, err = c.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: a.Option, Deny: a.IsDeny, By: string(who)})
+		o, err = c.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: a.Option, Deny: a.IsDeny, By: string(a.By)})
 		return err
 	})
 	return o, err
@@ -147,7 +137,7 @@ func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question
 
 // answerOnWire answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
 // `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
-func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, who wire.Name) (o control.Outcome, err error) {
+func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	answer, detail, err := a.onWire(q)
 	if err != nil {
 		return o, err
@@ -168,11 +158,10 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	if err != nil {
 		return o, err
 	}
-	e.Source = "cli"
 	decision, _ := a.words()
-	e = e.With("id", q.ID).With("by", string(who)).With("decision", decision)
-	o = control.Outcome{Done: "answered", Detail: detail}
-	return o, s.Team.Sessions().Exclusive(ctx, func() error {
+	e.Source = "cli"
+	e = e.With("id", q.ID).With("by", string(a.By)).With("decision", decision)
+	return control.Outcome{Done: "answered", Detail: detail}, s.Team.Sessions().Exclusive(ctx, func() error {
 		open, err := s.Team.Questions(q.Agent)
 		if err != nil {
 			return err
@@ -193,7 +182,7 @@ func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err erro
 	if err := a.chooseOption(q); err != nil {
 		return nil, "", err
 	}
-	answer, kind := map[string]string{"outcome": "cancelled"}, "allow_once"
+	kind := "allow_once"
 	if a.IsDeny {
 		kind = "reject_once"
 	}
@@ -201,10 +190,11 @@ func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err erro
 	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
 		option = q.Options[n].ID
 	}
-	if option != "" {
-		answer = map[string]string{"outcome": "selected", "option_id": option}
-	} else if !a.IsDeny {
+	answer := map[string]string{"outcome": "selected", "option_id": option}
+	if option == "" && !a.IsDeny {
 		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
+	} else if option == "" {
+		answer = map[string]string{"outcome": "cancelled"}
 	}
 	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
 	return line, cmp.Or(option, "cancelled"), err
@@ -238,8 +228,7 @@ func (a *Answer) findOption(q policy.Question) (err error) {
 	return nil
 }
 
-// chooseOption replaces the option's number or label by its id. It refuses an option that contradicts the answer, and a
-// rejection by an option that is not known to reject.
+// chooseOption is findOption, and refuses an option that contradicts the answer: to reject, one must be known to.
 func (a *Answer) chooseOption(q policy.Question) error {
 	if err := a.findOption(q); err != nil || a.Option == "" {
 		return err

@@ -54,10 +54,7 @@ func FindCompanion(c *cli.Context, name, purpose string) (path string, err error
 	if path, err = Companion(name); err != nil {
 		return "", NoCompanion(name, purpose)
 	}
-	out, err := exec.Command(path, "version").Output()
-	if err != nil {
-		return "", failure.Failed("%s version: %w", path, err).WithHint(installHint)
-	}
+	out, _ := exec.Command(path, "version").Output()
 	if version := strings.TrimSpace(string(out)); version != name+" "+c.App.Version {
 		return "", failure.Failed("%s does not match atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
 			WithHint(installHint)

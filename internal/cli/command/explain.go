@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -37,33 +35,30 @@ var known = []struct {
 	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
-	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
-	{is(rootdir.ErrNoDir), failure.Failed, "cd to a directory that exists"},
-	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
-	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{isA[*wire.SessionError], failure.Refused, "atm session ls --all shows the state of each"},
 	{isA[*mailbox.ContentError], failure.Usage, "send it as a file: --attach FILE"},
+	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
+	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
+	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
 	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
-	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
+	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
+	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
-	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
 	{is(mailbox.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
-	{is(mailbox.ErrKeyName), failure.Usage, "--once parser/1"},
-	{is(mailbox.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
-	{is(mailbox.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
+	{is(mailbox.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
 	{is(mailbox.ErrNoAgent), failure.NotFound, "atm team lists the members"},
+	{is(mailbox.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
 	{is(mailbox.ErrUnreadable), failure.Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
-	{is(mailbox.ErrRunning), failure.Refused, "stop it first: atm stop NAME; atm status NAME shows its process"},
+	{is(mailbox.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
 	{is(mailbox.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
 	{is(mailbox.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},
 	{is(mailbox.ErrWithdrawn), failure.Refused, "atm show ID still shows it"},
-	{is(mailbox.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
-	{is(process.ErrNoTable), failure.Failed, "run it outside the sandbox, or mount -t proc proc /proc"},
-	{is(syscall.EXDEV), failure.Failed, "a container cannot rename a directory of its image: cp -a the root to a volume, and --root names it"},
-	{is(syscall.EMFILE, syscall.ENFILE), failure.Failed, "ulimit -n 256, and try again"},
+	{is(mailbox.ErrKeyName), failure.Usage, "--once parser/1"},
+	{is(mailbox.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "atm doctor"},
 	{is(fs.ErrPermission), failure.Refused, "atm doctor"},
@@ -75,15 +70,15 @@ func is(known ...error) func(error) bool {
 	}
 }
 
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // isStdoutError reports whether writing to stdout failed.
 func isStdoutError(err error) bool {
 	p, ok := errors.AsType[*fs.PathError](err)
 	return ok && p.Path == os.Stdout.Name()
-}
-
-func isA[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 // Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
@@ -92,6 +87,9 @@ func Explain(c *cli.Context, err error) *failure.Error {
 	e.Hint = CompleteHint(c, e.Hint)
 	return e
 }
+
+// Explain is Explain for a program that shows errors itself.
+func (s *Scope) Explain(err error) *failure.Error { return Explain(s.c, err) }
 
 func explain(c *cli.Context, err error) *failure.Error {
 	if own, ok := errors.AsType[*failure.Error](err); ok {
@@ -114,9 +112,6 @@ func explain(c *cli.Context, err error) *failure.Error {
 	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
 	}
-	if e, ok := errors.AsType[*wire.SessionError](err); ok {
-		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
-	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
@@ -125,46 +120,16 @@ func explain(c *cli.Context, err error) *failure.Error {
 			continue
 		}
 		hint := k.hint
-		if c != nil && c.Args().First() != "" && (c.Args().Len() == 1 || strings.HasPrefix(c.Command.ArgsUsage, "NAME")) {
+		if c != nil && c.NArg() == 1 {
 			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
 		}
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			hint = permissionHint(err, hint)
-		}
-		if held, ok := errors.AsType[*lockfile.HeldError](err); ok && held.PID > 0 {
-			hint += fmt.Sprintf("; if it was suspended: kill -CONT %d", held.PID)
+		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+		if isForbidden && (InAgent() || os.Getenv("ATM_AGENT") != "") {
+			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
 		}
 		return k.make("%w", err).WithHint("%s", hint)
 	}
 	return failure.Failed("%w", err)
-}
-
-// permissionHint says what to do about a file that may not be read or written. In an agent it names the sandbox.
-func permissionHint(err error, hint string) string {
-	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
-		hint = lookAt(p.Path)
-	}
-	if !InAgent() && os.Getenv("ATM_AGENT") == "" {
-		return hint
-	}
-	return "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
-}
-
-// lookAt returns a command that shows who owns a path, or the nearest directory above it that is accessible.
-func lookAt(path string) string {
-	for _, err := os.Lstat(path); err != nil && path != filepath.Dir(path); _, err = os.Lstat(path) {
-		path = filepath.Dir(path)
-	}
-	return "ls -ld " + policy.Quote(path) + " shows who owns it"
-}
-
-// Explain is Explain for a program that shows errors itself.
-func (s *Scope) Explain(err error) *failure.Error { return Explain(s.c, err) }
-
-// IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
-func IsRefusal(err error) bool {
-	e, isOwn := errors.AsType[*failure.Error](err)
-	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
@@ -183,6 +148,12 @@ func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
 		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
 	}
 	return e.WithNearest(string(u.Name), Strings(u.Members))
+}
+
+// IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
+func IsRefusal(err error) bool {
+	e, isOwn := errors.AsType[*failure.Error](err)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
 // Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
@@ -205,9 +176,6 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
 	} else if e.Hint == "" {
 		e.Hint = CompleteHint(c, "atm doctor")
-	}
-	if c.Command.Name == "doctor" && e.Code != "usage" && strings.HasSuffix(e.Hint, " doctor") {
-		e.Hint = lookAt(cmp.Or(c.String("root"), os.Getenv("ATM_ROOT"), ".atm"))
 	}
 	if failsOpen {
 		e.Hint, e.Exit = "", failure.ExitDone
@@ -233,4 +201,46 @@ func errorObject(e *failure.Error) map[string]any {
 		object["timeout"] = true
 	}
 	return object
+}
+
+// commandInHint finds commands to type, not those in a sentence such as "bob has not called atm read".
+var commandInHint = regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
+
+// actsAsMe are the verbs that need --as to mean the same again.
+var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event")
+
+// CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
+func CompleteHint(c *cli.Context, hint string) string {
+	return commandInHint.ReplaceAllStringFunc(hint, func(found string) string {
+		at := strings.LastIndex(found, " ")
+		verb := found[at+1:]
+		hasFlag := verb[0] == '-' // atm --team main read
+		if c == nil || c.App.Commands != nil && !hasFlag && c.App.Command(verb) == nil {
+			return found
+		}
+		if slices.Contains(actsAsMe, verb) {
+			found += flagsFor(c, hint, "as")
+		}
+		return found[:at] + flagsFor(c, hint, "root", "team") + found[at:]
+	})
+}
+
+// Flags returns --root, --team and --as as far as they were given, with a space in front, to append to a command.
+func (s *Scope) Flags() string { return flagsFor(s.c, "", "root", "team", "as") }
+
+// flagsFor returns those of some flags that were given and that a text does not have already.
+func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
+	if c == nil {
+		return ""
+	}
+	for _, name := range names {
+		value := c.String(name)
+		if entered, ok := c.App.Metadata["--"+name].(string); ok {
+			value = entered
+		}
+		if value != "" && !strings.Contains(text, "--"+name+" ") {
+			flags += " --" + name + " " + policy.Quote(value)
+		}
+	}
+	return flags
 }

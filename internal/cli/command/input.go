@@ -33,13 +33,12 @@ func MessageFlag() cli.Flag {
 
 // MessageText returns the text of --message, else that of StdinText.
 func MessageText(c *cli.Context, words []string) (string, error) {
-	if !c.IsSet("message") {
-		return StdinText(c, words)
-	}
-	if len(words) > 0 {
+	if c.IsSet("message") && len(words) > 0 {
 		return "", TextTwice(words[0])
+	} else if c.IsSet("message") {
+		words = []string{c.String("message")}
 	}
-	return StdinText(c, []string{c.String("message")})
+	return StdinText(c, words)
 }
 
 // TextTwice is the error for a text beside one in a flag.
@@ -52,20 +51,20 @@ func TextTwice(word string) *failure.Error {
 // words.
 func StdinText(c *cli.Context, words []string) (string, error) {
 	text := strings.Join(words, " ")
-	if len(words) == 0 || text == "-" {
-		if !HasText(os.Stdin) {
-			return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
+	if len(words) > 0 && text != "-" {
+		if err := NotPiped(); err != nil {
+			return "", err
 		}
-		slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
-		in := bufio.NewReader(os.Stdin)
-		in.Peek(1) // an interrupt ends the process
-		slow.Stop()
-		return ReadText(in)
+		return text, CheckText(text)
 	}
-	if err := NotPiped(); err != nil {
-		return "", err
+	if !HasText(os.Stdin) {
+		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
 	}
-	return text, CheckText(text)
+	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
+	in := bufio.NewReader(os.Stdin)
+	in.Peek(1) // an interrupt ends the process
+	slow.Stop()
+	return ReadText(in)
 }
 
 // NotPiped refuses a pipe with data in it beside a text: one of them would be lost.
@@ -116,7 +115,7 @@ func CheckText(s string) error {
 }
 
 // EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
-// larger than a message may be, err is set. A byte order mark before the first is no part of it.
+// larger than a message may be, err is set.
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
@@ -126,9 +125,6 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 		}
 		if err != nil && err != io.EOF {
 			return err
-		}
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff")) // editors and shells on Windows write it
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
 		if len(line) > wire.MaxFile {

@@ -3,14 +3,11 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/failure"
@@ -20,46 +17,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// aboutMember is the hint where a member's name stands in place of something else.
-const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
-
-// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(c *cli.Context, name string) error {
-	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
-		return nil
+// Origin is the evidence that this process attaches to what it sends.
+func (s *Scope) Origin() *wire.Origin {
+	o := &wire.Origin{Via: cmp.Or(CallingProgram(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
 	}
-	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
-}
-
-// Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
-func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
-	fragment = strings.TrimPrefix(fragment, "#")
-	_, err = wire.ParseFragment(fragment)
-	if err == nil {
-		return s.Team.Find(s.Me, fragment)
-	}
-	if !s.IsMember(fragment) {
-		hint := cmp.Or(cmdline.HintFor(s.c.Command.Name+" "+fragment), "atm read --last and atm ls --all show the ids")
-		first, _, hasComma := strings.Cut(fragment, ",")
-		if _, notID := wire.ParseFragment(first); hasComma && notID == nil {
-			hint = "no commas: atm ack ID ID; a reply answers one message"
-		}
-		return nil, nil, failure.Usage("%v", err).WithHint("%s", hint)
-	}
-	hint := aboutMember
-	if isShared, _ := s.Team.Box(wire.Name(fragment)).Shared(); isShared {
-		hint = "atm take %s takes the next of its messages, atm ls %[1]s lists them"
-	}
-	return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(hint, fragment)
-}
-
-// ShortLength is how many digits of an id a command needs to name one message.
-func (s *Scope) ShortLength(id wire.ID) int {
-	_, _, err := s.Team.Find(s.Me, id.Short(6))
-	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
-		return letter.ShortLength(many.Candidates)
-	}
-	return 6
+	return o
 }
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
@@ -82,20 +46,16 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		key, value, isFilter := strings.Cut(w, ":")
-		if !isFilter {
-			key = "" // from, to, in and since are words as well
-		}
-		switch key {
-		case "from":
+		switch {
+		case isFilter && key == "from":
 			q.From = value
-		case "to":
+		case isFilter && key == "to":
 			q.To = value
-		case "in":
-			q.In = value
-			if !slices.Contains([]string{"new", "cur", "done"}, value) {
+		case isFilter && key == "in":
+			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
 				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
 			}
-		case "since":
+		case isFilter && key == "since":
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
@@ -106,19 +66,10 @@ func parseQuery(words []string) (q teams.Query, err error) {
 	return q, nil
 }
 
-// Origin is the evidence that this process attaches to what it sends.
-func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: cmp.Or(CallingProgram(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
-	if uid := os.Getuid(); uid >= 0 {
-		o.UID = &uid
-	}
-	return o
-}
-
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.RunningMembers,
-		Show: flagsFor(s.c, "", "--root", "--team")}
+		Show: flagsFor(s.c, "", "root", "team")}
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
@@ -141,16 +92,11 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 		}
 		return ""
 	}
-	state, superseded := string(m.State), ""
-	if m.State == mailbox.Done {
-		state = "read"
-	}
-	if m.SupersededBy != "" {
-		superseded = "superseded by " + r.Short(m.SupersededBy)
-	}
-	isUnread := m.State == mailbox.Unread
-	return JoinFilled(", ", when(!isUnread, state), when(m.RequiresAck && (isUnread || state == ""), "wants ack"),
-		r.Lease(teams.LeaseFlags(m)), when(m.Urgent(), "urgent"), r.Due(m.Message, m.State == mailbox.Done), when(m.Expired(r.Now), "expired"), superseded)
+	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
+	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
+	return JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
+		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
+		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
 }
 
 // Stages lists in a line the stages of a delivery that there is evidence for.
@@ -169,10 +115,9 @@ func Stages(r teams.DeliveryTrace) string {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 {
-		return "no evidence"
-	}
 	switch {
+	case len(parts) == 0:
+		return "no evidence"
 	case r.State == mailbox.Withdrawn:
 		parts = append(parts, "withdrawn")
 	case r.State == mailbox.Unread && r.Reached("read"):
@@ -195,41 +140,40 @@ func Shorts(ids []wire.ID) string {
 func Turns(agent wire.Name, turns []teams.Turn) string {
 	var lines []string
 	for _, t := range turns {
-		line := cmp.Or(t.Status, "over")
-		if t.DurationMS > 0 {
-			line = letter.Span(t.Duration()) + "  " + line
-		}
+		began, lasted, mail := "", "", ""
 		if t.Began != nil {
-			line = letter.Stamp(*t.Began) + "  " + line
+			began = letter.Stamp(*t.Began)
+		}
+		if t.DurationMS > 0 {
+			lasted = letter.Span(t.Duration())
 		}
 		if len(t.Messages) > 0 {
-			line += "  mail " + Shorts(t.Messages)
+			mail = "mail " + Shorts(t.Messages)
 		}
 		var tools []string
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = slices.Concat(lines, []string{line}, marked(agent, "  > ", t.Prompt),
-			marked(agent, "  * ", strings.Join(tools, "\n")), marked(agent, "  < ", t.Response), marked(agent, "  ! ", t.Error))
+		lines = append(lines, JoinFilled("  ", began, lasted, cmp.Or(t.Status, "over"), mail))
+		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
+			lines = append(lines, firstLines(agent, part[0], part[1])...)
+		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
 }
 
-const maxLines = 12
-
-// marked returns the first lines of a text of a turn, the first one behind a mark.
-func marked(agent wire.Name, mark, text string) (out []string) {
+// firstLines returns the first lines of a text of a turn, behind a mark.
+func firstLines(agent wire.Name, mark, text string) (out []string) {
+	const atMost = 12
 	if text == "" {
 		return nil
 	}
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	for i, line := range lines[:min(len(lines), maxLines)] {
-		if i > 0 {
-			mark = "    "
-		}
+	for _, line := range lines[:min(len(lines), atMost)] {
 		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+		mark = "    "
 	}
-	if more := len(lines) - maxLines; more > 0 {
+	if more := len(lines) - atMost; more > 0 {
 		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
 	}
 	return out

@@ -23,20 +23,6 @@ import (
 // stream calls it for each value.
 func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
 
-// confirming are the verbs whose text only confirms what they did: --quiet omits it.
-var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
-	"run up down stop interrupt restart type approve reject message pause resume complete abort")
-
-// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
-// in what the verb sends. With --json such a program gets a Said for each value.
-func CallingProgram(c *cli.Context) string { return c.String("via") }
-
-// A Said is a value and the text that shows it to people.
-type Said struct {
-	Document any    `json:"document"`
-	Text     string `json:"text"`
-}
-
 // PrintAs is Print for a value with a text of its own.
 func PrintAs(c *cli.Context, v any, text string) error {
 	if !c.Bool("json") && c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
@@ -49,6 +35,10 @@ func PrintAs(c *cli.Context, v any, text string) error {
 	return err
 }
 
+// confirming are the verbs whose text only confirms what they did: --quiet omits it.
+var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
+	"run up down stop interrupt restart type approve reject message pause resume complete abort")
+
 // Encode returns what PrintAs writes.
 func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	switch {
@@ -60,6 +50,16 @@ func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 		text += "\n"
 	}
 	return []byte(text), nil
+}
+
+// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
+// in what the verb sends. With --json such a program gets a Said for each value.
+func CallingProgram(c *cli.Context) string { return c.String("via") }
+
+// A Said is a value and the text that shows it to people.
+type Said struct {
+	Document any    `json:"document"`
+	Text     string `json:"text"`
 }
 
 // SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
@@ -120,6 +120,13 @@ func EscapeJSON(doc []byte) []byte {
 	return out
 }
 
+// Warn writes a line to stderr, escaped and with its commands complete, unless --quiet.
+func Warn(c *cli.Context, format string, args ...any) {
+	if !c.Bool("quiet") {
+		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(CompleteHint(c, fmt.Sprintf(format, args...))))
+	}
+}
+
 // WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
 func WarnUnreadable(err error) error {
 	if _, ok := errors.AsType[*teams.UnreadableError](err); ok {
@@ -129,20 +136,11 @@ func WarnUnreadable(err error) error {
 	return err
 }
 
-// Warn writes a line to stderr, escaped and with its commands complete, unless --quiet.
-func Warn(c *cli.Context, format string, args ...any) {
-	if !c.Bool("quiet") {
-		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(CompleteHint(c, fmt.Sprintf(format, args...))))
-	}
-}
-
 // Terminal reports whether stdout is a terminal.
 func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
 
 // Colour reports whether stdout may be coloured.
-func Colour() bool {
-	return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb()
-}
+func Colour() bool { return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb() }
 
 // isDumb reports whether TERM says that the terminal knows no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }

@@ -13,6 +13,38 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// AnswerWithin limits the first answer of a runner, which comes at once unless the runner or the machine is stuck.
+const AnswerWithin = 3 * time.Second
+
+// AskRunner connects to a member's runner, calls ask, and explains the error.
+func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
+	dialCtx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	client, err := s.Team.DialRunner(dialCtx, name)
+	cancel()
+	if err == nil {
+		defer client.Close()
+		err = ask(client)
+	}
+	return s.RunnerError(name, err)
+}
+
+// RunnerError gives an error of a member's runner its exit code and its hint.
+func (s *Scope) RunnerError(name wire.Name, err error) error {
+	if answer, ok := errors.AsType[*control.Error](err); ok {
+		e := failure.New(answer.Code, "%s: %s", name, letter.Escape(answer.Message)) // it may quote the screen
+		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
+		return e.WithHint("%s", cmp.Or(answer.Hint, "atm status "+string(name)))
+	}
+	if errors.Is(err, control.ErrNotAnswering) {
+		return failure.Failed("the runner of %s does not answer", name).
+			WithHint("atm stop %s ends it; in a container, it has to be typed there", name)
+	}
+	if errors.Is(err, control.ErrNoRunner) {
+		return failure.Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
+	}
+	return err
+}
+
 // Interrupt interrupts a member's turn.
 func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
 	if err := s.MayAct("interrupt", name); err != nil {
@@ -53,46 +85,7 @@ func (s *Scope) cancelOnWire(ctx context.Context, name wire.Name) (o control.Out
 	if !turn.IsGenerated {
 		params["turn_id"] = turn.ID
 	}
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	if err != nil {
-		return o, err
-	}
+	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
 	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
 	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
-}
-
-// AnswerWithin limits the first answer of a runner, which comes at once unless the runner or the machine is stuck.
-const AnswerWithin = 3 * time.Second
-
-// AskRunner connects to a member's runner, calls ask, and explains the error.
-func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
-	dialCtx, cancel := context.WithTimeout(ctx, AnswerWithin)
-	client, err := s.Team.DialRunner(dialCtx, name)
-	cancel()
-	if err == nil {
-		defer client.Close()
-		err = ask(client)
-	}
-	return s.RunnerError(name, err)
-}
-
-// RunnerError gives an error of a member's runner its exit code and its hint.
-func (s *Scope) RunnerError(name wire.Name, err error) error {
-	if answer, ok := errors.AsType[*control.Error](err); ok {
-		e := failure.New(answer.Code, "%s: %s", name, letter.Escape(answer.Message)) // it may quote the screen
-		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
-		return e.WithHint("%s", cmp.Or(answer.Hint, "atm status "+string(name)))
-	}
-	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
-		return failure.Failed("the runner of %s, process %d, does not answer", name, silent.PID).
-			WithHint("if it was suspended: kill -CONT %d; atm stop %s ends it", silent.PID, name)
-	}
-	if errors.Is(err, control.ErrNotAnswering) {
-		return failure.Failed("the runner of %s does not answer, and its process cannot be seen here", name).
-			WithHint("where it was started, in a container perhaps: atm stop %s", name)
-	}
-	if errors.Is(err, control.ErrNoRunner) {
-		return failure.Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
-	}
-	return err
 }

@@ -1,3 +1,23 @@
+// Package command is what the verbs of atm share.
+//
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With),
+// calls one thing and prints one value. The first line of its UsageText is also a hint; its Aliases are listed nowhere;
+// its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another program's command line.
+//
+//	scope.go       the root, the team and the identity in force
+//	names.go       a word becomes an address, a mailbox or a message
+//	permission.go  who may do what
+//	answer.go      answers to questions
+//	runner.go      requests to an agent's runner
+//	input.go       texts come in
+//	print.go       values go to stdout, warnings to stderr
+//	message.go     messages and turns as text
+//	table.go       columns, and the table of the team
+//	wait.go        what ends a wait, and what repaints a terminal
+//	explain.go     an error gets its exit code and its hint, and is printed
+//	companion.go   atm's other programs
+//
+// Text from outside is escaped where it becomes part of a line (letter.Escape).
 package command
 
 import (
@@ -6,19 +26,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +49,7 @@ type Scope struct {
 
 	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
 
-	c *cli.Context
+	c *cli.Context // nil in a program without a command line
 }
 
 // With is the action of a verb that works in a scope.
@@ -48,28 +65,18 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	place := Place(c)
-	found, skipped, err := rootdir.Find(place)
+	found, skipped, err := rootdir.Find(Place(c))
 	for _, reason := range skipped {
 		Warn(c, "%s", reason)
-	}
-	if errors.Is(err, rootdir.ErrNotRoot) {
-		if found.Source == rootdir.FromEnv && os.Getenv("ATM_RUN") != "" { // a new root there would be a sandbox's own
-			return nil, failure.NotFound("%w", err).WithHint("a sandbox may hide it: ask a person to let it read and write that directory")
-		}
-		place.Flag, place.Env, place.Dir = "", "", found.Path
-		if near, _, noneErr := rootdir.Find(place); noneErr == nil && near.Source != rootdir.FromHome {
-			return nil, failure.NotFound("%w", err).WithHint("to use the root there: --root %s", policy.Quote(near.Path))
-		}
-	}
-	if err == nil && !found.Accepted && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
-		err = failure.Refused("nobody here made or accepted %s; its mail may have come with a clone", found.Path).
-			WithHint("if it is yours: atm init")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return OpenFound(c, found)
+	s, err := OpenFound(c, found)
+	if err == nil && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
+		err = s.checkAccepted()
+	}
+	return s, err
 }
 
 // OpenFound opens a root that was found already.
@@ -82,7 +89,6 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
-	rememberFlag(c, "root")
 	return &Scope{Root: root, c: c}, nil
 }
 
@@ -98,17 +104,10 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	}
 	if errors.Is(err, teams.ErrNoTeam) {
 		all, _ := s.Root.Teams()
-		known := Strings(all)
-		err = failure.NotFound("%w", err).WithHint("teams: %s", Join(all)).WithCandidates(known...).WithNearest(string(name), known)
+		err = failure.NotFound("%w", err).WithHint("teams: %s", Join(all)).
+			WithCandidates(Strings(all)...).WithNearest(string(name), Strings(all))
 	}
-	if err != nil {
-		return s, err
-	}
-	rememberFlag(c, "team")
-	if s.IsMember(c.String("as")) {
-		rememberFlag(c, "as")
-	}
-	return s, nil
+	return s, err
 }
 
 // OpenMe is OpenTeam for a verb that needs an identity.
@@ -132,14 +131,12 @@ func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
 // that is given and wrong is an error all the same.
 func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) {
 	s, err = OpenMe(c)
-	if s == nil || c.IsSet("as") || !errors.As(err, &missing) {
-		return s, missing, err
-	}
 	me, _ := givenIdentity(c)
-	if s.TeamSource == "" || s.Team != nil && me == "" {
-		err = nil
+	isUngiven := s != nil && (s.TeamSource == "" || s.Team != nil && me == "")
+	if isUngiven && errors.As(err, &missing) {
+		return s, missing, nil
 	}
-	return s, missing, err
+	return s, nil, err
 }
 
 // OpenToWrite is OpenMe for a verb that changes something as this identity.
@@ -155,24 +152,18 @@ func OpenToWrite(c *cli.Context) (*Scope, error) {
 func (s *Scope) findMe() error {
 	name, source := givenIdentity(s.c)
 	if name == "" {
-		hint := "put --as NAME on the command; do not take a name that is not yours"
-		if via := CallingProgram(s.c); via != "" {
-			hint = "the person who set this up names you: atm " + via + " --as NAME, or ATM_AGENT in its environment"
-		}
-		return failure.Usage("who are you? %s", listed(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
+		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
+			WithHint("put --as NAME on the command; do not take a name that is not yours")
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
-		return s.addressError(name, err)
+		return s.badAddress(name, err)
 	}
 	if a.Team != s.Team.Name || a.Host != "" {
 		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	s.Me, err = s.Team.Member(a.Agent)
 	s.MeSource = source
-	if err == nil {
-		rememberFlag(s.c, "as")
-	}
 	return err
 }
 
@@ -217,11 +208,7 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	if all, err := s.Root.Teams(); len(all) == 0 && s.c.String("team") == "" && os.Getenv("ATM_TEAM") == "" {
 		return "main", err
 	}
-	name, err := s.teamName()
-	if err == nil {
-		rememberFlag(s.c, "team")
-	}
-	return name, err
+	return s.teamName()
 }
 
 // Place is where the flags, the environment and the working directory say that the root may be.
@@ -255,27 +242,4 @@ func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + subject))
 	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
-}
-
-// WarnUnaccepted warns about a root that this user neither named nor made nor accepted.
-func (s *Scope) WarnUnaccepted() {
-	if !s.Root.Accepted {
-		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If you know its team: atm init accepts it", s.Root.Path)
-	}
-}
-
-// Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
-
-// ShellOf is the variable that names the agent in whose shell a command runs, as far as its hooks can set it.
-const ShellOf = "ATM_SHELL_OF"
-
-// AgentMarks are the variables that agents' programs set for the processes they start.
-func AgentMarks() []string {
-	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
-}
-
-// InAgent reports whether an agent's program started this process.
-func InAgent() bool {
-	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }

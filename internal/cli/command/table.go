@@ -13,8 +13,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-const gap = 2
-
 // Columns aligns rows of cells and cuts them to the terminal's width, the last column first. Each column has a colour
 // ("1": bold, "": none).
 func Columns(rows [][]string, colours ...string) (lines []string) {
@@ -24,20 +22,19 @@ func Columns(rows [][]string, colours ...string) (lines []string) {
 // alignRows returns a line for each row, cut to a width (0: not cut), the column cutFirst before the others.
 // text/tabwriter knows neither widths nor wide characters.
 func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
+	const gap = 2
 	widths := map[int]int{}
 	for _, row := range rows {
 		for n, cell := range row {
 			widths[n] = max(widths[n], displaywidth.String(cell))
 		}
 	}
-	for n := range widths { // one long name must not take all the room
-		if width > 0 && n != cutFirst {
-			widths[n] = min(widths[n], max(8, width/3))
-		}
-	}
 	total := 1 - gap
-	for _, w := range widths {
-		total += min(w, 1) * (w + gap)
+	for n, w := range widths {
+		if width > 0 && n != cutFirst { // one long name must not take all the room
+			widths[n] = min(w, max(8, width/3))
+		}
+		total += min(w, 1) * (widths[n] + gap)
 	}
 	if width > 0 && total > width {
 		widths[cutFirst] = max(0, widths[cutFirst]-(total-width))
@@ -127,17 +124,6 @@ func detail(m teams.Member, now time.Time) string {
 	return JoinFilled("; ", m.StateDetail(), evidence, held)
 }
 
-// JoinFilled is strings.Join without the empty parts.
-func JoinFilled(separator string, parts ...string) string {
-	isEmpty := func(p string) bool { return p == "" }
-	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
-}
-
-// footerWords are the states that footer counts.
-var footerWords = []reducer.Word{
-	reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting, reducer.WordError, reducer.WordOff, reducer.WordUnknown,
-}
-
 // footer counts the members: `5 members: 1 idle, 2 busy, 2 off`. "" where nothing is known of any.
 func footer(members []teams.Member) string {
 	counts := map[reducer.Word]int{}
@@ -147,11 +133,18 @@ func footer(members []teams.Member) string {
 	if counts[reducer.WordPerson]+counts[reducer.WordUnknown] == len(members) {
 		return ""
 	}
-	var parts []string
-	for _, w := range footerWords {
-		parts = append(parts, Counted(counts[w], w))
+	var pairs []any
+	for _, w := range []reducer.Word{reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting,
+		reducer.WordError, reducer.WordOff, reducer.WordUnknown} {
+		pairs = append(pairs, counts[w], w)
 	}
-	return letter.Many(len(members), "member") + ": " + JoinFilled(", ", parts...)
+	return letter.Many(len(members), "member") + ": " + Counted(pairs...)
+}
+
+// JoinFilled is strings.Join without the empty parts.
+func JoinFilled(separator string, parts ...string) string {
+	isEmpty := func(part string) bool { return part == "" }
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
 // Counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".

@@ -22,13 +22,13 @@ import (
 
 // Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
 // the process exits even if it is stuck in a write.
-func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
+func Interruptible(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
 	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
-	ended := context.AfterFunc(ctx, func() {
+	isOver := context.AfterFunc(ctx, func() {
 		time.AfterFunc(time.Second, func() { os.Exit(failure.ExitInterrupted) })
 	})
 	return ctx, func() {
-		ended()
+		isOver()
 		end()
 	}
 }
@@ -51,12 +51,12 @@ func (s *Scope) Follow(show func(ctx context.Context) error) error {
 
 // FollowFor is Follow for as long as a given --timeout, the end of which is no failure.
 func (s *Scope) FollowFor(show func(ctx context.Context) error) error {
+	if !s.c.IsSet("timeout") || cmdline.Duration(s.c, "timeout") == 0 {
+		return s.Follow(show)
+	}
 	err := s.Follow(func(ctx context.Context) error {
-		if s.c.IsSet("timeout") && cmdline.Duration(s.c, "timeout") > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, cmdline.Duration(s.c, "timeout"))
-			defer cancel()
-		}
+		ctx, cancel := context.WithTimeout(ctx, cmdline.Duration(s.c, "timeout"))
+		defer cancel()
 		return show(ctx)
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -110,9 +110,7 @@ func (s *Scope) Interrupted(id wire.ID, conditions ...string) *failure.Error {
 }
 
 // Repaints reports whether Watch repaints its lines on the alternate screen.
-func Repaints(c *cli.Context) bool {
-	return Terminal() && !c.Bool("json") && !isDumb()
-}
+func Repaints(c *cli.Context) bool { return Terminal() && !c.Bool("json") && !isDumb() }
 
 // watchEvery is how often Watch looks. It has to poll: the lock of a killed runner writes no event.
 const watchEvery = 500 * time.Millisecond
@@ -120,7 +118,7 @@ const watchEvery = 500 * time.Millisecond
 // Watch calls look until an interrupt, an error or the end of a given --timeout. Where it Repaints, it shows the lines
 // that look returns, and leaves at q too.
 func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)) error {
-	return s.FollowFor(func(ctx context.Context) error {
+	err := s.FollowFor(func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
 		if Repaints(s.c) {
@@ -136,32 +134,28 @@ func (s *Scope) Watch(look func(ctx context.Context) (lines []string, err error)
 			}
 			Sleep(ctx, watchEvery)
 		}
-		if errors.Is(context.Cause(ctx), errQuit) {
-			return nil
-		}
-		return ctx.Err()
+		return context.Cause(ctx)
 	})
+	if errors.Is(err, errQuit) {
+		return nil
+	}
+	return err
 }
 
 var errQuit = errors.New("left by q")
 
-// enterScreen switches to the alternate screen without echo, and calls quit at q, Ctrl-D or Ctrl-C. leave restores the
+// enterScreen switches to the alternate screen without echo, and calls quit at q or Ctrl-C. leave restores the
 // terminal. The goroutine that reads the keys ends with the process.
 func enterScreen(quit func(error)) (leave func()) {
 	stdin := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(stdin)
 	if err == nil {
 		go func() {
-			key := make([]byte, 1)
-			for {
+			for key := make([]byte, 1); ; {
 				if _, err := os.Stdin.Read(key); err != nil {
 					return
-				}
-				switch key[0] {
-				case 'q', 4:
+				} else if key[0] == 'q' || key[0] == 3 {
 					quit(errQuit)
-				case 3:
-					quit(context.Canceled)
 				}
 			}
 		}()

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,27 +61,13 @@ func openToAttach(c *cli.Context) (*command.Scope, error) {
 	return command.OpenToWrite(c)
 }
 
-func abort(k *call) error {
-	out, err := k.say(wire.HumanInput{Kind: "abort"})
-	if err != nil {
-		return err
-	}
-	sess := cmp.Or(out.Session, k.session)
-	if out.Message == nil {
-		return printSession(k.c, sess, "", "aborted; its agent is gone")
-	}
-	return printSession(k.c, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
-}
-
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
 	return k.s.Team.SendInput(k.c.Context, k.session.SessionID, from)
 }
 
-const (
-	lastShown   = 20 // messages of the log to show first
-	attachEvery = 250 * time.Millisecond
-)
+// lastShown is how many messages of the log are shown first.
+const lastShown = 20
 
 // A console shows an attached session and reads lines for it, on a terminal or on stdin and stdout.
 type console struct {
@@ -90,7 +75,6 @@ type console struct {
 	terminal *term.Terminal // nil without a terminal
 	readLine func() (string, error)
 	restore  func() // restores the terminal
-	stays    bool   // after the end of stdin
 }
 
 func openConsole(c *cli.Context) (*console, error) {
@@ -100,8 +84,7 @@ func openConsole(c *cli.Context) (*console, error) {
 		if c.Bool("read-only") {
 			in = bufio.NewReader(strings.NewReader(""))
 		}
-		readLine := func() (string, error) { return in.ReadString('\n') }
-		return &console{c: c, readLine: readLine, restore: func() {}, stays: c.Bool("follow")}, nil
+		return &console{c: c, readLine: func() (string, error) { return in.ReadString('\n') }, restore: func() {}}, nil
 	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -158,23 +141,23 @@ func (k *call) attach(ctx context.Context) error {
 			}
 		}
 		shown = all
-		if lines == nil && !con.stays {
+		if lines == nil && (con.terminal != nil || !k.c.Bool("follow")) {
 			return nil
 		}
 		isOver := !k.session.State.Alive()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(attachEvery):
+		case <-time.After(250 * time.Millisecond):
 			if isOver {
 				return nil
 			}
 		case text, ok := <-lines:
-			if ok && isOver {
+			if !ok {
+				lines = nil
+			} else if isOver {
 				return failure.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
 					WithHint("atm session new --agent %s", k.session.AgentID)
-			} else if !ok {
-				lines = nil
 			} else if err := k.sendLine(text); err != nil { // only this line failed
 				con.note("%v", err)
 			}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -43,6 +42,7 @@ func Commands() []*cli.Command {
 	}}
 }
 
+// verb is a verb that needs permission to act on the session's agent.
 func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
@@ -74,7 +74,7 @@ type opener func(*cli.Context) (*command.Scope, error)
 
 func withSession(open opener, do func(*call) error) cli.ActionFunc {
 	return command.With(open, func(c *cli.Context, s *command.Scope) error {
-		sess, err := find(c.Context, s, c.Args().First())
+		sess, err := find(c, s, c.Args().First())
 		if err != nil {
 			return err
 		}
@@ -104,9 +104,6 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if c.IsSet("goal") && err != nil {
 		return failure.Usage("--goal: %v", err)
 	}
-	if !utf8.ValidString(c.String("channel")) {
-		return failure.Usage("--channel is not UTF-8")
-	}
 	box, err := s.EnterTeamOf(name)
 	if err != nil {
 		return err
@@ -115,7 +112,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	if err := cmp.Or(s.MayAct("start a session with", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
 		return err
 	}
-	if _, err := aliveOf(c.Context, s, string(agent)); err != nil { // also ends sessions that have timed out
+	if _, err := listNow(c, s); err != nil { // ends sessions that have timed out
 		return err
 	}
 	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
@@ -161,84 +158,93 @@ func resume(k *call) error {
 	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}
-	if !m.Running {
-		own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
-		config := plan.SessionOf(k.agent())
-		needsID := strings.Contains(config.ResumeCmd, "{session_id}")
-		if needsID && !sessionID.MatchString(string(own)) { // it comes from an event and might be a flag
-			return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
-				WithHint("%s; then the session continues", k.s.Team.RunCommand(k.agent()))
+	if m.Running {
+		return moveTo(wire.SessionActive)(k)
+	}
+	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
+	config, again := plan.SessionOf(k.agent()), k.s.Team.RunCommand(k.agent())
+	words := config.ResumeWords(own)
+	switch {
+	case strings.Contains(config.ResumeCmd, "{session_id}") && !sessionID.MatchString(string(own)): // it might be a flag
+		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
+			WithHint("%s; then the session continues", again)
+	case len(words) > 0:
+		if err := k.startAgent(words); err != nil {
+			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
 		}
-		needsRunner := k.session.OwnedByRunner() || m.RunnerGone // else the next refresh would pause it again
-		if err := k.startAgent(config.ResumeWords(own), needsRunner); err != nil {
-			return err
-		}
+	case k.session.OwnedByRunner() || m.RunnerGone: // the next refresh would pause it again
+		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
+			WithHint("%s; then the session continues", again)
+	default:
+		command.Warn(k.c, "%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 	}
 	return moveTo(wire.SessionActive)(k)
 }
 
-func (k *call) startAgent(words []string, needsRunner bool) error {
-	again := k.s.Team.RunCommand(k.agent())
-	if len(words) == 0 && needsRunner {
-		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
-			WithHint("%s; then the session continues", again)
-	}
-	if len(words) == 0 {
-		command.Warn(k.c, "%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
-		return nil
-	}
+func (k *call) startAgent(words []string) error {
 	self, _ := os.Executable()
 	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
+		return err
 	}
-	command.Warn(k.c, "%s is running: atm attach %s", k.agent(), k.agent())
+	command.Warn(k.c, "%s is running: atm attach %[1]s", k.agent())
 	k.started = true
 	return nil
 }
 
+func abort(k *call) error {
+	out, err := k.say(wire.HumanInput{Kind: "abort"})
+	if err != nil {
+		return err
+	}
+	sess := cmp.Or(out.Session, k.session)
+	if out.Message == nil {
+		return printSession(k.c, sess, "", "aborted; its agent is gone")
+	}
+	return printSession(k.c, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
+}
+
 // find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
-func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
+func find(c *cli.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
 		if err != nil {
 			return nil, err
 		}
-		return refresh(ctx, s, id)
+		return refresh(c.Context, s, id)
 	}
-	alive, err := aliveOf(ctx, s, strings.TrimPrefix(word, "@"))
-	if err != nil {
-		return nil, err
-	}
-	if len(alive) == 0 {
-		return nil, failure.NotFound("%s has no open session", word).
-			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
-	}
-	if len(alive) == 1 {
-		return alive[0], nil
-	}
+	all, err := listNow(c, s)
 	many := &sessions.AmbiguousError{Fragment: word}
-	for _, sess := range alive {
-		many.IDs = append(many.IDs, sess.SessionID)
-	}
-	return nil, many
-}
-
-func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*sessions.FileError, error) {
-	list, bad, err := s.Team.Sessions().List()
-	for i, sess := range list {
-		if now, err := refresh(ctx, s, sess.SessionID); err == nil {
-			list[i] = now
+	var found *sessions.Session
+	for _, sess := range all {
+		if sess.State.Alive() && sess.AgentID == strings.TrimPrefix(word, "@") {
+			found, many.IDs = sess, append(many.IDs, sess.SessionID)
 		}
 	}
-	return list, bad, err
+	if len(many.IDs) > 1 {
+		return nil, many
+	}
+	if err == nil && found == nil {
+		err = failure.NotFound("%s has no open session", word).
+			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
+	}
+	return found, err
 }
 
-func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.Session, error) {
-	list, _, err := listNow(ctx, s)
-	return slices.DeleteFunc(list, func(sess *sessions.Session) bool { return sess.AgentID != agent || !sess.State.Alive() }), err
+// listNow refreshes and lists all sessions, and warns of files that are none.
+func listNow(c *cli.Context, s *command.Scope) ([]*sessions.Session, error) {
+	all, bad, err := s.Team.Sessions().List()
+	for _, file := range bad {
+		command.Warn(c, "%v", file)
+	}
+	for i, sess := range all {
+		if now, err := refresh(c.Context, s, sess.SessionID); err == nil {
+			all[i] = now
+		}
+	}
+	return all, err
 }
 
 // refresh adds to a session what its agent has said since, if need be only in memory.
@@ -319,12 +325,9 @@ var show = withSession(command.OpenTeam, func(k *call) error {
 })
 
 func list(c *cli.Context, s *command.Scope) error {
-	all, bad, err := listNow(c.Context, s)
+	all, err := listNow(c, s)
 	if err != nil {
 		return err
-	}
-	for _, file := range bad {
-		command.Warn(c, "%v", file)
 	}
 	shown, text := []json.RawMessage{}, ""
 	for _, sess := range all {

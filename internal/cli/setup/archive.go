@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,10 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/backup"
-	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 var gcCommand = &cli.Command{
@@ -32,43 +28,35 @@ var gcCommand = &cli.Command{
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
 	},
-	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
-		ctx, stop := command.Interruptible(c.Context)
-		defer stop()
-		options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
-		total, failed := collectGarbage(ctx, s.Team, options)
-		verb := "moved"
-		if options.DryRun {
-			verb = "would move"
-		}
-		if failed != nil && c.Bool("json") {
-			return failed
-		}
-		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s to the archive; %d stay",
-			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		return cmp.Or(ctx.Err(), err, failed)
-	}),
+	Action: command.With(command.OpenTeam, gc),
 }
 
-// collectGarbage collects in all mailboxes even if one fails; failed is the first error.
-func collectGarbage(ctx context.Context, t *teams.Team, options mailbox.GCOptions) (total mailbox.Moved, failed error) {
-	failed = t.Each(func(b *mailbox.Box) error {
+func gc(c *cli.Context, s *command.Scope) error {
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	var total mailbox.Moved
+	failed := s.Team.Each(func(b *mailbox.Box) error { // the others go on
 		messages, err := b.GC(ctx, options)
-		events, eventsErr := t.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 		total.Add(messages)
 		total.Add(events)
 		return cmp.Or(ctx.Err(), err, eventsErr)
 	})
+	verb := "would move"
 	if !options.DryRun {
-		t.Root().Stale(true)
+		verb = "moved"
+		s.Root.Stale(true)
 	}
-	outboxes, err := t.Outboxes()
+	outboxes, err := s.Team.Outboxes()
 	failed = cmp.Or(failed, err)
 	for _, b := range outboxes {
 		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
 		failed = cmp.Or(failed, err)
 	}
-	return total, failed
+	text := fmt.Sprintf("%s %s, %s, %s to the archive; %d stay",
+		verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped)
+	return command.PrintDone(c, total, text, failed)
 }
 
 var backupCommand = &cli.Command{
@@ -87,9 +75,6 @@ var restoreCommand = &cli.Command{
 // runBackup writes a temp file beside the target, and links it into place when it is complete.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
-	if path == "-" {
-		return failure.Usage("a backup goes into a file, not to stdout").WithHint("atm backup atm.tar")
-	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
 		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
@@ -106,12 +91,8 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	if moved.Skipped > 0 {
-		command.Warn(c, "skipped %s: not a regular file, or in the wrong directory for its id", letter.Many(moved.Skipped, "message"))
-	}
-	command.SetPrinted(c)
-	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
-	return cmp.Or(err, missing)
+	text := fmt.Sprintf("backed up %s, %s; %d skipped", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	return command.PrintDone(c, moved, text, missing)
 }
 
 func restore(c *cli.Context) error {
@@ -120,10 +101,8 @@ func restore(c *cli.Context) error {
 		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && (info.Mode().IsRegular() || info.IsDir()) { // a pipe can be read only once
-		if err := backup.Check(f); err != nil {
-			return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
-		}
+	if err := backup.Check(f); err != nil {
+		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
 		if _, err := makeRoot(c, false); err != nil {
@@ -131,9 +110,6 @@ func restore(c *cli.Context) error {
 		}
 	}
 	s, err := command.OpenRoot(c)
-	if errors.Is(err, rootdir.ErrNoRoot) {
-		return failure.NotFound("%w", err).WithHint("to restore into a new root: atm restore %s --root .atm", policy.Quote(f.Name()))
-	}
 	if err != nil {
 		return err
 	}
@@ -142,12 +118,6 @@ func restore(c *cli.Context) error {
 	moved, err := backup.Restore(ctx, s.Root, f)
 	for _, name := range moved.Refused {
 		command.Warn(c, "not restored: %s: a backup has no such file", name)
-	}
-	for _, name := range moved.Configs {
-		command.Warn(c, "restored %s: look at its commands and rules before atm up", name)
-	}
-	for _, b := range moved.SameNameAsRetired {
-		warnRetired(c, b)
 	}
 	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	return command.PrintUnlessError(c, err, moved, text)

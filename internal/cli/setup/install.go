@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
-	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -67,59 +63,19 @@ func install(c *cli.Context) error {
 			return err
 		}
 	}
-	if installer.State != "" && !r.DryRun {
-		lock, err := lockInstalls(c, installer.State)
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock()
-	}
-	do, nothing := installer.Install, "nothing to change"
+	do, text, verb := installer.Install, "", "changed"
 	if c.Command.Name == "uninstall" {
-		do, nothing = installer.Uninstall, "nothing to remove"
+		do = installer.Uninstall
 	}
 	report, err := do(r)
-	if err != nil {
-		return explainInstall(err)
-	}
-	return printReport(c, r, report, nothing)
-}
-
-func installRequest(c *cli.Context) (agentconfig.Request, error) {
-	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
-	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
-	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
-	if !slices.Contains(agentconfig.Tools, tool) {
-		e := failure.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
-			WithHint("%s claude", c.Command.HelpName)
-		if near, ok := failure.Nearest(tool, agentconfig.Tools); ok {
-			e.WithHint("did you mean %s?", near).WithCandidates(near)
-		}
-		return r, e
-	}
-	if !c.IsSet("as") {
-		return r, nil
-	}
-	if !r.Local {
-		flags := "--local"
-		if r.MCP {
-			flags = "--mcp --local"
-		}
-		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
-			WithHint("%s %s %s --as %s", c.Command.HelpName, tool, flags, letter.Escape(r.Agent))
-	}
-	_, err := wire.ParseName(r.Agent)
-	return r, err
-}
-
-func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Report, nothing string) error {
-	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		command.Warn(c, "an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+	if errors.Is(err, agentconfig.ErrTracked) {
+		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
+	} else if err != nil {
+		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s --dry-run", c.Command.HelpName, r.Tool)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
 	}
-	verb, text := "changed", ""
 	if report.DryRun {
 		verb = "would change"
 	}
@@ -129,19 +85,23 @@ func printReport(c *cli.Context, r agentconfig.Request, report *agentconfig.Repo
 			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return command.PrintAs(c, report, cmp.Or(text, nothing))
+	return command.PrintAs(c, report, cmp.Or(text, "nothing to change"))
 }
 
-// lockInstalls locks out other installs of this user: all worktrees share an exclude file.
-func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
-	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
-		return nil, err
+func installRequest(c *cli.Context) (agentconfig.Request, error) {
+	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
+	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
+	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
+	if !slices.Contains(agentconfig.Tools, tool) {
+		return r, failure.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
+			WithHint("%s claude", c.Command.HelpName).WithNearest(tool, agentconfig.Tools)
 	}
-	dir, err := durable.Open(state, nil)
-	if err != nil {
-		return nil, err
+	if r.Agent != "" && !r.Local {
+		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
+			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
 	}
-	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
+	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
+	return r, err
 }
 
 // newInstaller returns an Installer that knows everything but the root.
@@ -149,12 +109,4 @@ func newInstaller(c *cli.Context) agentconfig.Installer {
 	place := command.Place(c)
 	self, _ := os.Executable()
 	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self}
-}
-
-func explainInstall(err error) error {
-	if errors.Is(err, agentconfig.ErrTracked) {
-		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
-	}
-	words := strings.ReplaceAll(strings.Join(os.Args[1:], " "), " --dry-run", "")
-	return failure.Failed("%w", err).WithHint("fix it, then try again: atm %s --dry-run", letter.Escape(words))
 }

@@ -75,27 +75,21 @@ type madeRoot struct {
 }
 
 func (m *madeRoot) text(c *cli.Context) string {
-	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason))
-	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
-	if m.Made {
-		text = fmt.Sprintf("made %s, team %s: ", where, m.Team)
-	}
+	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), command.Join(m.Members)
 	if len(m.Added) > 0 {
-		text += "added "
+		who = "added " + command.Join(m.Added)
 	}
-	text += cmp.Or(command.Join(m.Added), command.Join(m.Members), "nobody yet")
-	toml, next := letter.Escape(m.Toml), "atm team add NAME --team "+string(m.Team)
+	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
+	if m.Made {
+		text = fmt.Sprintf("made %s, team %s: %s", where, m.Team, cmp.Or(who, "nobody yet"))
+	}
+	next := "atm team add NAME --team " + string(m.Team)
 	if m.TomlMade {
-		text, next = text+"\nwrote "+toml, "read it, then atm doctor, atm up"
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then atm doctor, atm up"
 	} else if m.Toml != "" {
-		text, next = text+"\n"+toml+" exists, and was not changed", "atm up"
+		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
-		me := m.Members[0]
-		if own := wire.Name(os.Getenv("ATM_AGENT")); slices.Contains(m.Members, own) {
-			me = own
-		}
-		other := slices.IndexFunc(m.Members, func(n wire.Name) bool { return n != me })
-		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[other], me)
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
 	}
 	return text + "\nnext: " + command.CompleteHint(c, next)
 }
@@ -108,9 +102,6 @@ func initRoot(c *cli.Context) error {
 	m, err := makeRoot(c, c.Bool("here"))
 	if err != nil {
 		return err
-	}
-	if other := os.Getenv("ATM_ROOT"); c.Bool("here") && other != "" && other != m.Root {
-		command.Warn(c, "ATM_ROOT names another root: unset it, or put --root %s on each command", policy.Quote(m.Root))
 	}
 	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.reason, Accepted: true})
 	if err != nil {
@@ -143,18 +134,14 @@ func initRoot(c *cli.Context) error {
 
 // sample is a team.toml with the members that are agents or people.
 func sample(team *teams.Team, members []wire.Name) string {
-	var agents, people []wire.Name
-	for _, n := range members {
+	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
+	isNeither := func(n wire.Name) bool {
 		isShared, _ := team.Box(n).Shared()
-		switch {
-		case isShared:
-		case n == "me" || string(n) == os.Getenv("USER"):
-			people = append(people, n)
-		case n != "script": // the sender in docs/cookbook
-			agents = append(agents, n)
-		}
+		return isShared || n == "script" // the sender in docs/cookbook
 	}
-	return config.Sample(agents, people)
+	members = slices.DeleteFunc(members, isNeither)
+	agents := slices.DeleteFunc(slices.Clone(members), isPerson)
+	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
 }
 
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
@@ -222,11 +209,11 @@ func primer(c *cli.Context) error {
 		c.Set("as", c.Args().First())
 	}
 	s, missing, err := command.OpenOptional(c)
+	if err == nil && s.Team == nil {
+		err = missing
+	}
 	if err != nil {
 		return err
-	}
-	if s.Team == nil {
-		return missing
 	}
 	s.WarnUnaccepted()
 	text, err := primerText(s, false)
@@ -263,15 +250,15 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	isWrong, text := slices.ContainsFunc(checks, doctor.Check.IsProblem), ""
+	text := ""
 	for i := range checks {
-		check := &checks[i]
-		check.Fix = command.CompleteHint(c, check.Fix)
-		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
-		if check.Fix != "" {
-			text += "  " + letter.Escape(check.Fix) + "\n"
+		checks[i].Fix = command.CompleteHint(c, checks[i].Fix)
+		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
+		if checks[i].Fix != "" {
+			text += "  " + letter.Escape(checks[i].Fix) + "\n"
 		}
 	}
+	isWrong := slices.ContainsFunc(checks, doctor.Check.IsProblem)
 	if !isWrong {
 		text += "nothing is wrong"
 	}

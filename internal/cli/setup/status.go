@@ -29,36 +29,27 @@ var statusCommand = &cli.Command{
 }
 
 func status(c *cli.Context, s *command.Scope) error {
-	if c.Bool("all") && c.Args().Present() {
-		return failure.Usage("--all is every member: no AGENT beside it")
-	}
-	if c.Bool("all") {
-		return statusOfAll(c, s)
-	}
-	a, _ := s.Address(c.Args().First())
-	if a.Host != "" && c.IsSet("as-wire") {
-		return failure.Usage("status %s --as-wire: a member of another host has no slot here", a)
-	}
-	if a.Host != "" {
+	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
 		m, err := s.Root.Summary(a)
 		return command.PrintUnlessError(c, err, m, statusText(m))
 	}
-	box, err := s.EnterTeamOf(c.Args().First())
-	if err != nil {
-		return err
+	if !c.Bool("all") {
+		box, err := s.EnterTeamOf(c.Args().First())
+		if err != nil {
+			return err
+		}
+		m, unreadable := s.Team.Status(c.Context, box.Agent())
+		if err := command.WarnUnreadable(unreadable); err != nil {
+			return err
+		}
+		if err := printStatus(c, s, m); err != nil || unreadable == nil {
+			return err
+		}
+		return failure.Exit(failure.ExitFailed)
 	}
-	warnConfig(c, s)
-	m, unreadable := s.Team.Status(c.Context, box.Agent())
-	if err := command.WarnUnreadable(unreadable); err != nil {
-		return err
+	if c.Args().Present() {
+		return failure.Usage("--all is every member: no AGENT beside it")
 	}
-	if err := printStatus(c, s, m); err != nil || unreadable == nil {
-		return err
-	}
-	return failure.Exit(failure.ExitFailed)
-}
-
-func statusOfAll(c *cli.Context, s *command.Scope) error {
 	if !c.IsSet("as-wire") {
 		return team(c, s)
 	}
@@ -131,7 +122,21 @@ func statusText(m teams.Member) string {
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
-	line("presence", "%s: %s", m.Presence, evidence(m, now))
+	evidence := "no event, no runner"
+	if m.Host != "" {
+		evidence = m.EvidenceAge(now)
+	} else if m.Running {
+		evidence = "its runner's lock is held"
+	} else if m.PresenceAt != nil {
+		evidence = "last event " + letter.Age(now, *m.PresenceAt)
+		if m.RunnerGone {
+			evidence = "its runner was killed; " + evidence
+		}
+	}
+	if m.Host == "" && m.Running && m.PID != nil {
+		evidence += fmt.Sprintf(", process %d", *m.PID)
+	}
+	line("presence", "%s: %s", m.Presence, evidence)
 	if m.ReadAt != nil {
 		line("last read", "%s", letter.Age(now, *m.ReadAt))
 	}
@@ -145,21 +150,4 @@ func statusText(m teams.Member) string {
 			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
 	}
 	return text
-}
-
-// evidence says how the presence is known.
-func evidence(m teams.Member, now time.Time) string {
-	switch {
-	case m.Host != "":
-		return m.EvidenceAge(now)
-	case m.Running && m.PID != nil:
-		return fmt.Sprintf("its runner's lock is held, process %d", *m.PID)
-	case m.Running:
-		return "its runner's lock is held"
-	case m.PresenceAt == nil:
-		return "no event, no runner"
-	case m.RunnerGone:
-		return "its runner was killed; last event " + letter.Age(now, *m.PresenceAt)
-	}
-	return "last event " + letter.Age(now, *m.PresenceAt)
 }

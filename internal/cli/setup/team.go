@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -43,49 +41,43 @@ var teamCommand = &cli.Command{
 	},
 }
 
+// members is what team prints.
 type members struct {
 	Team    wire.Name      `json:"team"`
 	Members []teams.Member `json:"members"`
 	Stats   teams.Stats    `json:"stats"`
 }
 
-func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string, err error) {
-	all, err := t.Members(ctx)
-	m = members{t.Name, all, teams.StatsOf(all)}
-	if len(all) == 0 {
-		return m, []string{fmt.Sprintf("team %s has no members: atm team add NAME", t.Name)}, err
+func (m members) lines() []string {
+	if len(m.Members) == 0 {
+		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
-	return m, command.Team(all, command.Width()), err
+	return command.Team(m.Members, command.Width())
 }
 
 func team(c *cli.Context, s *command.Scope) error {
 	if c.Bool("watch") && command.Repaints(c) {
 		return watchTeam(s)
 	}
-	m, lines, err := readMembers(c.Context, s.Team)
+	all, err := s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
-	warnConfig(c, s)
-	return command.PrintAs(c, m, strings.Join(lines, "\n"))
+	m := members{s.Team.Name, all, teams.StatsOf(all)}
+	return command.PrintAs(c, m, strings.Join(m.lines(), "\n"))
 }
 
-func warnConfig(c *cli.Context, s *command.Scope) {
-	if _, err := s.Team.Config(); err != nil {
-		command.Warn(c, "%v: atm cannot tell who is a person", err)
-	}
-}
-
+// watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
 func watchTeam(s *command.Scope) error {
-	s.MemberOrMe("")       // an identity is optional here
-	var announced []string // what was waiting at the last look
+	s.MemberOrMe("") // an identity is optional here
+	var announced []string
 	isFirst := true
 	return s.Watch(func(ctx context.Context) ([]string, error) {
-		m, lines, err := readMembers(ctx, s.Team)
+		all, err := s.Team.Members(ctx)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting := waitingFor(ctx, s, m.Members)
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all}.lines()
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				command.Notify("atm", line)
@@ -148,15 +140,11 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range added {
-		warnRetired(c, s.Team.Box(n))
-	}
 	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
 	if len(added) == 0 {
 		text = command.Join(names) + ": already in team " + string(s.Team.Name)
 	}
-	isShared := c.Bool("shared")
-	if isShared {
+	if c.Bool("shared") {
 		for _, n := range names {
 			if err := s.Team.Box(n).Share(); err != nil {
 				return err
@@ -164,7 +152,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, command.Join(names), names[0])
 	}
-	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
+	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
@@ -186,20 +174,6 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
-// warnRetired says of a new member that a retired one of the same name is in the archive.
-func warnRetired(c *cli.Context, b *mailbox.Box) {
-	kept, _ := b.Store().Retired(string(b.Agent()))
-	if len(kept) == 0 {
-		return
-	}
-	box := kept[0]
-	unread, _ := box.UnreadIDs()
-	team := b.Address().Team
-	hint := fmt.Sprintf("atm team retire %s --team %s; atm team restore %s --team %[2]s", b.Agent(), team, filepath.Base(box.Path()))
-	command.Warn(c, "a retired %s is kept with %d unread in %s: %s brings it back instead",
-		b.Agent(), len(unread), box.Path(), command.CompleteHint(c, hint))
-}
-
 func teamRestore(c *cli.Context, s *command.Scope) error {
 	dir := c.Args().First() // bob or, if several bobs are retired, bob.20261122T101500.000000000Z
 	before, _, _ := strings.Cut(dir, ".")
@@ -211,8 +185,5 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	err = s.Team.Restore(c.Context, dir)
-	if errors.Is(err, mailbox.ErrExists) {
-		return failure.Refused("%w", err).WithHint("atm team lists the members; atm team retire %s frees the name", name)
-	}
 	return command.PrintUnlessError(c, err, map[string]any{"agent": name}, string(name)+" is back")
 }

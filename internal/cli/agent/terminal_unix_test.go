@@ -13,7 +13,7 @@ import (
 )
 
 // A deferred close restores the terminal after a panic.
-func TestConsolePanic(t *testing.T) {
+func TestTerminalPanic(t *testing.T) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -26,11 +26,11 @@ func TestConsolePanic(t *testing.T) {
 	}
 	func() {
 		defer func() { recover() }()
-		c, err := openConsole(slave, slave)
+		_, _, restore, err := openTerminal(slave, slave)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.close()
+		defer restore()
 		slave.WriteString("\x1b[?25l")
 		panic("oh")
 	}()

@@ -5,8 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,7 +31,7 @@ func (s *Scope) Host() wire.Name {
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
 	if err != nil {
-		return a, s.addressError(word, err)
+		return a, s.badAddress(word, err)
 	}
 	if a.Host != "" {
 		if a.Host == s.Host() {
@@ -55,11 +59,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	return a, err
 }
 
-func (s *Scope) addressError(word string, err error) error {
-	team, agent, _ := strings.Cut(word, "/")
-	if other, notNames := wire.ParseAddress(agent+"@"+team, ""); notNames == nil { // core/dave
-		return failure.Usage("%v", err).WithHint("in another team: %s", other)
-	}
+func (s *Scope) badAddress(word string, err error) error {
 	return failure.Usage("%v", err).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
 }
 
@@ -77,7 +77,6 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 // Addresses parses recipients, also several in a word with commas between. "all" is everybody but me.
 func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
-		name = strings.TrimSpace(name)
 		if s.meansAll(name) {
 			others, err := s.others()
 			if err != nil {
@@ -86,7 +85,7 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 			to = append(to, others...)
 			continue
 		}
-		a, err := s.Address(name)
+		a, err := s.Address(strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
 		}
@@ -99,8 +98,9 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
 }
 
 func (s *Scope) meansAll(name string) bool {
-	all := []string{"all", "team", "everyone", "everybody", "*", "@all", "@everyone", "@everybody", "@here", "@channel"}
-	return slices.Contains(all, strings.TrimSpace(name)) && !s.IsMember(name)
+	all := []string{"all", "team", "everyone", "everybody", "*", "here", "channel"}
+	name = strings.TrimPrefix(strings.TrimSpace(name), "@")
+	return slices.Contains(all, name) && !s.IsMember(name)
 }
 
 // HasAll reports whether "all" is among the recipients that Addresses would parse.
@@ -138,13 +138,12 @@ func (s *Scope) NoRecipient() *failure.Error {
 // Member opens the mailbox of a member on this machine.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)
+	if err == nil && a.Host != "" {
+		who := s.Renderer().Who(a)
+		err = failure.Refused("%s is on another machine", who).WithHint("to write: atm send %s \"…\"", who)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if a.Host != "" {
-		who := s.Renderer().Who(a)
-		return nil, failure.Refused("%s is on another machine", who).
-			WithHint("on that machine: %s %s; to write: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, who)
 	}
 	return s.Root.Mailbox(a)
 }
@@ -163,14 +162,51 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 
 // EnterTeamOf is MemberOrMe, and makes the member's team the scope's.
 func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
-	before := s.Team.Name
-	if box, err = s.MemberOrMe(word); err == nil {
-		s.Team, err = s.Root.Team(box.Address().Team)
+	if box, err = s.MemberOrMe(word); err != nil {
+		return nil, err
 	}
-	if err == nil && s.Team.Name != before {
-		s.c.App.Metadata["--team"] = string(s.Team.Name)
+	if team := box.Address().Team; team != s.Team.Name {
+		s.c.App.Metadata["--team"] = string(team) // for hints
+		s.Team, err = s.Root.Team(team)
 	}
 	return box, err
+}
+
+// Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
+func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	_, err := wire.ParseFragment(fragment)
+	if err == nil {
+		return s.Team.Find(s.Me, fragment)
+	}
+	if s.IsMember(fragment) {
+		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
+	}
+	e := failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
+	if known := cmdline.HintFor(s.c.Command.Name + " " + fragment); known != "" {
+		e.WithHint("%s", known)
+	}
+	return nil, nil, e
+}
+
+// aboutMember is the hint where a member's name stands in place of something else.
+const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(c *cli.Context, name string) error {
+	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
+// ShortLength is how many digits of an id a command needs to name one message.
+func (s *Scope) ShortLength(id wire.ID) int {
+	_, _, err := s.Team.Find(s.Me, id.Short(6))
+	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		return letter.ShortLength(many.Candidates)
+	}
+	return 6
 }
 
 // Names are the team's members; none where the team cannot be listed.
