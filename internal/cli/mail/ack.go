@@ -142,7 +142,7 @@ func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err
 	case box.Address() == me && it.State != "" && it.Lease == nil:
 		return heldMessage{it, s.Me, false}, nil
 	case err != nil:
-		return m, err
+		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
 	if sender, err := s.Root.Mailbox(it.From); err == nil && c.Command.Name == "ack" {
 		isFinished := len(teams.Replies(c.Context, sender, it.ID, me)) > 0
@@ -189,7 +189,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
 		d.note = "before"
 	case state != mailbox.Unread && state != mailbox.Withdrawn:
-		d.State, d.note = "notified", "read: a notice was sent"
+		d.State, d.note = "notified", "a notice was sent"
 	}
 	return d, err
 }

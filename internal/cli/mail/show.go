@@ -98,7 +98,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	}
 	defer from.Close()
 	notInNames := regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
-	first := cmp.Or(notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 60), "_"), "attachment")
+	first := cmp.Or(notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"), "attachment")
 	name := first
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {

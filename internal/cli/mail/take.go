@@ -55,7 +55,7 @@ func take(c *cli.Context, s *command.Scope) error {
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	case !shared:
 		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).
-			WithHint("atm read reads your own; atm team add %s --shared makes it a shared one", box.Agent())
+			WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
 	case !c.Bool("wait"):
 		taken, err := takeOne(c.Context, c, s, box, lease)
 		if err != nil || taken {

@@ -229,8 +229,12 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 			met.Agent = m.To[0].Agent
 		}
 		for _, a := range m.To {
-			if ack, err := teams.AckOf(s.Me, m.ID, a); kind == "acked" && err == nil {
+			if kind != "acked" {
+				break
+			} else if ack, err := teams.AckOf(s.Me, m.ID, a); err == nil {
 				met = matchOf(s, kind, ack)
+			} else if replies := teams.Replies(ctx, s.Me, m.ID, a); len(replies) > 0 {
+				met = matchOf(s, kind, replies[0])
 			}
 		}
 		return met, nil
@@ -366,6 +370,9 @@ func describe(m teams.Member) string {
 	}
 	if m.Detail != "" {
 		text += " (" + letter.Escape(m.Detail) + ")"
+	}
+	if m.Host != "" {
+		text += ", " + m.EvidenceAge(time.Now())
 	}
 	return text
 }
