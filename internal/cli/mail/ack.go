@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,14 +25,15 @@ var ackCommand = &cli.Command{
 }
 
 func ack(c *cli.Context, s *command.Scope) (err error) {
-	text := ""
-	if c.IsSet("text") {
-		if text, err = command.StdinText(c, []string{c.String("text")}); err != nil {
-			return err
-		}
+	ids, text := c.Args().Slice(), c.String("text")
+	if last := len(ids) - 1; last > 0 && strings.Contains(ids[last], " ") && !c.IsSet("text") { // ack ID "on it"
+		ids, text = ids[:last], ids[last]
 	}
-	found, err := findAllHeld(c, s)
-	if err != nil {
+	if text != "" || c.IsSet("text") {
+		text, err = command.StdinText(c, []string{text})
+	}
+	found, notFound := findHeld(c, s, ids...)
+	if err = cmp.Or(err, notFound); err != nil {
 		return err
 	}
 	lines, all := "", acked{result: newResult("")}
@@ -83,7 +85,7 @@ var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
-		found, err := findAllHeld(c, s)
+		found, err := findHeld(c, s, c.Args().Slice()...)
 		if err != nil {
 			return err
 		}
@@ -116,10 +118,10 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findAllHeld finds the messages that the arguments name.
-func findAllHeld(c *cli.Context, s *command.Scope) (found []heldMessage, err error) {
-	for _, word := range c.Args().Slice() {
-		m, err := findHeld(c, s, word)
+// findHeld finds the messages that ids name, which I must hold.
+func findHeld(c *cli.Context, s *command.Scope, ids ...string) (found []heldMessage, err error) {
+	for _, word := range ids {
+		m, err := findOneHeld(c, s, word)
 		if err != nil {
 			return nil, err
 		}
@@ -128,8 +130,8 @@ func findAllHeld(c *cli.Context, s *command.Scope) (found []heldMessage, err err
 	return found, nil
 }
 
-// findHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
-func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
+// findOneHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
+func findOneHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err

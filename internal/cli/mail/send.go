@@ -58,7 +58,7 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
 		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
 		cmdline.DurationFlag("due", 0, "answer expected within `D`"),
-		&cli.StringFlag{Name: "thread", Aliases: []string{"reply-to", "in-reply-to", "re"}, Usage: "in the thread of `ID`"},
+		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
 		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, for a safe retry"},
 		&cli.StringFlag{Name: "once", Usage: "send once under this `NAME`"},
