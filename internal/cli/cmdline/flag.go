@@ -81,7 +81,7 @@ func (l *Line) addFlag(words []string) (length int, err error) {
 	if len(words) > 1 && !hasValue {
 		next = words[1]
 	}
-	if next != "" && l.isValue(f, next) {
+	if len(words) > 1 && !hasValue && l.isValue(f, next) {
 		value, hasValue, length = next, true, 2
 	}
 	state := l.argNamed("--state")

@@ -71,6 +71,6 @@ func claudeTeam(c *cli.Context) (string, error) {
 	if len(found) > 0 {
 		return "", failure.Usage("which team? there are %s", command.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
 	}
-	return "", failure.NotFound("no Claude Code team in %s", teams).
+	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, c.Args().First())).
 		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 }
