@@ -64,7 +64,7 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 			continue
 		}
 		for pattern := range strings.SplitSeq(patterns, ", ") {
-			if n = matchPattern(strings.Fields(pattern), words); n > 0 && ours == "*" {
+			if n = matchPattern(app, strings.Fields(pattern), words, strings.Fields(ours)); n > 0 && ours == "*" {
 				return rewrite(app, words[1:]), n
 			} else if n > 0 {
 				return append(strings.Fields(ours), words[n:]...), n
@@ -75,11 +75,16 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 }
 
 // matchPattern returns how many words a pattern matches; 0: it does not match.
-func matchPattern(pattern, words []string) (n int) {
+func matchPattern(app *cli.App, pattern, words, ours []string) (n int) {
 	for _, p := range pattern {
 		isWord := n < len(words) && !isFlag(words[n])
 		switch {
-		case p == "…" && isWord, p == "-" && !isWord && !slices.Contains(words[n:], "--help"):
+		case p == "-": // flags alone
+			if l, err := Parse(app, slices.Concat(ours, words[n:])); err != nil || len(l.Words) > 0 || l.Help {
+				return 0
+			}
+			return n
+		case p == "…" && isWord:
 			return n
 		case n == len(words) || p != words[n] && !(isWord && isSynonym(p, words[n])):
 			return 0
