@@ -86,7 +86,7 @@ func matchPattern(app *cli.App, pattern, words, ours []string) (n int) {
 			return n
 		case p == "…" && isWord:
 			return n
-		case n == len(words) || p != words[n] && !(isWord && isSynonym(p, words[n])):
+		case n == len(words) || p != words[n] && !(isWord && !isFlag(p) && isSynonym(p, words[n])):
 			return 0
 		}
 		n++
