@@ -30,7 +30,7 @@ func DurationFlag(name string, value time.Duration, usage string, aliases ...str
 
 // TimeoutFlag is the --timeout of a verb that waits.
 func TimeoutFlag() cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)", "for")
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)")
 }
 
 // Duration returns the value of a DurationFlag, or its default.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -30,17 +31,6 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 	}
-}
-
-// A typedFlag is a flag in a command line.
-type typedFlag struct {
-	cli.Flag        // nil: neither the verb nor the app has it
-	typed    string // --name as typed
-	value    string
-	hasValue bool
-	next     string // the word behind it
-	length   int    // how many words it takes up; 2: next is its value
-	isWait   bool   // it makes the verb wait: a duration behind it is the --timeout
 }
 
 // isFlag reports whether a word is a flag. "-" is stdin; a list item and "-=" are text.
@@ -71,110 +61,98 @@ func (l *Line) findFlag(word string) cli.Flag {
 	return synonym
 }
 
-// readFlag reads the flag that the words begin with, and its value.
-func (l *Line) readFlag(words []string) *typedFlag {
-	f := &typedFlag{length: 1}
-	f.typed, f.value, f.hasValue = strings.Cut(words[0], "=")
-	f.Flag = l.findFlag(f.typed)
-	if number := f.typed[2:]; number != "" && strings.Trim(number, "0123456789") == "" { // -n5
-		f.Flag, f.value, f.hasValue = l.findFlag(f.typed[:2]), number, true
-	}
-	waits := f.Flag != nil && (strings.HasPrefix(f.name(), "wait") || f.name() == "follow" || f.name() == "watch")
-	f.isWait = waits && l.findFlag("--timeout") != nil
-	if len(words) > 1 {
-		f.next = words[1]
-	}
-	if len(words) > 1 && !f.hasValue && f.canTakeNext(f.next == "--" || l.findFlag(f.next) != nil) {
-		f.value, f.hasValue, f.length = f.next, true, 2
-	} else if f.Flag != nil && !f.hasValue && !takesValue(f.Flag) {
-		f.value = "true"
-	}
-	return f
-}
-
-func (f *typedFlag) name() string { return f.Names()[0] }
-
-// canTakeNext reports whether the next word can be the flag's value.
-func (f *typedFlag) canTakeNext(isKnownFlag bool) bool {
-	if f.Flag == nil {
-		return !isFlag(f.next)
-	}
-	if takesValue(f.Flag) {
-		return !isKnownFlag
-	}
-	return f.isWait && isDuration(f.next)
-}
-
-// isArgument reports whether the value is a positional argument's, since it does not fit the flag: "reply --id 9f3a1c",
-// where our own --id takes a whole UUID.
-func (f *typedFlag) isArgument() bool {
-	_, wantsDuration := f.Flag.(*cli.GenericFlag)
-	fitsNot := f.Flag == nil || wantsDuration && !isDuration(f.value) || f.name() == "id" && !wire.IsID(f.value)
-	return f.value != "" && fitsNot
-}
-
 // addFlag adds the flag that the words begin with, and returns how many words it takes up. Other tools have flags in
 // place of a positional argument, and for the output format.
 func (l *Line) addFlag(words []string) (length int, err error) {
-	f := l.readFlag(words)
-	name, n, state := strings.TrimLeft(f.typed, "-"), l.argNamed(f.typed), l.argNamed("--state")
-	switch {
-	case n >= 0 && f.isArgument():
-		l.flagged[n] = append(l.flagged[n], f.value)
-	case isSynonym("FORMAT", name) && isSynonym("JSON", f.value):
-		l.Global = append(l.Global, "--json=true")
-	case isSynonym("FORMAT", name) && isSynonym("PLAIN", f.value):
-	case f.Flag != nil && state >= 0 && takesValue(f.Flag) && !f.hasValue: // wait bob --idle
-		l.flagged[state] = append(l.flagged[state], f.name())
-	case f.Flag != nil:
-		err = l.addOurs(f)
-	case l.isBundle(f.typed): // "-al" is -a and -l
-		_, first := l.addFlag([]string{f.typed[:2]})
+	typed, value, hasValue := strings.Cut(words[0], "=")
+	f, n := l.findFlag(typed), l.argNamed(typed)
+	if n >= 0 && f != nil && !slices.Contains(f.Names(), strings.TrimLeft(typed, "-")) {
+		f = nil // a synonym of an argument goes before a synonym of a flag
+	}
+	if f == nil && l.isBundle(typed) { // "-al" is -a and -l, "-n5" is -n 5
+		if first := l.findFlag(typed[:2]); takesValue(first) {
+			return 1, l.add(first, typed[:2], typed[2:])
+		}
+		_, first := l.addFlag([]string{typed[:2]})
 		length, err = l.addFlag(append([]string{"-" + words[0][2:]}, words[1:]...))
 		return length, cmp.Or(first, err)
-	case l.Command == nil:
-		l.flags, f.length = append(l.flags, words[0]), 1 // urfave refuses it
-	default:
-		err = unknownFlag(l.app, l.Command, f.typed)
 	}
-	return f.length, err
+	next, length := "", 1
+	if len(words) > 1 && !hasValue {
+		next = words[1]
+	}
+	if len(words) > 1 && !hasValue && l.isValue(f, next) {
+		value, hasValue, length = next, true, 2
+	}
+	state := l.argNamed("--state")
+	isArgument := f == nil || f.Names()[0] == "id" && !wire.IsID(value) // our own --id takes a whole UUID
+	switch {
+	case n >= 0 && isArgument && value != "":
+		l.flagged[n] = append(l.flagged[n], value)
+		return length, nil
+	case f == nil && isSynonym("FORMAT", strings.TrimLeft(typed, "-")) && isSynonym("JSON", value):
+		l.Global = append(l.Global, "--json=true")
+		return length, nil
+	case f == nil && l.Command == nil:
+		l.flags = append(l.flags, words[0]) // urfave refuses it
+		return 1, nil
+	case f == nil:
+		return length, unknownFlag(l.app, l.Command, typed)
+	case !takesValue(f) && !hasValue && (next == "true" || next == "false"):
+		return 1, failure.Usage("%s takes no value: what is %q?", typed, next).WithHint("leave it out, or put text after --")
+	case !takesValue(f) && !hasValue:
+		value = "true"
+	case !hasValue && state >= 0: // wait bob --idle
+		l.flagged[state] = append(l.flagged[state], f.Names()[0])
+		return 1, nil
+	case !hasValue || value == "" && slices.Contains(l.app.Flags, f):
+		return 1, failure.Usage("%s needs a value", typed)
+	}
+	return length, l.add(f, typed, value)
 }
 
-// isBundle reports whether every letter of a word is a flag.
-func (l *Line) isBundle(word string) bool {
-	return !strings.ContainsFunc(word[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil })
+// isValue reports whether a word behind a flag can be its value. Behind a flag that waits, a duration is its --timeout.
+func (l *Line) isValue(f cli.Flag, word string) bool {
+	switch {
+	case f == nil:
+		return !isFlag(word)
+	case takesValue(f):
+		return word != "--" && l.findFlag(word) == nil
+	}
+	return l.waits(f) && isDuration(word)
 }
 
-// addOurs adds a flag of the verb or the app.
-func (l *Line) addOurs(f *typedFlag) error {
-	if err := l.checkFlag(f); err != nil {
-		return err
+// waits reports whether a flag makes the verb wait, at most for --timeout.
+func (l *Line) waits(f cli.Flag) bool {
+	name, _, _ := strings.Cut(f.Names()[0], "-")
+	return slices.Contains([]string{"wait", "follow", "watch"}, name) && l.findFlag("--timeout") != nil
+}
+
+// add adds a flag of the verb or the app with its value.
+func (l *Line) add(f cli.Flag, typed, value string) error {
+	name := f.Names()[0]
+	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+name+"=") }
+	if slices.Contains([]string{"message", "text", "file"}, name) && slices.ContainsFunc(l.flags, isSame) {
+		return failure.Usage("the text is given twice: the second is %q", letter.Clip(value, 40)).WithHint("leave one out")
 	}
-	if f.isWait && isDuration(f.value) {
-		l.flags, f.value = append(l.flags, "--timeout="+f.value), "true"
+	if !takesValue(f) && l.waits(f) && isDuration(value) {
+		l.flags, value = append(l.flags, "--timeout="+value), "true"
 	}
-	if flag := "--" + f.name() + "=" + f.value; slices.Contains(l.app.Flags, f.Flag) {
-		l.Global = append(l.Global, flag)
+	if slices.Contains(l.app.Flags, f) {
+		l.Global = append(l.Global, "--"+name+"="+value)
 	} else {
-		l.flags = append(l.flags, flag)
+		l.flags = append(l.flags, "--"+name+"="+value)
 	}
 	return nil
 }
 
-// checkFlag reports mistakes that urfave cannot see.
-func (l *Line) checkFlag(f *typedFlag) error {
-	if takesValue(f.Flag) && (!f.hasValue || f.value == "" && slices.Contains(l.app.Flags, f.Flag)) {
-		return failure.Usage("%s needs a value", f.typed)
+// isBundle reports whether a word is several flags of a letter each, or one and its number.
+func (l *Line) isBundle(word string) bool {
+	if len(word) < 3 || word[1] == '-' || l.findFlag(word[:2]) == nil {
+		return false
 	}
-	if !f.hasValue && (f.next == "true" || f.next == "false") {
-		return failure.Usage("%s takes no value: what is %q?", f.typed, f.next).WithHint("leave it out, or put text after --")
-	}
-	isText := slices.Contains([]string{"message", "text", "file"}, f.name())
-	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+f.name()+"=") }
-	if isText && slices.ContainsFunc(l.flags, isSame) {
-		return failure.Usage("the text is given twice: the second is %q", clipped(f.value)).WithHint("leave one out")
-	}
-	return nil
+	isNumber := strings.Trim(word[2:], "0123456789") == ""
+	return isNumber || !strings.ContainsFunc(word[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil })
 }
 
 // argNamed returns the index of the positional argument that a flag is a synonym of; -1: of none.

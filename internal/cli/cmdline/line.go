@@ -15,8 +15,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/wire"
 )
 
 // A Line is a command line in the order that urfave/cli expects: flags before words.
@@ -53,7 +53,6 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	if err := l.sortWords(l.findVerb(words)); err != nil {
 		return l, err
 	}
-	l.moveTextToFlag()
 	isHelpWord := len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.ArgNames, "TEXT")
 	l.Help = isHelpWord || slices.Contains(l.Global, "--help=true")
 	if err := l.insertFlagged(); err != nil {
@@ -116,9 +115,6 @@ func (l *Line) sortWords(words []string) (first error) {
 		case word == "--" && count < commandAt: // run --as bob -- claude
 			nameless := failure.Usage("%s needs %s before --", l.Command.HelpName, l.ArgNames[0])
 			return cmp.Or(first, error(nameless.WithHint("%s", Example(l.Command))))
-		case word == "--" && count > 0 && slices.Equal(l.ArgNames, []string{"NAME"}): // team add bob -- claude
-			programless := failure.Usage("%s takes only names", l.Command.HelpName)
-			return cmp.Or(first, error(programless.WithHint("to start a program: atm run NAME -- CMD")))
 		case word == "--":
 			l.Words = append(l.Words, words[1:]...)
 			return first
@@ -135,26 +131,12 @@ func (l *Line) sortWords(words []string) (first error) {
 	return first
 }
 
-// moveTextToFlag turns a text behind the ids of a verb that takes only ids into its --text: ack ID "on it".
-func (l *Line) moveTextToFlag() {
-	last := len(l.Words) - 1
-	if last > 0 && len(l.ArgNames) == 1 && len(l.flags) == 0 && l.findFlag("--text") != nil && isText(l.Words[last]) {
-		l.flags, l.Words = append(l.flags, "--text="+l.Words[last]), l.Words[:last]
-	}
-}
-
-func isText(word string) bool {
-	words := strings.Fields(word)
-	isID := func(w string) bool { _, err := wire.ParseFragment(w); return err == nil }
-	return len(words) > 1 && !slices.ContainsFunc(words, isID)
-}
-
 // insertFlagged inserts the positional arguments that were typed as flags at their positions.
 func (l *Line) insertFlagged() error {
 	for n, name := range l.ArgNames {
 		isLast := n == len(l.ArgNames)-1
 		if len(l.flagged[n]) > 0 && isLast && len(l.Words) > n {
-			return failure.Usage("%s is given twice: as a flag and as %q", name, clipped(l.Words[n])).WithHint("leave one out")
+			return failure.Usage("%s is given twice: as a flag and as %q", name, letter.Clip(l.Words[n], 40)).WithHint("leave one out")
 		}
 		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), l.flagged[n]...)
 	}
@@ -176,15 +158,14 @@ func (l *Line) checkWords() error {
 		return nil
 	}
 	word := l.Words[len(l.ArgNames)]
-	e := failure.Usage("unexpected argument %q for %s", clipped(word), Synopsis(c))
+	e := failure.Usage("unexpected argument %q for %s", letter.Clip(word, 40), Synopsis(c))
 	if len(c.VisibleCommands()) > 0 {
-		e = failure.Usage("unknown command \"%s %s\"", c.Name, clipped(word))
+		e = failure.Usage("unknown command \"%s %s\"", c.Name, letter.Clip(word, 40))
 	}
-	if hint := HintFor(c.Name + " …"); hint != "" {
-		return e.WithHint("%s", hint)
-	}
-	if HintFor(c.Name+" "+l.Words[0]) != "" { // status busy "parsing"
-		word = l.Words[0]
+	for _, words := range []string{c.Name + " …", c.Name + " " + l.Words[0]} { // status busy "parsing"
+		if hint := HintFor(words); hint != "" {
+			return e.WithHint("%s", hint)
+		}
 	}
 	return suggest(e, l.app, c, word)
 }

@@ -34,33 +34,25 @@ func rewrite(app *cli.App, words []string) []string {
 	if len(words) == 0 || HintFor(strings.Join(words, " ")) != "" {
 		return words
 	}
-	if verb := app.Command(words[0]); verb != nil && len(words) > 1 && verb.Command(words[1]) != nil {
+	verb := app.Command(words[0])
+	if verb != nil && len(words) > 1 && verb.Command(words[1]) != nil {
 		return words
 	}
 	if line, n := applyRewrites(app, words); n > 0 {
 		return line
 	}
-	if split := splitFirst(app, words); split != nil {
-		return rewrite(app, split)
+	one, two, isSplit := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
+	if !isSplit || verb != nil {
+		return words
 	}
-	return words
-}
-
-// splitFirst makes two words of a first one such as "mail_read" or "team-add", and only the verb of "send-message" and
-// "run-agent". It returns nil where the first word is nothing of the kind.
-func splitFirst(app *cli.App, words []string) []string {
-	if app.Command(words[0]) != nil {
-		return nil
+	split := append([]string{one, two}, words[1:]...) // mail_read, team-add
+	verb = app.Command(one)
+	if verb != nil && (isSynonym("MAIL", two) || isSynonym("TEAM", two)) { // send-message, stop-agent
+		split = slices.Delete(split, 1, 2)
+	} else if _, n := applyRewrites(app, split); n < 2 && (verb == nil || verb.Command(two) == nil) {
+		return words
 	}
-	one, two, _ := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
-	verb, split := app.Command(one), append([]string{one, two}, words[1:]...)
-	if _, n := applyRewrites(app, split); n > 1 || verb != nil && verb.Command(two) != nil {
-		return split
-	}
-	if verb != nil && (isSynonym("MAIL", two) || isSynonym("AGENT", two)) {
-		return append([]string{one}, words[1:]...)
-	}
-	return nil
+	return rewrite(app, split)
 }
 
 // applyRewrites applies the first row of rewrites.txt that matches, and returns how many words its pattern matched; 0:
@@ -72,8 +64,7 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 			continue
 		}
 		for pattern := range strings.SplitSeq(patterns, ", ") {
-			n := matchPattern(app, strings.Fields(pattern), words, strings.Fields(ours))
-			if n > 0 && ours == "*" {
+			if n = matchPattern(app, strings.Fields(pattern), words, strings.Fields(ours)); n > 0 && ours == "*" {
 				return rewrite(app, words[1:]), n
 			} else if n > 0 {
 				return append(strings.Fields(ours), words[n:]...), n
@@ -86,38 +77,19 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 // matchPattern returns how many words a pattern matches; 0: it does not match.
 func matchPattern(app *cli.App, pattern, words, ours []string) (n int) {
 	for _, p := range pattern {
+		isWord := n < len(words) && !isFlag(words[n])
 		switch {
 		case p == "-": // flags alone
 			if l, err := Parse(app, slices.Concat(ours, words[n:])); err != nil || len(l.Words) > 0 || l.Help {
 				return 0
 			}
 			return n
-		case n == len(words), p == "…" && isFlag(words[n]), p == "--" && !slices.Contains(words, "--"):
-			return 0
-		case p == "…", p == "--":
+		case p == "…" && isWord:
 			return n
-		case !matchWord(app, p, words[n]):
+		case n == len(words) || p != words[n] && !(isWord && !isFlag(p) && isSynonym(p, words[n])):
 			return 0
 		}
 		n++
 	}
 	return n
-}
-
-// matchWord reports whether a word of a pattern stands for a typed word.
-func matchWord(app *cli.App, pattern, word string) bool {
-	switch pattern {
-	case word:
-		return true
-	case "VERB":
-		verb := app.Command(word)
-		return verb != nil && !isSynonym("OF MAIL", verb.Name)
-	case "MAILVERB": // "message stop" must not stop anybody
-		verb := app.Command(word)
-		return verb != nil && !strings.Contains(verb.ArgsUsage, "NAME")
-	case "REWRITTEN":
-		_, n := applyRewrites(app, []string{word})
-		return n > 0
-	}
-	return !isFlag(pattern) && isSynonym(pattern, word) // a flag in a pattern is itself alone
 }

@@ -3,9 +3,9 @@ package cmdline
 import (
 	"cmp"
 	_ "embed"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -36,7 +36,7 @@ func UnknownVerb(app *cli.App, name string) *failure.Error {
 }
 
 func unknownFlag(app *cli.App, c *cli.Command, flag string) error {
-	return suggest(failure.Usage("unknown flag %s for %s", clipped(flag), c.HelpName), app, c, flag)
+	return suggest(failure.Usage("unknown flag %s for %s", letter.Clip(flag, 40), c.HelpName), app, c, flag)
 }
 
 // UsageError rewrites urfave's error about a flag.
@@ -45,50 +45,33 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		return unknownFlag(c.App, c.Command, dashed(name))
 	}
 	message := strings.NewReplacer("for flag -", "for --", "for -", "for --", ": parse error", "").Replace(err.Error())
-	value, flag, _ := strings.Cut(strings.TrimPrefix(message, "invalid value "), " for --")
+	_, flag, _ := strings.Cut(message, " for --")
 	flag, _, _ = strings.Cut(flag, ":")
-	value = strings.Trim(value, `"`)
-	hint := cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help")
-	if strings.HasSuffix(flag, "timeout") && strings.Contains(message, errNoUnit.Error()) { // seconds, as elsewhere
-		typed, repaired := []string{"--" + flag, value}, []string{"--" + flag, value + "s"}
-		hint = cmp.Or(LineOf(c).Repaired(typed, repaired), strings.Join(repaired, " "))
-	}
-	return failure.Usage("%s", message).WithHint("%s", hint)
+	return failure.Usage("%s", message).WithHint("%s", cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
 }
 
 // suggest adds the hint for a word or flag that does not exist behind a verb, or behind atm alone (c without a name):
-// what hints.txt says, else who else has that name, else the nearest name; and what does exist there.
+// what hints.txt says, else the nearest name, else what does exist there.
 func suggest(e *failure.Error, app *cli.App, c *cli.Command, typed string) *failure.Error {
 	name := strings.TrimLeft(typed, "-")
-	isFlag := name != typed
+	one, two, _ := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")
+	hints := []string{strings.TrimSpace(c.Name + " " + name), typed, name}
+	if c.Name == "" { // create-team
+		hints = append(hints, one+" "+two, two+" "+one, one, two)
+	}
+	for _, words := range hints {
+		if hint := HintFor(words); hint != "" {
+			return e.WithHint("%s", hint)
+		}
+	}
 	known, overview := knownVerbs(c)
-	if isFlag {
+	if name != typed {
 		known, overview = knownFlags(app, c)
 	}
-	hint := hintBehind(app, c, typed, name)
-	if hint != "" && c.Name == "" {
-		return e.WithHint("%s", hint)
+	if near, ok := failure.Nearest(name, slices.Sorted(maps.Keys(known))); ok {
+		return e.WithHint("did you mean %s?", known[near]).WithCandidates(strings.Trim(known[near], `"`))
 	}
-	if near, ok := failure.Nearest(name, slices.Sorted(maps.Keys(known))); ok && hint == "" {
-		e.WithCandidates(known[near])
-		overview, hint = "", fmt.Sprintf("did you mean %q?", c.HelpName+" "+known[near])
-		if isFlag {
-			hint = "did you mean " + known[near] + "?"
-		}
-	} else if hint == "" && isFlag && strings.Contains(c.ArgsUsage, "TEXT") {
-		hint = "text that begins with - goes after --"
-	}
-	return e.WithHint("%s", strings.Trim(strings.ReplaceAll(hint+"; "+overview, "?;", "?"), "; "))
-}
-
-// hintBehind returns what hints.txt says about a word or flag behind a verb, else who else has that name.
-func hintBehind(app *cli.App, c *cli.Command, typed, name string) string {
-	hint := cmp.Or(HintFor(strings.TrimSpace(c.Name+" "+name)), HintFor(typed), HintFor(name), namesakes(app, c, name))
-	one, two, _ := strings.Cut(strings.ReplaceAll(name, "_", "-"), "-")
-	if hint == "" && c.Name == "" { // create-team
-		return cmp.Or(HintFor(one+" "+two), HintFor(two+" "+one), HintFor(one), HintFor(two), namesakes(app, c, one))
-	}
-	return hint
+	return e.WithHint("%s", overview)
 }
 
 // knownVerbs maps each name of a verb's subs to the sub, and lists the subs in a line.
@@ -98,20 +81,21 @@ func knownVerbs(c *cli.Command) (known map[string]string, overview string) {
 	for _, sub := range c.VisibleCommands() {
 		shown = append(shown, sub.Name)
 		for _, name := range sub.Names() {
-			known[name] = sub.Name
+			known[name] = strconv.Quote(sub.HelpName)
 		}
 	}
-	if c.Name == "" {
+	switch {
+	case c.Name == "":
 		return known, "commands: " + strings.Join(shown, " ")
-	} else if len(shown) == 0 {
+	case len(shown) == 0:
 		return known, Example(c)
 	}
-	return known, c.HelpName + " " + strings.Join(shown, "|") + "; " + cmp.Or(HintFor(c.Name+" ?"), Example(c))
+	return known, c.HelpName + " " + strings.Join(shown, "|")
 }
 
 // knownFlags maps each name of a verb's flags to the flag, and lists the flags in a line.
 func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview string) {
-	known = map[string]string{}
+	known, overview = map[string]string{}, Synopsis(c)+" takes"
 	for _, f := range slices.Concat(c.Flags, app.Flags) {
 		for i, name := range f.Names() {
 			if i == 0 || len(name) > 3 { // so short a synonym is near anything
@@ -119,33 +103,14 @@ func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview
 			}
 		}
 	}
-	overview = Synopsis(c) + " takes"
 	for _, f := range c.VisibleFlags() {
-		if c.Name == app.Name || !slices.Contains(app.Flags, f) { // urfave appends the app's once it has run
-			flag, _ := FlagUsage(f)
-			overview += " " + flag
-		}
+		flag, _ := FlagUsage(f)
+		overview += " " + flag
 	}
-	return known, strings.TrimSuffix(overview, " takes")
-}
-
-// namesakes lists what has a name elsewhere: a verb, the sub of another one, or a flag that at most three verbs have.
-func namesakes(app *cli.App, c *cli.Command, name string) string {
-	var found, owners []string
-	for _, verb := range app.VisibleCommands() {
-		for _, v := range append([]*cli.Command{verb}, verb.VisibleCommands()...) {
-			if v.HasName(name) && verb.Name != c.Name {
-				found = append(found, Synopsis(v))
-			}
-			if slices.ContainsFunc(v.VisibleFlags(), func(f cli.Flag) bool { return f.Names()[0] == name }) {
-				owners = append(owners, v.HelpName)
-			}
-		}
+	if strings.Contains(c.ArgsUsage, "TEXT") {
+		overview += "; text that begins with - goes after --"
 	}
-	if len(owners) > 0 && len(owners) < 4 {
-		found = append(found, dashed(name)+" belongs to "+strings.Join(owners, ", "))
-	}
-	return strings.Join(found, "; ")
+	return known, overview
 }
 
 // Synopsis returns a verb and the names of its arguments.
@@ -157,5 +122,3 @@ func Example(c *cli.Command) string {
 	example, _, _ = strings.Cut(example, "    ")
 	return example
 }
-
-func clipped(s string) string { return letter.Clip(s, 40) }

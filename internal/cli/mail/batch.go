@@ -21,37 +21,32 @@ const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm
 type batchResult struct {
 	Line int `json:"line"`
 	*result
+	Error *failure.Error `json:"error,omitempty"`
 }
 
 func sendBatch(c *cli.Context, s *command.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() {
-		return failure.Usage("--batch takes no other flag and no text").WithHint(batchExample)
-	}
-	if !command.HasText(os.Stdin) {
-		return failure.Usage("--batch reads messages from a pipe or a file on stdin").WithHint(batchExample)
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	isAnyBad := false
 	var printErr error // the lines that follow are sent all the same
 	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
-		r, o := newResult(""), (*teams.Outgoing)(nil)
+		r := batchResult{Line: n, result: newResult("")}
+		var o *teams.Outgoing
 		if err == nil {
 			o, err = batchMessage(s, text)
 		}
 		if err != nil {
 			r.Error = command.Explain(c, err)
 		} else {
-			r = post(ctx, c, s, o)
+			r.result = post(ctx, c, s, o)
 		}
-		isAnyBad = isAnyBad || r.Error != nil || len(r.Failed) > 0
-		printErr = cmp.Or(printErr, command.PrintJSON(batchResult{n, r}))
+		isAnyBad = isAnyBad || err != nil || len(r.Failed) > 0
+		printErr = cmp.Or(printErr, command.PrintJSON(r))
 		return ctx.Err()
 	})
-	if printErr != nil {
-		printErr = failure.Failed("not all results could be printed: %v", printErr).
-			WithHint("atm ls --sent%s", s.Flags())
-	}
 	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
 		return failure.Exit(failure.ExitFailed)
 	}
@@ -73,10 +68,12 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
-	once, err := onceOf(m)
-	if err != nil {
-		return nil, err
+	extra, _ := wire.ReadObject(m.Extra)
+	once := extra.Text("once") // no field of a message
+	if extra.Has("once") && (m.ID != "" || mailbox.CheckKeyName(once) != nil) {
+		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
+	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
 	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
 	if o.To, err = s.Addresses(to); err != nil {
 		return nil, err
@@ -88,18 +85,4 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		err = o.SetIdempotencyKey(once)
 	}
 	return o, err
-}
-
-// onceOf moves "once", which is no field of a message, out of a batch line.
-func onceOf(m *wire.Message) (string, error) {
-	extra, _ := wire.ReadObject(m.Extra)
-	if !extra.Has("once") {
-		return "", nil
-	}
-	once := extra.Text("once")
-	if err := mailbox.CheckKeyName(once); err != nil || m.ID != "" {
-		return "", failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
-	}
-	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	return once, nil
 }

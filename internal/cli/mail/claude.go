@@ -39,15 +39,11 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
-	isAnyCarried := false
 	sync := &claudeteam.Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t claudeteam.Transfer) {
-		isAnyCarried = true
 		command.PrintAs(c, t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
-		if err = s.Await(sync.Pass); err == nil && !isAnyCarried {
-			command.Warn(c, "no mail to carry")
-		}
+		err = s.Await(sync.Pass)
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
 		err = s.Follow(func(ctx context.Context) error {
@@ -64,19 +60,17 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 func claudeTeam(c *cli.Context) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
-	name := cmp.Or(c.Args().First(), "*")
-	found, _ := filepath.Glob(filepath.Join(teams, name, "config.json"))
-	switch {
-	case len(found) == 0:
-		return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
-			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
-	case len(found) > 1:
-		var names []string
-		for _, file := range found {
-			names = append(names, filepath.Base(filepath.Dir(file)))
-		}
-		return "", failure.Usage("which team? there are %s", command.Join(names)).
-			WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
+	found, _ := filepath.Glob(filepath.Join(teams, cmp.Or(c.Args().First(), "*"), "config.json"))
+	if len(found) == 1 {
+		return filepath.Dir(found[0]), nil
 	}
-	return filepath.Dir(found[0]), nil
+	var names []string
+	for _, file := range found {
+		names = append(names, filepath.Base(filepath.Dir(file)))
+	}
+	if len(found) > 0 {
+		return "", failure.Usage("which team? there are %s", command.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
+	}
+	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, c.Args().First())).
+		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 }

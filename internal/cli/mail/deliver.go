@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,38 +18,107 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// A result says what happened to a message at each recipient: send, reply, ack and withdraw print one.
+type result struct {
+	ID        wire.ID     `json:"id,omitempty"`
+	Delivered []delivered `json:"delivered"`
+	Failed    []failed    `json:"failed"`
+	Reply     *message    `json:"reply,omitempty"`
+}
+
+type delivered struct {
+	To      string `json:"to"`
+	Running bool   `json:"running"`
+	State   string `json:"state"`
+
+	note string // when the recipient will probably see it
+}
+
+type failed struct {
+	To string `json:"to"`
+	*failure.Error
+}
+
+func newResult(id wire.ID) *result {
+	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
+}
+
+// addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
+func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *wire.Message, note string) {
+	m, forecast := s.Root.Forecast(a, sent)
+	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), cmp.Or(note, forecast)})
+}
+
+func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
+	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
+}
+
+// err is the error for the recipients that do not have the message; nil if all have it. did says what was not done:
+// "sent to".
+func (r *result) err(did string) error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	e := *r.Failed[0].Error
+	if len(r.Delivered)+len(r.Failed) == 1 {
+		return &e
+	}
+	var not []string
+	for _, f := range r.Failed {
+		not = append(not, "not "+did+" "+f.To+": "+f.Message)
+	}
+	if e.Message = strings.Join(not, "; "); len(r.Delivered) > 0 {
+		e.Code, e.Exit = "partial", failure.ExitPartial
+	}
+	e.Done = r
+	return &e
+}
+
+// text lists the recipients that have the message, with what several in a row have in common said once; "": nobody has
+// it.
+func (r *result) text(s *command.Scope, did string) string {
+	var to []string
+	for i, d := range r.Delivered {
+		who := s.Renderer().Called(d.To)
+		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note {
+			who += " (" + d.note + ")"
+		}
+		to = append(to, who)
+	}
+	if len(to) == 0 {
+		return ""
+	}
+	verb, preposition, _ := strings.Cut(did, " ")
+	return verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
+}
+
 // deliver sends a prepared message and, if the flags say so, waits for its ack and answer. With --json all is one
 // document at the end.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if !isAwaited(c) {
-		return post(c.Context, c, s, o).report(c, s, "sent", "to")
+	r := post(c.Context, c, s, o)
+	failed, text := r.err("sent to"), r.text(s, "sent to")
+	if !isAwaited(c) || text == "" {
+		return command.PrintDone(c, r, text, failed)
 	}
-	var r *result
-	var failed error
-	err := s.Await(func(ctx context.Context) error {
-		r = post(ctx, c, s, o)
-		if failed = r.report(c, s, "sent", "to"); failed != nil && r.Error == nil { // nobody has it, or nobody reads this
-			return failed
+	if !c.Bool("json") {
+		if err := command.PrintAs(c, r, text); err != nil {
+			return err
 		}
-		return r.awaitAnswers(ctx, c, s, o.Message)
-	})
-	if err != nil && err != failed {
-		err = fmt.Errorf("sent %s, but %w", r.ID.Short(6), err)
-	}
-	if err == nil || len(r.Delivered) == 0 || !c.Bool("json") { // without --json stdout says that it was sent
-		return cmp.Or(err, failed)
-	}
-	if errors.Is(err, context.Canceled) {
-		flag := "--acked"
-		if c.Bool("wait-reply") {
-			flag = "--reply"
+		if failed != nil {
+			command.Explain(c, failed).Print()
+			failed = failure.Exit(failure.ExitPartial)
 		}
-		err = s.Interrupted(r.ID, flag)
 	}
-	e := command.Explain(c, err)
-	e.Done = r
-	return e
+	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+	if err != nil {
+		e := command.Explain(c, fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
+		e.Done = r
+		return e
+	}
+	return failed
 }
+
+func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
 // that the session's own commands would refuse.
@@ -80,111 +148,81 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	return s.Root.Prepare(o)
 }
 
-// post sends a prepared message. Everything that goes wrong is in the result, or a warning.
+// post sends a prepared message. What goes wrong is in the result.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
-	r, retry := newResult(o.Message.ID), retryHint(c, o)
+	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
 		switch {
 		case out.Err != nil:
-			e := r.addFailed(c, out.Box.Address(), out.Err)
-			if out.Stored {
-				e.Hint = "" // it says not to send it again; with its id that is safe
-			}
-			e.Hint = command.JoinFilled("; ", e.Hint, retry)
+			r.addFailed(c, out.Box.Address(), out.Err)
 		case out.AlreadyStored:
 			r.addKnown(c, s, out.Box, o.Message)
 		default:
-			r.addDelivered(s, out.Box, o.Message, "")
+			r.addDelivered(s, out.Box.Address(), o.Message, "")
 		}
 	}
 	for _, f := range o.Failed {
 		r.addFailed(c, f.To, f.Err)
 	}
-	warnUnmarked(c, s, o.Parent, unmarked)
+	if unmarked != nil {
+		command.Warn(c, "%s", teams.DescribeUnmarked(unmarked))
+	}
 	if err := o.Post.SentIndexErr; err != nil {
 		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
 	return r
 }
 
-// retryHint says how to send a message again that a recipient has already; "": nobody has it.
-func retryHint(c *cli.Context, o *teams.Outgoing) string {
-	if !slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored }) {
-		return ""
+// addKnown adds a recipient that has a message with this id from an earlier call.
+func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
+	note := "before"
+	if it, err := box.Get(m.ID); err == nil {
+		note += ": " + stateAt(it)
+		if it.Body != m.Body {
+			command.Warn(c, "%s was already sent to %s with another text; this text was not sent", m.ID.Short(6), box.Agent())
+		}
 	}
-	again := c.Command.HelpName + " … --id " + string(o.Message.ID)
-	if c.IsSet("once") { // which excludes --id
-		again = "the same command"
-	}
-	return "retry with " + again + ": it stays one message"
+	r.addDelivered(s, box.Address(), m, note)
 }
 
-// warnUnmarked warns of why the message that was answered is not marked, if it is not.
-func warnUnmarked(c *cli.Context, s *command.Scope, answered *wire.Message, why error) {
-	why = warnUnlogged(c, why)
-	_, isLeased := errors.AsType[*mailbox.LeasedError](why)
-	switch {
-	case why == nil:
-	case isLeased || errors.Is(why, mailbox.ErrNotHeld):
-		command.Warn(c, "%v", teams.DescribeUnmarked(why))
-	default:
-		hint := "your reply was sent, do not send it again: atm ack %s%s"
-		failure.Failed("%s", teams.DescribeUnmarked(why)).WithHint(hint, answered.ID.Short(6), s.Flags()).Print()
-	}
-}
-
-func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
-
-// awaitAnswers waits for the ack and the answer that the flags ask for, prints them and marks them as read.
+// awaitAnswers waits for the ack and the answer that the flags ask for, prints them and marks them as read. An ack with
+// a text stays unread if a JSON document has no room for it.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
-	if c.Bool("wait-ack") {
-		wanted = append(wanted, ackCondition(ctx, s, m))
-	}
-	reply := replyCondition(ctx, s, m, wire.Address{})
-	if c.Bool("wait-reply") {
-		wanted = append(wanted, reply)
-	}
-	w := waiting{conditions: wanted, wantsEvery: true} // each agent's state was printed when it was sent
-	if err := w.await(ctx, c, s); err != nil {
-		return err
-	}
-	read, letters := acksOf(c, s, m)
 	var text []byte
 	if c.Bool("wait-ack") {
+		wanted = append(wanted, stageCondition(ctx, s, "acked", m))
 		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		if len(m.To) > 1 {
-			command.Warn(c, "the first answer; atm wait --reply %s --every waits for all", m.ID.Short(6))
+		wanted = append(wanted, replyCondition(ctx, s, m))
+	}
+	met, err := await(ctx, c, s, wanted, true)
+	if err != nil {
+		return err
+	}
+	read, letters := []wire.ID{}, []*mailbox.Item{} // not nil, which would be all
+	for _, a := range m.To {
+		ack, err := teams.AckOf(s.Me, m.ID, a)
+		hasText := err == nil && ack.Body != ""
+		if err == nil && !(hasText && c.Bool("json")) {
+			read = append(read, ack.ID)
 		}
-		r.Reply = reply.match.Message
+		if hasText {
+			letters = append(letters, ack)
+		}
+	}
+	if last := met[len(met)-1]; last.Matched == "reply" {
+		r.Reply = last.Message
 		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)
 	}
 	renderer := s.Renderer()
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
-		n, err := printToMark(ctx, c, s, r, text)
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
+		n, err := printReceived(ctx, c, s, true, r, text)
 		return n * len(b.Items), err
 	})
 	return err
-}
-
-// acksOf returns the acks of a message that are to be marked as read, and those of them with a text, which is to be
-// shown. With --json the document has no room for a text: such an ack stays unread.
-func acksOf(c *cli.Context, s *command.Scope, m *wire.Message) (read []wire.ID, letters []*mailbox.Item) {
-	read = []wire.ID{} // not nil, which would be all
-	for _, a := range m.To {
-		ack, err := s.Me.Get(wire.AckID(m.ID, a))
-		if err != nil || ack.Body != "" && c.Bool("json") {
-			continue
-		}
-		read = append(read, ack.ID)
-		if ack.Body != "" {
-			letters = append(letters, ack)
-		}
-	}
-	return read, letters
 }

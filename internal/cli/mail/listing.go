@@ -60,22 +60,20 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
 		it := copyAt(s, m.Message, a)
-		state := cmp.Or(stateAt(it), "no evidence")
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
-		isAcked := func() bool { _, err := teams.AckOf(sender, m.ID, a); return err == nil }
-		if state == "read" && m.DueAt.IsZero() && isAcked() { // without being asked
+		state := cmp.Or(stateAt(it), "no evidence")
+		_, noAck := teams.AckOf(sender, m.ID, a)
+		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}
-		if m.RequiresAck && state != "acked" && state != "withdrawn" {
-			isOpen = isOpen || !isAcked() // an acked message may be unread again
-		}
+		isOpen = isOpen || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
 		if !m.DueAt.IsZero() && state != "withdrawn" {
-			isAnswered := s.Root.IsAnswered(ctx, m.Message, a)
-			isOpen = isOpen || !isAnswered && it.SupersededBy == "" && !m.Expired(time.Now())
-			if isAnswered {
+			if s.Root.IsAnswered(ctx, m.Message, a) {
 				state = "answered"
+			} else if it.SupersededBy == "" && !m.Expired(time.Now()) {
+				isOpen = true
 			}
 		}
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
@@ -89,16 +87,17 @@ func copyAt(s *command.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
 		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
 	}
 	box, err := s.Root.Mailbox(a)
-	if err != nil {
-		return &mailbox.Item{Message: m}
+	if err == nil {
+		var it *mailbox.Item
+		if it, err = box.Get(m.ID); err == nil {
+			return it
+		}
 	}
-	it, err := box.Get(m.ID)
+	state := mailbox.State("")
 	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-		return &mailbox.Item{Message: m, State: "bad"}
-	} else if err != nil {
-		return &mailbox.Item{Message: m}
+		state = "bad"
 	}
-	return it
+	return &mailbox.Item{Message: m, State: state}
 }
 
 func stateAt(it *mailbox.Item) string {
@@ -200,8 +199,7 @@ func cells(r *letter.Renderer, m message) []string {
 func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(items[earlier:], s.Me)
-	l.More = earlier
-	r.Digits = l.setDigits()
+	l.More, r.Digits = earlier, l.setDigits()
 	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text

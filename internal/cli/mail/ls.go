@@ -52,22 +52,25 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("bad") {
 		return listBad(c, box)
 	}
-	l, err := selectMessages(c, s, box)
-	if len(l.Messages)+l.More == 0 && err != nil {
+	f, err := newFilter(c, s)
+	if err != nil {
 		return err
 	}
-	ifEmpty := "no messages"
-	if !c.Bool("sent") {
+	l, ifEmpty := newListing(nil, nil), "no messages"
+	if c.Bool("sent") {
+		err = l.addSent(c, s, box, f)
+	} else {
+		err = l.addReceived(c, s, box, f)
 		owed, unreadable := box.OwedIDs()
-		l.Owed = append(l.Owed, owed...)
-		if len(l.Messages)+l.More == 0 && !c.Bool("owed") && !c.Bool("done") {
-			bad, badErr := box.BadFiles()
-			unreadable = cmp.Or(unreadable, badErr)
-			ifEmpty = "0 unread" + countHint(c, s, "owed", len(owed)) + countHint(c, s, "bad", len(bad))
+		l.Owed, err = append(l.Owed, owed...), cmp.Or(err, unreadable)
+		if !c.Bool("owed") && !c.Bool("done") {
+			ifEmpty = "0 unread"
 		}
-		err = cmp.Or(err, teams.Unreadable(box, unreadable))
+		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
+			ifEmpty += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), verb, s.Flags())
+		}
 	}
-	if err := command.WarnUnreadable(err); err != nil {
+	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
 		return err
 	}
 	if c.Bool("count") {
@@ -76,78 +79,44 @@ func ls(c *cli.Context, s *command.Scope) error {
 	return l.printLines(c, s.Renderer(), ifEmpty)
 }
 
-// countHint counts other messages and names the flag that lists them; it is "" without any.
-func countHint(c *cli.Context, s *command.Scope, flag string, n int) string {
-	if n == 0 {
-		return ""
-	}
-	verb := strings.TrimSpace("atm ls " + c.Args().First())
-	return fmt.Sprintf(", %d %s: %s --%[2]s%[4]s", n, flag, verb, s.Flags())
-}
-
-func rangeOf(c *cli.Context) mailbox.Range {
-	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
-	isDone := all || done
-	return mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
-}
-
-// selectMessages lists what the flags select, and warns of files that cannot be read.
-func selectMessages(c *cli.Context, s *command.Scope, box *mailbox.Box) (*listing, error) {
-	l := newListing(nil, nil)
-	f, err := newFilter(c, s)
-	if err != nil {
-		return l, err
-	}
-	var found mailbox.Walked
-	if c.Bool("sent") {
-		found, err = l.addSent(c, s, box, f)
-	} else {
-		found, err = l.addReceived(c, s, box, f)
-	}
-	l.More = found.More
-	warnNotIngested(c, found.Ingested)
-	if found.Bad > 0 {
-		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
-	}
-	return l, teams.Unreadable(box, err)
-}
-
-// addSent adds what box's owner sent, with --owed what nobody has acked or answered.
-func (l *listing) addSent(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) (mailbox.Walked, error) {
-	onlyOpen := c.Bool("owed")
-	rg := mailbox.Range{Sent: true, Newest: true, Since: f.since}
-	if f.isEmpty() && !onlyOpen { // then messages beyond the limit are not read
+// walk adds the messages of box for which add returns true.
+func (l *listing) walk(c *cli.Context, box *mailbox.Box, rg mailbox.Range, f filter, add func(*message) bool) error {
+	rg.Since = f.since
+	if f == (filter{}) && !(c.Bool("sent") && c.Bool("owed")) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
 	}
-	return box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		m, mayBeOpen := message{Item: it}, it.RequiresAck || !it.DueAt.IsZero()
-		if !f.matches(it) || onlyOpen && !mayBeOpen {
-			return true
-		}
-		if isOpen := m.trace(c.Context, s); isOpen || !onlyOpen {
+	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		if m := (message{Item: it}); f.matches(it) && add(&m) {
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
+	l.More = found.More
+	if found.Bad > 0 {
+		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
+	}
+	return err
+}
+
+// addSent adds what box's owner sent, with --owed what nobody has acked or answered.
+func (l *listing) addSent(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
+	return l.walk(c, box, mailbox.Range{Sent: true, Newest: true}, f, func(m *message) bool {
+		onlyOpen := c.Bool("owed")
+		if onlyOpen && !m.RequiresAck && m.DueAt.IsZero() {
+			return false
+		}
+		return m.trace(c.Context, s) || !onlyOpen
+	})
 }
 
 // addReceived adds the messages of box in the states that the flags name.
-func (l *listing) addReceived(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) (mailbox.Walked, error) {
-	rg := rangeOf(c)
-	rg.Since = f.since
-	leavesOutLeased := c.Bool("count")
-	if f.isEmpty() && !(leavesOutLeased && rg.Unread) { // then messages beyond the limit are not read
-		rg.Limit = c.Int("limit")
-	}
-	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		isLeftOut := leavesOutLeased && it.Lease != nil
-		if !isLeftOut && f.matches(it) {
-			l.Messages = append(l.Messages, message{Item: it})
-		}
-		return true
-	})
-	if !rg.Owed || rg.Done {
-		return found, err
+func (l *listing) addReceived(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
+	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
+	isDone := all || done
+	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
+	err := l.walk(c, box, rg, f, func(*message) bool { return true })
+	if !owed || isDone {
+		return err
 	}
 	team, _ := s.Root.Team(box.Address().Team)
 	toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {
@@ -157,32 +126,25 @@ func (l *listing) addReceived(c *cli.Context, s *command.Scope, box *mailbox.Box
 		l.Messages = append(l.Messages, message{Item: it})
 	}
 	slices.SortFunc(l.Messages, func(a, b message) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return found, cmp.Or(err, unreadable)
+	return cmp.Or(err, unreadable)
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {
-	if _, err := box.Ingest(c.Context); err != nil {
-		return err
-	}
-	files, err := box.BadFiles()
-	if err != nil {
+	_, err := box.Ingest(c.Context)
+	files, unreadable := box.BadFiles()
+	if err := cmp.Or(err, unreadable); err != nil {
 		return err
 	}
 	if c.Bool("count") {
 		return printCount(c, len(files))
 	}
-	shown := files
-	if n := c.Int("limit"); n > 0 {
-		shown = files[:min(n, len(files))]
-	}
 	bad, text := []map[string]string{}, ""
-	for _, f := range shown {
+	for _, f := range files {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
 		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
-	document := map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}
-	return command.PrintAs(c, document, cmp.Or(text, "0 bad"))
+	return command.PrintAs(c, map[string]any{"messages": bad, "more": 0, "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
 func printCount(c *cli.Context, n int) error {
@@ -209,15 +171,12 @@ var searchCommand = &cli.Command{
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
 		items, err := s.Search(c.Context, words)
-		if err != nil && len(items) == 0 || command.WarnUnreadable(err) != nil {
+		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
-		r, none := s.Renderer(), "no match"
-		if strings.Contains(strings.Join(words, " "), ":") {
-			none += "; the filters are from:, to:, in:new|cur|done and since:"
-		}
+		r := s.Renderer()
 		r.Whole = true
-		return newListing(items, s.Me).printLines(c, r, none)
+		return newListing(items, s.Me).printLines(c, r, "no match")
 	}),
 }
 
@@ -225,10 +184,10 @@ var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
 	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n", "max"),
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50); 0: all", "all", "n", "max"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
-		id, err := findThread(c, s, c.Args().First())
+		id, err := findThread(s, c.Args().First())
 		if err != nil {
 			return err
 		}
@@ -236,11 +195,11 @@ var threadCommand = &cli.Command{
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
+		if len(items) == 0 {
+			return fmt.Errorf("thread %s: %w", id, mailbox.ErrNotFound)
+		}
 		r, limit := s.Renderer(), c.Int("limit")
 		r.Whole = true
-		if c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
-			limit = 0
-		}
 		return printLetters(c, s, r, items, limit, "")
 	}),
 }

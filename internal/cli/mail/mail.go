@@ -1,12 +1,11 @@
 // Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
 //
-//	send.go     send and reply: a message from flags. recipients.go has who gets it, content.go its text and attachments,
-//	            batch.go the messages of send --batch. deliver.go sends it and waits for the answer, result.go says what
-//	            became of it at each recipient
+//	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
+//	            deliver.go sends it, waits for the answer, and says what became of it at each recipient
 //	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
 //	ls.go       ls, search and thread. listing.go is what they and read print
 //	show.go     show and trace
-//	wait.go     wait, and await, by which every verb here waits. condition.go is what it waits for
+//	wait.go     wait: its conditions, and await, by which every verb here waits
 package mail
 
 import (
@@ -15,7 +14,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -26,7 +24,6 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,39 +55,22 @@ func sinceFlag(c *cli.Context) (t time.Time, err error) {
 	return t, err
 }
 
-// fromFlag parses --from, which may name a former member whose mail is still here; without it the address is zero.
-func fromFlag(c *cli.Context, s *command.Scope) (wire.Address, error) {
-	name := c.String("from")
-	if !c.IsSet("from") {
-		return wire.Address{}, nil
-	}
-	a, err := s.Correspondent(name)
-	if err != nil && strings.Contains(name, "@") {
-		if found, _ := s.Team.Search(c.Context, teams.Query{From: name}); len(found) > 0 {
-			return found[0].From, nil
-		}
-	}
-	return a, err
-}
-
 // threadFlag returns the thread of the message that --thread names; without the flag it is "".
 func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	if !c.IsSet("thread") {
 		return "", nil
 	}
-	return findThread(c, s, c.String("thread"))
+	return findThread(s, c.String("thread"))
 }
 
 // findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole id.
-func findThread(c *cli.Context, s *command.Scope, word string) (wire.ID, error) {
+func findThread(s *command.Scope, word string) (wire.ID, error) {
 	it, _, err := s.Find(word)
 	if err == nil {
 		return it.ThreadID(), nil
 	}
 	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, mailbox.ErrNotFound) {
-		if others, _ := s.Team.Thread(c.Context, id); len(others) > 0 {
-			return id, nil
-		}
+		return id, nil
 	}
 	return "", err
 }
@@ -105,19 +85,20 @@ type filter struct {
 
 func newFilter(c *cli.Context, s *command.Scope) (f filter, err error) {
 	f.isUrgent = c.Bool("urgent")
-	if f.from, err = fromFlag(c, s); err != nil {
-		return f, err
+	if c.IsSet("from") {
+		f.from, err = s.Correspondent(c.String("from"))
 	}
-	if f.thread, err = threadFlag(c, s); err != nil {
-		return f, err
-	}
-	if f.since, err = sinceFlag(c); err == nil && c.Bool("sent") && c.IsSet("to") {
+	if err == nil && c.Bool("sent") && c.IsSet("to") {
 		f.to, err = s.Address(c.String("to"))
+	}
+	if err == nil {
+		f.thread, err = threadFlag(c, s)
+	}
+	if err == nil {
+		f.since, err = sinceFlag(c)
 	}
 	return f, err
 }
-
-func (f filter) isEmpty() bool { return f == filter{} }
 
 func (f filter) matches(m *mailbox.Item) bool {
 	switch {
@@ -132,8 +113,14 @@ func (f filter) matches(m *mailbox.Item) bool {
 }
 
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
-// stdout has received: of a document, all or none.
-func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...[]byte) (received int, err error) {
+// stdout has received: of a document, all or none. What is marked then must still be mine to mark: my runner may have
+// started in the meantime.
+func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, marks bool, document any, pieces ...[]byte) (received int, err error) {
+	if marks {
+		if err := s.MayWrite(); err != nil {
+			return 0, err
+		}
+	}
 	if !c.Bool("json") {
 		return output.Show(ctx, os.Stdout, readerPatience, pieces)
 	}
@@ -146,15 +133,6 @@ func printReceived(ctx context.Context, c *cli.Context, document any, pieces ...
 	}
 	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
 	return n * len(pieces), err
-}
-
-// printToMark is printReceived for what is marked once it is received. It first looks whether my runner has started in
-// the meantime.
-func printToMark(ctx context.Context, c *cli.Context, s *command.Scope, document any, pieces ...[]byte) (received int, err error) {
-	if err := s.MayWrite(); err != nil {
-		return 0, err
-	}
-	return printReceived(ctx, c, document, pieces...)
 }
 
 // readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its

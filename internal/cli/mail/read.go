@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -50,45 +49,20 @@ func read(c *cli.Context, s *command.Scope) error {
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
-	isShared, _ := s.Me.Shared() // a message marked there would be hidden from everybody, and nobody would hold it
-	switch {
-	case isShared && c.Bool("follow"):
-		return failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
-			WithHint("take messages as yourself: atm take %s --wait --as NAME", s.Me.Agent())
-	case isShared:
-		command.Warn(c, "%s is a shared inbox, so nothing is marked: atm take %[1]s --as NAME takes a message", s.Me.Agent())
-	case !c.Bool("peek"):
-		if err := s.MayWrite(); err != nil {
-			return err
-		}
+	p, err := newPage(c, s)
+	if err == nil && !p.peeks {
+		err = s.MayWrite()
 	}
-	p, err := newPage(c, s, isShared || c.Bool("peek"))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Bool("follow"):
+	}
+	if p.follows {
 		return s.FollowFor(p.follow)
-	case p.waits:
-		warnWaiting(c, s.Me)
+	} else if p.waits {
 		return s.Await(p.wait)
 	}
-	hasMail, err := p.show(c.Context)
-	if !hasMail && err == nil {
-		warnWaiting(c, s.Me)
-	}
+	_, err = p.show(c.Context)
 	return err
-}
-
-// warnWaiting ingests dropped files, and warns of those that cannot be ingested yet.
-func warnWaiting(c *cli.Context, box *mailbox.Box) {
-	in, _ := box.Ingest(c.Context)
-	warnNotIngested(c, in)
-}
-
-func warnNotIngested(c *cli.Context, in mailbox.Ingested) {
-	if in.Waiting > 0 {
-		command.Warn(c, "%s not ingested yet: %v", letter.Many(in.Waiting, "dropped file"), in.WaitReason)
-	}
 }
 
 func showLastBatch(c *cli.Context, s *command.Scope) error {
@@ -99,11 +73,10 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	r := s.Renderer()
+	r, limit := s.Renderer(), 0
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	limit := 0
 	if c.IsSet("limit") {
 		limit = c.Int("limit")
 	}
@@ -118,12 +91,15 @@ type page struct {
 	again   []*mailbox.Item // messages that were named and are read already: printed as well
 
 	follows, peeks, waits bool
-
-	warnOnce sync.Once // of messages that cannot be read
 }
 
-func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
-	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: peeks}
+func newPage(c *cli.Context, s *command.Scope) (*page, error) {
+	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
+	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
+	if isShared, _ := s.Me.Shared(); isShared && !p.peeks {
+		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
+			WithHint("atm take %s --as NAME takes a message; atm read --peek looks", s.Me.Agent())
+	}
 	p.options = mailbox.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
 	if p.follows {
 		p.options.Limit, p.options.LookAhead = 1, 0
@@ -131,13 +107,12 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 		p.options.Limit = 0
 	}
 	for _, word := range c.Args().Slice() {
-		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
+		if word == string(s.Me.Agent()) {
 			continue // `atm read bob --as bob`
 		}
 		it, box, err := s.Find(word)
 		if err == nil && (box.Address() != s.Me.Address() || it.State == "") { // "": what I sent
-			short := it.ID.Short(6)
-			err = failure.NotFound("message %s %w", short, errNotMine).WithHint("atm show %s shows it", short)
+			err = failure.NotFound("message %s is not in your inbox", it.ID.Short(6)).WithHint("atm show %s shows it", it.ID.Short(6))
 		}
 		if err != nil {
 			return nil, err
@@ -149,7 +124,7 @@ func newPage(c *cli.Context, s *command.Scope, peeks bool) (*page, error) {
 	}
 	p.waits = c.Bool("wait") && len(p.again) == 0
 	f, err := newFilter(c, s)
-	if !f.isEmpty() {
+	if f != (filter{}) {
 		p.options.Match = f.matches
 	}
 	return p, err
@@ -169,19 +144,11 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	} else {
 		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
 	}
-	if b.SetAside > 0 {
-		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad says why", letter.Many(b.SetAside, "file"))
-	}
-	if b.LogErr != nil {
-		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
+	if bad := b.SetAside + len(b.Unreadable); bad > 0 && !p.follows {
+		command.Warn(p.c, "%s cannot be read: atm ls --bad and atm doctor say why", letter.Many(bad, "message"))
 	}
 	if err == nil && b.MarkErr != nil {
 		err = notMarked(b.MarkErr)
-	}
-	if len(b.Unreadable) > 0 {
-		p.warnOnce.Do(func() {
-			command.Warn(p.c, "%s cannot be read: %v; atm doctor says how to fix it", letter.Many(len(b.Unreadable), "message"), b.Unreadable[0])
-		})
 	}
 	return len(b.Items) > 0, err
 }
@@ -196,22 +163,16 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
 	r.Digits = l.setDigits()
-	for _, id := range p.options.IDs {
-		r.Digits = max(r.Digits, p.s.ShortLength(id))
-	}
 	pieces := command.Letters(r, b.Items, b.Ahead)
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	} else {
-		pieces = append(pieces, []byte(p.foot(b, l.Owed)))
+		pieces = append(pieces, []byte(p.foot(l)))
 	}
-	if p.peeks {
-		return printReceived(ctx, p.c, document, pieces...)
-	}
-	received, err = printToMark(ctx, p.c, p.s, document, pieces...)
+	received, err = printReceived(ctx, p.c, p.s, !p.peeks, document, pieces...)
 	isConfirmed := p.c.Bool("json") && p.c.Bool("confirm")
-	if err == nil && isConfirmed && len(b.Items) > 0 {
+	if err == nil && isConfirmed && len(b.Items) > 0 && !p.peeks {
 		n, _ := os.Stdin.Read(make([]byte, 1))
 		received *= n
 	}
@@ -220,11 +181,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
 func (p *page) afterReading(b mailbox.Batch) *listing {
-	me := p.s.Me
-	if p.follows {
-		me = nil
-	}
-	l := newListing(b.Items, me)
+	l := newListing(b.Items, p.s.Me)
 	l.More = b.More
 	if b.MarkErr != nil {
 		l.Error = command.Explain(p.c, notMarked(b.MarkErr))
@@ -246,40 +203,36 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 	return l
 }
 
-const maxOwedShown = 6
-
 // foot says how many messages are left, and which I owe an ack.
-func (p *page) foot(b mailbox.Batch, owed []wire.ID) (foot string) {
-	if len(b.Items) == 0 {
+func (p *page) foot(l *listing) (foot string) {
+	if len(l.Messages) == 0 {
 		foot = "no new messages\n"
 	}
-	if b.More > 0 {
-		verb := "read"
-		if isShared, _ := p.s.Me.Shared(); isShared { // read would show the same again
-			verb = "ls"
-		}
-		foot += fmt.Sprintf("%d more: atm %s%s\n", b.More, verb, p.s.Flags())
+	if l.More > 0 {
+		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, p.s.Flags())
 	}
-	return foot + owedLine(owed, p.s.Flags())
+	return foot + owedLine(l.Owed, p.s.Flags())
 }
 
 // owedLine counts the messages that I owe an ack, and names the newest of them.
 func owedLine(owed []wire.ID, flags string) string {
-	switch {
-	case len(owed) == 0:
+	const most = 6
+	switch n := len(owed); {
+	case n == 0:
 		return ""
-	case len(owed) == 1:
-		return fmt.Sprintf("1 awaits your ack: %s\n", command.Shorts(owed))
-	case len(owed) > maxOwedShown:
-		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", len(owed), command.Shorts(owed[len(owed)-maxOwedShown:]), flags)
+	case n == 1:
+		return "1 awaits your ack: " + command.Shorts(owed) + "\n"
+	case n > most:
+		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", n, command.Shorts(owed[n-most:]), flags)
+	default:
+		return fmt.Sprintf("%d await your ack: %s\n", n, command.Shorts(owed))
 	}
-	return fmt.Sprintf("%d await your ack: %s\n", len(owed), command.Shorts(owed))
 }
 
 // wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := cmdline.Duration(p.c, "timeout")
-	err := awaitMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
+	err := untilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
@@ -293,7 +246,7 @@ func (p *page) wait(ctx context.Context) error {
 
 // follow prints unread mail as it comes.
 func (p *page) follow(ctx context.Context) error {
-	return awaitMail(ctx, 0, p.s.Me, func() (done bool, err error) {
+	return untilMail(ctx, 0, p.s.Me, func() (done bool, err error) {
 		for hasMail := true; hasMail && err == nil; {
 			hasMail, err = p.show(ctx)
 		}

@@ -3,7 +3,9 @@ package mail
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,7 +15,9 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,7 +30,6 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c", "copy"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
-		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to", "re"}, Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("batch") {
@@ -40,14 +43,7 @@ var sendCommand = &cli.Command{
 		if o.To, err = s.Addresses(names); err != nil {
 			return err
 		}
-		if c.IsSet("reply-to") {
-			parent, _, err := s.Find(c.String("reply-to"))
-			if err != nil {
-				return err
-			}
-			o.Parent = parent.Message
-		}
-		return compose(c, s, o, words)
+		return send(c, s, o, words)
 	}),
 }
 
@@ -83,28 +79,54 @@ var replyCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
 	),
-	Action: command.With(command.OpenToWrite, reply),
-}
-
-func reply(c *cli.Context, s *command.Scope) error {
-	parent, _, err := s.Find(c.Args().First())
-	if err != nil {
-		return err
-	}
-	if text := c.Args().Tail(); len(text) > 1 {
-		if _, _, notID := s.Find(text[0]); notID == nil {
-			return failure.Usage("a reply answers one message, and %s is another", text[0]).
-				WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
+	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+		parent, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
 		}
-	}
-	if parent.Type == wire.TypePermissionRequest {
-		command.Warn(c, "a reply is mail, and answers no question: atm pending")
-	}
-	to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
-	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+		to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
+		return send(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+	}),
 }
 
-func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
+// recipients splits flags and words into names and text. Names that were typed as several words are refused with the
+// repaired command.
+func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
+	words, names = c.Args().Slice(), c.StringSlice("to")
+	if c.Bool("all") {
+		names = []string{"all"}
+	}
+	if len(names) > 0 {
+		words = append([]string{strings.Join(names, ",")}, words...)
+	}
+	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
+		return nil, nil, s.NoRecipient()
+	}
+	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
+	split := strings.FieldsFunc(words[0], isSeparator)
+	isStranger := func(name string) bool { return !s.IsMember(name) }
+	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
+		return nil, nil, s.NoRecipient()
+	}
+	list, n := words[0], 1
+	for ; n < len(words); n++ {
+		hasComma := strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ",")
+		isText := n+1 == len(words) && !c.IsSet("message") // though it may be a name as well
+		if isText || !hasComma && isStranger(words[n]) && words[n] != "and" {
+			break
+		}
+		list += "," + words[n]
+	}
+	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" })
+	if list = strings.Join(names, ","); list != words[0] {
+		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
+			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
+	}
+	return append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...), words[1:], nil
+}
+
+// send sends a message with the content that the flags and the words give it.
+func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
 	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
@@ -112,18 +134,12 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if c.IsSet("timeout") && !isAwaited(c) {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
-	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
-		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
-	}
-	m, err := newMessage(c, s)
-	if err == nil {
-		m.Body, err = bodyText(c, words)
-	}
-	if err != nil {
+	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
 	}
-	o.From, o.Message, o.Person = s.Me, m, command.Person()
-	if err = prepare(s, o); err == nil {
+	o.From, o.Person = s.Me, command.Person()
+	err = prepare(s, o)
+	if err == nil {
 		err = attach(c, o)
 	}
 	if err == nil && c.IsSet("once") {
@@ -135,9 +151,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	return deliver(c, s, o)
 }
 
-func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
+func newMessage(c *cli.Context, s *command.Scope, words []string) (m *wire.Message, err error) {
 	now, priority := time.Now().UTC(), c.String("priority")
-	m := &wire.Message{
+	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Origin: s.Origin(), Type: c.String("type"),
 	}
@@ -154,27 +170,49 @@ func newMessage(c *cli.Context, s *command.Scope) (*wire.Message, error) {
 			*at = now.Add(cmdline.Duration(c, flag))
 		}
 	}
-	return m, cmp.Or(setID(c, s, m), setContent(c, m), setThread(c, s, m))
+	if c.IsSet("id") {
+		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
+			err = teams.CheckID(m.ID)
+		}
+		if err != nil {
+			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		}
+	}
+	if m.Body, err = bodyText(c, words); err != nil {
+		return nil, err
+	}
+	return m, cmp.Or(setObjects(c, m), setThread(c, s, m))
 }
 
-func setID(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
-	if !c.IsSet("id") {
-		return nil
+// bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
+func bodyText(c *cli.Context, words []string) (string, error) {
+	file := c.String("file")
+	isOptional := c.IsSet("payload") || c.IsSet("attach")
+	switch {
+	case file != "" && len(words) > 0:
+		return "", command.TextTwice(words[0])
+	case file == "-":
+		return command.MessageText(c, []string{"-"})
+	case file == "":
+		text, err := command.MessageText(c, words)
+		if isOptional && text == "" && len(words) == 0 && !c.IsSet("message") {
+			err = nil
+		}
+		return text, err
 	}
-	if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-		err = teams.CheckID(m.ID)
+	if err := command.NotPiped(); err != nil && file != "/dev/stdin" {
+		return "", err
 	}
+	f, err := os.Open(file)
 	if err != nil {
-		return failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		return "", failure.Usage("--file: %v", err).WithHint("--file reads the text from a file, --attach FILE sends a file")
 	}
-	_, err = findSent(s, string(m.ID))
-	if _, isOthers := errors.AsType[*failure.Error](err); isOthers {
-		return err
-	}
-	return nil // a new id, or one that cannot be looked up
+	defer f.Close()
+	return command.ReadText(f)
 }
 
-func setContent(c *cli.Context, m *wire.Message) error {
+// setObjects sets the payload and the metadata.
+func setObjects(c *cli.Context, m *wire.Message) error {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
@@ -224,4 +262,32 @@ func findSent(s *command.Scope, word string) (*wire.Message, error) {
 		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
 	}
 	return it.Message, nil
+}
+
+// attach stores the attached files with every team that gets the message.
+func attach(c *cli.Context, o *teams.Outgoing) error {
+	stored := map[*mailbox.Store]bool{}
+	for _, box := range o.Post.To {
+		if stored[box.Store()] {
+			continue
+		}
+		stored[box.Store()], o.Message.Attachments = true, nil
+		for _, name := range c.StringSlice("attach") {
+			info, err := os.Stat(name)
+			if err == nil && !info.Mode().IsRegular() { // a FIFO or a device may never end
+				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
+			}
+			f, err := os.Open(name)
+			if err != nil {
+				return failure.Usage("--attach: %v", err)
+			}
+			a, err := box.Store().Attach(filepath.Base(name), f)
+			f.Close()
+			if err != nil {
+				return err
+			}
+			o.Message.Attachments = append(o.Message.Attachments, a)
+		}
+	}
+	return nil
 }

@@ -53,9 +53,11 @@ func show(c *cli.Context, s *command.Scope) error {
 			it.State = mailbox.Withdrawn
 		}
 	}
+	if c.IsSet("save") {
+		return saveAttachments(c, m, box.Store())
+	}
 	r := s.Renderer()
-	r.Whole, r.Digits = true, s.ShortLength(it.ID)
-	m.digits = r.Digits
+	r.Whole = true
 	text := command.Letters(r, []*mailbox.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
@@ -63,17 +65,11 @@ func show(c *cli.Context, s *command.Scope) error {
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
 	}
-	if c.IsSet("save") {
-		return saveAttachments(c, m, box.Store())
-	}
 	return command.PrintAs(c, map[string]message{"message": m}, string(text))
 }
 
 // saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
-	if c.String("save") == "-" {
-		return failure.Usage("--save writes into a directory, not to stdout").WithHint("atm show %s --save .", m.ID.Short(6))
-	}
 	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
 	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
@@ -84,16 +80,15 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 		command.Warn(c, "%s has no attachments", m.ID.Short(6))
 	}
 	saved := []string{}
-	var failed error // of the first that failed; the others are saved all the same
 	for _, a := range m.Attachments {
 		name, err := saveAs(dir, store, a)
-		if err == nil {
-			saved = append(saved, filepath.Join(c.String("save"), name))
-		} else if failed == nil {
-			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
+		if err != nil {
+			err = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
+			return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), err)
 		}
+		saved = append(saved, filepath.Join(c.String("save"), name))
 	}
-	return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return command.PrintAs(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"))
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
@@ -103,18 +98,12 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	}
 	defer from.Close()
 	notInNames := regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
-	name := cmp.Or(notInNames.ReplaceAllString(letter.Escape(a.Name), "_"), "attachment")
-	ext := filepath.Ext(name)
-	stem := strings.TrimSuffix(name, ext)
-	if len(name) > 240 { // file systems allow 255 bytes, and a number may follow
-		stem, ext = letter.Clip(stem, 45), letter.Clip(ext, 10)
-		name = stem + ext
-	}
-	const onlyNew = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := dir.OpenFile(name, onlyNew, 0o600)
+	first := cmp.Or(notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"), "attachment")
+	name := first
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
-		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
-		f, err = dir.OpenFile(name, onlyNew, 0o600)
+		name = fmt.Sprintf("%d-%s", n, first)
+		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return "", err
@@ -132,10 +121,10 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text, short := []teams.DeliveryTrace{}, "", it.ID.Short(s.ShortLength(it.ID))
+		recipients, text := []teams.DeliveryTrace{}, ""
 		for _, to := range it.To {
 			r := s.Root.Trace(c.Context, it.Message, to)
-			r.Gate = command.CompleteHint(c, strings.ReplaceAll(r.Gate, it.ID.Short(6), short))
+			r.Gate = command.CompleteHint(c, r.Gate)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
 				text += s.Renderer().Called(r.To) + ": "

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -43,27 +42,20 @@ func take(c *cli.Context, s *command.Scope) error {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	if file := c.Args().First(); strings.ContainsAny(file, "./") {
-		return failure.Usage("%s is not the name of an inbox", file).WithHint("%s", cmdline.HintFor("lock"))
-	}
 	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
-	team := box.Address().Team
 	shared, err := box.Shared()
 	switch {
 	case err != nil:
 		return err
-	case team != s.Me.Address().Team:
-		return failure.Refused("only members of team %s may take from its inboxes", team).
+	case box.Address().Team != s.Me.Address().Team:
+		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	case !shared:
-		hint := "atm team add " + string(box.Agent()) + " --shared"
-		if box.Agent() == s.Me.Agent() {
-			hint = "atm read reads it; atm team add NAME --shared makes a shared inbox"
-		}
-		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).WithHint("%s", hint)
+		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).
+			WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
 	case !c.Bool("wait"):
 		taken, err := takeOne(c.Context, c, s, box, lease)
 		if err != nil || taken {
@@ -72,7 +64,7 @@ func take(c *cli.Context, s *command.Scope) error {
 		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
-		return awaitMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		return untilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
 	})
 	if errors.Is(err, errTimeout) {
 		return failure.Timeout("nothing to take within %s", timeout).
@@ -89,24 +81,20 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
-		times := it.TimesHandedOut + 1 // including now
-		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": times}
-		n, err := printToMark(ctx, c, s, document, text)
+		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}
+		n, err := printReceived(ctx, c, s, true, document, text)
 		return n > 0, err
 	})
-	if errors.Is(err, mailbox.ErrNotHeld) { // given back or taken by somebody else while it was printed
-		err = heldByOther(err, it.ID.Short(6))
-	}
 	return it != nil, err
 }
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findHeld(c, s, c.String("renew"))
+	m, err := findOneHeld(c, s, c.String("renew"))
+	if err == nil && !m.isLeased {
+		err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+	}
 	if err != nil {
 		return err
-	}
-	if !m.isLeased {
-		return heldByOther(fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld), m.ID.Short(6))
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
 	return command.PrintUnlessError(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))

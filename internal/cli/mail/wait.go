@@ -15,7 +15,9 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,99 +27,110 @@ var waitCommand = &cli.Command{
 	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "Returns at once if it is already so; after a send, wait for --turn-done ID.\n" +
 		"Marks nothing as read. Exit 4: it did not happen in time.",
-	Flags:  waitFlags,
+	Flags: []cli.Flag{
+		&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
+		&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
+		&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
+		&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
+		&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done", "turn"}, Usage: "the turn of `AGENT|ID` has ended"},
+		&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
+		&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
+		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any"},
+		cmdline.TimeoutFlag(),
+		hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
+	},
 	Action: command.With(command.OpenMeIfGiven, wait),
 }
 
-var waitFlags = []cli.Flag{
-	&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
-	&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
-	&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
-	&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
-	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done", "turn"}, Usage: "the turn of `AGENT|ID` has ended"},
-	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
-	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
-	cmdline.TimeoutFlag(),
-	hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
-}
+// kinds are the flags that name a condition.
+var kinds = []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *command.Scope) error {
-	if err := setFlagsOfWords(c, s); err != nil {
+	if err := setFlagsOfWords(c); err != nil {
 		return err
 	}
 	return s.Await(func(ctx context.Context) error {
-		conditions, err := namedConditions(ctx, c, s)
+		conditions, err := newConditions(ctx, c, s)
 		if err != nil {
 			return err
 		}
-		w := waiting{conditions: conditions, wantsEvery: c.Bool("every"), warnsOfOff: true}
-		if err := w.await(ctx, c, s); err != nil {
+		met, err := await(ctx, c, s, conditions, c.Bool("every"))
+		if err != nil {
 			return err
 		}
-		var all []*match
 		text := ""
-		for _, cond := range conditions {
-			if cond.match != nil {
-				all = append(all, cond.match)
-				text += cond.match.Matched + ": " + cond.match.text + "\n"
-			}
+		for _, m := range met {
+			text += m.Matched + ": " + m.text + "\n"
 		}
-		all[0].And = all[1:]
-		return command.PrintAs(c, all[0], text)
+		met[0].And = met[1:]
+		return command.PrintAs(c, met[0], text)
 	})
 }
 
-// setFlagsOfWords sets the flags that words stand for, in any order: bob idle, idle bob 30s, bob carol idle.
-func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
-	state, name := "", ""
+// setFlagsOfWords sets the flags that words stand for: "bob idle 30s" is --idle bob --timeout 30s.
+func setFlagsOfWords(c *cli.Context) error {
+	var state string
+	var names []string
 	for _, word := range c.Args().Slice() {
-		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
-		_, notDuration := cmdline.ParseDuration(word)
-		switch {
-		case slices.Contains([]string{"for", "until", "mail", "message", "messages", "unread", "agent", "to", "be"}, word) && !s.IsMember(word):
-		case notDuration == nil && c.IsSet("timeout"):
-			return failure.Usage("%s and --timeout contradict each other", word).WithHint("leave one out")
-		case notDuration == nil:
+		if _, err := cmdline.ParseDuration(word); err == nil {
 			c.Set("timeout", word)
-		case slices.ContainsFunc(waitFlags, isFlag):
+		} else if slices.Contains(kinds, word) {
 			state = word
-		default:
-			name = strings.TrimPrefix(name+","+word, ",")
+		} else {
+			names = append(names, word)
 		}
 	}
-	isGiven := func(f cli.Flag) bool { return len(c.StringSlice(f.Names()[0])) > 0 }
-	if n := slices.IndexFunc(waitFlags, isGiven); state == "" && n >= 0 { // --idle bob carol
-		state = waitFlags[n].Names()[0]
-	}
-	if state != "" && name != "" {
+	name := cmp.Or(strings.Join(names, ","), "NAME")
+	if state != "" && name != "NAME" {
 		return c.Set(state, name)
 	}
-	if name == "" && (state == "" || len(c.StringSlice(state)) > 0) {
+	if state == "" && name == "NAME" {
 		return nil
 	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
-	switch {
-	case state == "reply" || state == "acked":
-		hint, name = "atm ls --sent shows the ids; atm wait --%s ID", state
-	case strings.Contains(name, ","): // --from takes one
-		hint = "atm wait --idle %s, atm wait 30s"
-	case isID(s, name):
+	if isID(name) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return failure.Usage("%s alone does not say what to wait for", cmp.Or(name, state)).WithHint(hint, cmp.Or(name, "NAME"))
+	return failure.Usage("what of %s to wait for?", name).WithHint(hint, name)
 }
 
-// namedConditions returns the conditions that the flags name, by default mail for me.
-func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
-	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
+func isID(word string) bool {
+	_, err := wire.ParseFragment(strings.TrimPrefix(word, "#"))
+	return err == nil
+}
+
+// A condition is one of the things that a command waits for.
+type condition struct {
+	flag    string                      // of atm wait, to wait for it again: " --reply 9f3a1c"
+	unmet   string                      // what a timeout says of it: "no answer"
+	agents  []wire.Address              // who can meet it
+	watched []wire.Address              // whose mailboxes show it; members of other hosts are looked at with each tick
+	look    func(entry) (*match, error) // looks after each entry; nil: not met yet
+}
+
+// A match is the evidence that a condition is met.
+type match struct {
+	Agent   wire.Name `json:"agent"` // "": several recipients
+	Matched string    `json:"matched"`
+	Message *message  `json:"message"`
+	And     []*match  `json:"and,omitempty"` // further conditions that are met
+
+	text string
+}
+
+// An entry is what is new in a mailbox. The first look gets an empty one, a tick has an Err alone.
+type entry = watcher.Entry
+
+// newConditions returns the conditions that the flags name, by default mail for me.
+func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
+	for _, kind := range kinds {
 		for _, words := range c.StringSlice(kind) {
 			for word := range strings.SplitSeq(words, ",") {
-				some, err := newConditions(ctx, c, s, kind, word)
+				cond, err := newCondition(ctx, s, kind, word)
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, some...)
+				out = append(out, cond)
 			}
 		}
 	}
@@ -127,111 +140,161 @@ func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
 	}
-	warnWaiting(c, s.Me)
-	return []*condition{unreadCondition(ctx, s)}, nil
+	look := func(entry) (*match, error) {
+		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+		if err != nil || len(unread.Items) == 0 {
+			return nil, err
+		}
+		return matchOf(s, "mail", unread.Items[0]), nil
+	}
+	return []*condition{{unmet: "no mail", watched: []wire.Address{s.Me.Address()}, look: look}}, nil
 }
 
-// newConditions returns the conditions of one flag. With --every, --reply has one for each recipient.
-func newConditions(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) ([]*condition, error) {
+// newCondition returns the condition of one flag.
+func newCondition(ctx context.Context, s *command.Scope, kind, word string) (*condition, error) {
 	switch {
-	case kind == "turn-done" && isID(s, word):
-		return turnCondition(ctx, s, word)
+	case kind == "turn-done" && isID(word) && !s.IsMember(word):
+		it, _, err := s.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		return stageCondition(ctx, s, kind, it.Message), nil
 	case kind != "reply" && kind != "acked":
 		return stateCondition(s, kind, word)
+	case !isID(word):
+		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
+			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
-	}
-	if !isFragment(word) {
-		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
-			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 	}
 	m, err := findSent(s, word)
 	if err != nil {
 		return nil, err
 	}
 	if kind == "acked" {
-		if !m.RequiresAck {
-			command.Warn(c, "message %s asked for no ack", m.ID.Short(6))
+		return stageCondition(ctx, s, kind, m), nil
+	}
+	return replyCondition(ctx, s, m), nil
+}
+
+func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.State == mailbox.Unread {
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
+	}
+	return &match{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
+}
+
+// replyCondition is met when somebody has answered a message of mine.
+func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
+	me := []wire.Address{s.Me.Address()}
+	return &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", agents: m.To, watched: me, look: func(entry) (*match, error) {
+		replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{})
+		if len(replies) == 0 {
+			return nil, nil
 		}
-		return []*condition{ackCondition(ctx, s, m)}, nil
+		return matchOf(s, "reply", replies[0]), nil
+	}}
+}
+
+// stageCondition is met when every recipient of a message has acknowledged it, or has finished the turn into which it
+// was handed it.
+func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
+	cond := &condition{flag: " --" + kind + " " + m.ID.Short(6), agents: m.To, watched: m.To}
+	stage := "turn_done"
+	if kind == "acked" {
+		stage, cond.watched = "acked", []wire.Address{s.Me.Address()}
 	}
-	if !c.Bool("every") {
-		return []*condition{replyCondition(ctx, s, m, wire.Address{})}, nil
+	var met *match
+	cond.look = func(e entry) (*match, error) {
+		isEnd := e.Event == nil || slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, "exited", wire.EventStage}, e.Event.Kind)
+		if met != nil || !isEnd {
+			return met, nil
+		}
+		cond.agents = slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
+			t := s.Root.Trace(ctx, m, a)
+			now, _ := s.Root.Summary(a)
+			return t.Reached(stage) || stage == "turn_done" && t.Reached("turn_started") && now.RunnerGone
+		})
+		cond.unmet = "turn not over"
+		if kind == "acked" {
+			cond.unmet = "no ack from " + s.Renderer().Recipients(cond.agents)
+		}
+		if len(cond.agents) > 0 {
+			return nil, nil
+		}
+		met = &match{Matched: kind, text: m.ID.Short(6)}
+		if len(m.To) == 1 {
+			met.Agent = m.To[0].Agent
+		}
+		for _, a := range m.To {
+			if kind != "acked" {
+				break
+			} else if ack, err := teams.AckOf(s.Me, m.ID, a); err == nil {
+				met = matchOf(s, kind, ack)
+			} else if replies := teams.Replies(ctx, s.Me, m.ID, a); len(replies) > 0 {
+				met = matchOf(s, kind, replies[0])
+			}
+		}
+		return met, nil
 	}
-	var out []*condition
-	for _, a := range m.To {
-		out = append(out, replyCondition(ctx, s, m, a))
-	}
-	return out, nil
+	return cond
 }
 
-func isID(s *command.Scope, word string) bool {
-	return isFragment(word) && !s.IsMember(word)
-}
-
-func isFragment(word string) bool {
-	_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
-	return notID == nil
-}
-
-// A waiting is a wait for any of some conditions, or for every one.
-type waiting struct {
-	conditions []*condition
-	wantsEvery bool
-	warnsOfOff bool // at once, of agents that are off or gone
-}
-
-func (w *waiting) await(ctx context.Context, c *cli.Context, s *command.Scope) error {
-	boxes, err := w.watched(s)
+// stateCondition is met when an agent has a state or its turn is over.
+func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
+	a, err := s.Address(word)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	timeout := cmdline.Duration(c, "timeout")
-	err = await(ctx, timeout, boxes, watcher.Options{Messages: true, Events: true}, func(e entry) (bool, error) {
-		done, err := w.look(e)
-		if isFirst := e == (entry{}); isFirst && w.warnsOfOff && !done && err == nil {
-			w.warnOff(c, s)
+	team, err := s.Root.Team(a.Team)
+	if err != nil {
+		return nil, err
+	}
+	unmet := cmp.Or(map[string]string{"exit": "not off", "turn-done": "turn not over"}[kind], "not "+kind)
+	agents := []wire.Address{a}
+	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: unmet, agents: agents, watched: agents}
+	var state *reducer.State
+	cond.look = func(e entry) (_ *match, err error) {
+		var now teams.Member
+		if a.Host != "" {
+			now, err = team.Remote(a.Agent, a.Host)
+		} else if state == nil {
+			state, err = team.State(a.Agent)
+		} else if e.Event != nil && e.Box.Address() == a && e.Event.Seq > state.Seq {
+			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event}) // each one, so that no short state is missed
 		}
-		return done, err
-	})
-	if errors.Is(err, errTimeout) {
-		return w.timeoutError(s, timeout)
+		if err == nil && a.Host == "" {
+			now, err = team.SummaryOf(a.Agent, state)
+		}
+		if err != nil || !hasState(now, kind) {
+			return nil, err
+		}
+		text := command.JoinFilled(", ", string(now.Name)+" is "+string(now.State), now.StateDetail())
+		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	return err
+	return cond, nil
 }
 
-// look reports whether enough conditions are met. Once they cannot be met any more, it says why.
-func (w *waiting) look(e entry) (done bool, err error) {
-	met, vain, why := 0, 0, error(nil)
-	for _, cond := range w.conditions {
-		cond.match, err = cond.look(e)
-		switch {
-		case errors.Is(err, mailbox.ErrWithdrawn), errors.Is(err, mailbox.ErrNoAgent):
-			vain, why = vain+1, err
-		case err != nil:
-			return false, err
-		case cond.match != nil:
-			met++
-		}
+func hasState(m teams.Member, state string) bool {
+	switch state {
+	case "exit":
+		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Session == ""
+		isGivenUp := m.State == reducer.WordError && m.Presence == reducer.Offline
+		return m.State == reducer.WordOff || isGivenUp || hasNeverRun
+	case "blocked": // State may be that of another of its sessions
+		return m.State == reducer.WordBlocked || m.WaitingOn != nil
+	case "turn-done":
+		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
 	}
-	needed := 1
-	if w.wantsEvery {
-		needed = len(w.conditions)
-	}
-	switch {
-	case met >= needed:
-		return true, nil
-	case len(w.conditions)-vain < needed:
-		return false, why
-	}
-	return false, nil
+	return string(m.State) == state
 }
 
-// watched returns the local mailboxes to watch. Members of other hosts are looked at with each tick.
-func (w *waiting) watched(s *command.Scope) (_ []*mailbox.Box, err error) {
+// await waits, at most for --timeout, for one of the conditions, or for every one, and returns what met them.
+func await(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) (met []*match, err error) {
 	boxes := map[wire.Address]*mailbox.Box{}
-	for _, cond := range w.conditions {
+	for _, cond := range conditions {
 		for _, a := range cond.watched {
 			if a.Host != "" {
 				continue
@@ -241,55 +304,84 @@ func (w *waiting) watched(s *command.Scope) (_ []*mailbox.Box, err error) {
 			}
 		}
 	}
-	return slices.Collect(maps.Values(boxes)), nil
+	timeout := cmdline.Duration(c, "timeout")
+	var unmet []*condition
+	o := watcher.Options{Messages: true, Events: true}
+	err = until(ctx, timeout, slices.Collect(maps.Values(boxes)), o, func(e entry) (bool, error) {
+		met, unmet = nil, nil
+		for _, cond := range conditions {
+			m, err := cond.look(e)
+			if err != nil {
+				return false, err
+			}
+			if m != nil {
+				met = append(met, m)
+			} else {
+				unmet = append(unmet, cond)
+			}
+		}
+		isDone := len(unmet) == 0 || len(met) > 0 && !every
+		if e == (entry{}) && !isDone && c.Command.Name == "wait" {
+			warnOff(c, s, unmet)
+		}
+		return isDone, nil
+	})
+	if errors.Is(err, errTimeout) {
+		err = timeoutError(s, unmet, timeout, every)
+	}
+	return met, err
 }
 
-func (w *waiting) warnOff(c *cli.Context, s *command.Scope) {
-	for _, cond := range w.conditions {
-		if cond.match != nil {
-			continue
-		}
+func warnOff(c *cli.Context, s *command.Scope, unmet []*condition) {
+	for _, cond := range unmet {
 		for _, a := range cond.agents {
-			now, err := s.Root.Summary(a)
-			if errors.Is(err, mailbox.ErrNoAgent) { // retired since
-				command.Warn(c, "%v", err)
-			} else if err == nil && now.State == reducer.WordOff {
+			if now, err := s.Root.Summary(a); err == nil && now.State == reducer.WordOff {
 				command.Warn(c, "%s", describe(now))
 			}
 		}
 	}
 }
 
-// timeoutError names the conditions that were not met in time, what the agents do that could meet them, and the command
-// that waits for them again.
-func (w *waiting) timeoutError(s *command.Scope, timeout time.Duration) error {
-	var unmet, states, flags []string
-	for _, cond := range w.conditions {
-		if cond.match != nil {
-			continue
-		}
-		unmet, flags = append(unmet, cond.unmet), append(flags, cond.flag)
+// timeoutError says what was not met in time, what the agents do that could meet it, and how to wait for it again.
+func timeoutError(s *command.Scope, unmet []*condition, timeout time.Duration, every bool) error {
+	var what, states, flags []string
+	for _, cond := range unmet {
+		what, flags = append(what, cond.unmet), append(flags, cond.flag)
 		for _, a := range cond.agents {
 			if now, err := s.Root.Summary(a); err == nil && now.State != reducer.WordPerson {
 				states = append(states, describe(now))
 			}
 		}
 	}
-	again := strings.Join(slices.Compact(flags), "") // --reply --every is one flag, with a condition for each recipient
-	if w.wantsEvery && len(w.conditions) > 1 {
+	again := strings.Join(slices.Compact(flags), "")
+	if every {
 		again += " --every"
 	}
 	slices.Sort(states)
-	late := strings.Join(slices.Compact(unmet), ", ") + " within " + timeout.String()
-	return failure.Timeout("%s", command.JoinFilled(": ", late, command.JoinFilled(", ", slices.Compact(states)...))).
+	late := strings.Join(slices.Compact(what), ", ") + " within " + timeout.String()
+	return failure.Timeout("%s", command.JoinFilled(": ", late, strings.Join(slices.Compact(states), ", "))).
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
+}
+
+func describe(m teams.Member) string {
+	text := string(m.Name) + " is " + string(m.State)
+	if m.Since != nil {
+		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
+	}
+	if m.Detail != "" {
+		text += " (" + letter.Escape(m.Detail) + ")"
+	}
+	if m.Host != "" {
+		text += ", " + m.EvidenceAge(time.Now())
+	}
+	return text
 }
 
 var errTimeout = errors.New("timeout")
 
-// await watches mailboxes until look is done, or fails, or a mailbox is retired. It returns errTimeout after a timeout
+// until watches mailboxes until look is done, or fails, or a mailbox is retired. It returns errTimeout after a timeout
 // that is not 0.
-func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, o watcher.Options, look func(entry) (done bool, err error)) error {
+func until(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, o watcher.Options, look func(entry) (done bool, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(timeout, 1<<62), errTimeout)
 	defer cancel()
 	return watcher.Until(ctx, boxes, o, func(e entry) (bool, error) {
@@ -301,7 +393,7 @@ func await(ctx context.Context, timeout time.Duration, boxes []*mailbox.Box, o w
 	})
 }
 
-// awaitMail is await for the messages of one mailbox, without its events.
-func awaitMail(ctx context.Context, timeout time.Duration, box *mailbox.Box, look func() (done bool, err error)) error {
-	return await(ctx, timeout, []*mailbox.Box{box}, watcher.Options{Messages: true}, func(entry) (bool, error) { return look() })
+// untilMail is until for the messages of one mailbox.
+func untilMail(ctx context.Context, timeout time.Duration, box *mailbox.Box, look func() (done bool, err error)) error {
+	return until(ctx, timeout, []*mailbox.Box{box}, watcher.Options{Messages: true}, func(entry) (bool, error) { return look() })
 }

@@ -27,7 +27,7 @@ var watchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
 		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
-		hidden("follow", "f", "all"), hidden("oneline"), cmdline.DurationFlag("timeout", 0, "stop after `D`"),
+		hidden("follow", "f", "all", "oneline"), cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),
@@ -41,76 +41,47 @@ type logLine struct {
 
 func watch(c *cli.Context, s *command.Scope) error {
 	var boxes []*mailbox.Box
-	var err error
 	words := strings.Join(c.Args().Slice(), ",")
 	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(boxes, func(b *mailbox.Box) bool { return b.Address() == box.Address() }) {
-			boxes = append(boxes, box)
-		}
+		boxes = append(boxes, box)
 	}
+	since, err := sinceFlag(c)
 	o := watcher.Options{Messages: true, Events: true}
-	if len(boxes) == 0 {
+	if err == nil && len(boxes) == 0 {
 		o.Boxes = s.Team.Boxes // later members too
 		boxes, err = s.Team.Boxes()
 	}
-	since, sinceErr := sinceFlag(c)
-	if err := cmp.Or(err, sinceErr); err != nil {
+	if err != nil {
 		return err
 	}
-	seen := map[string]bool{}                           // the watcher may bring some of the earlier ones again
-	follows := !c.Bool("no-follow") || c.Bool("follow") // --no-follow -f follows, as for `logs -f`
+	wantsEarlier := c.IsSet("since") || c.Bool("no-follow") || c.Int("limit") > 0
+	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
 	return s.FollowFor(func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
 			if e == (entry{}) {
-				if wantsEarlier(c) {
-					err = printEarlier(c, s, readLog(ctx, boxes, since), seen)
+				if wantsEarlier {
+					err = printEarlier(ctx, c, s, boxes, since, seen)
 				}
-				return !follows, err
+				return c.Bool("no-follow"), err
 			}
-			if l := (logLine{e, time.Now()}); e.Box != nil && !seen[l.key()] {
-				err = l.print(c, s)
+			l := logLine{e, time.Now()}
+			if e.Box == nil || seen[l.key()] {
+				return false, nil
 			}
-			return false, err
+			return false, l.print(c, s)
 		})
 	})
 }
 
-func wantsEarlier(c *cli.Context) bool {
-	return c.IsSet("since") || c.Bool("no-follow") || c.Int("limit") > 0
-}
-
-// printEarlier prints the last lines of the log, as far as the flags ask for them, and adds all to seen.
-func printEarlier(c *cli.Context, s *command.Scope, earlier []logLine, seen map[string]bool) error {
-	for _, l := range earlier {
-		seen[l.key()] = true
-	}
-	limit := cmp.Or(c.Int("limit"), len(earlier))
-	for _, l := range earlier[max(0, len(earlier)-limit):] {
-		if err := l.print(c, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// key identifies a message or an event; "" is an error. It has the event's time: a log that was replaced repeats seqs.
-func (l logLine) key() string {
-	switch {
-	case l.Message != nil:
-		return l.Box.Path() + string(l.Message.ID)
-	case l.Event != nil:
-		return fmt.Sprint(l.Box.Path(), l.Event.Seq, l.Event.At)
-	}
-	return ""
-}
-
-// readLog returns the messages and events since a time, in order. It warns of those that it cannot read.
-func readLog(ctx context.Context, boxes []*mailbox.Box, since time.Time) (lines []logLine) {
+// printEarlier prints the messages and events since a time, in order and at most the last --limit of them. It adds all
+// to seen, and warns of those that it cannot read.
+func printEarlier(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
+	var lines []logLine
 	for _, box := range boxes {
 		_, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
 			lines = append(lines, logLine{entry{Box: box, Message: it}, it.Written()})
@@ -118,10 +89,9 @@ func readLog(ctx context.Context, boxes []*mailbox.Box, since time.Time) (lines 
 		})
 		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for i := range events {
-			e := &events[i]
-			l := logLine{entry{Box: box, Event: e}, e.At}
-			if i > 0 && e.Seq > events[i-1].Seq+1 {
-				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}
+			l := logLine{entry{Box: box, Event: &events[i]}, events[i].At}
+			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
+				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: l.Event.Seq - 1}
 			}
 			lines = append(lines, l)
 		}
@@ -129,14 +99,32 @@ func readLog(ctx context.Context, boxes []*mailbox.Box, since time.Time) (lines 
 	}
 	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(since) })
 	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
-	return lines
+	first := max(0, len(lines)-cmp.Or(c.Int("limit"), len(lines)))
+	for i, l := range lines {
+		seen[l.key()] = true
+		if i < first {
+			continue
+		}
+		if err := l.print(c, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// key identifies a message or an event. It has the event's time: a log that was replaced repeats seqs.
+func (l logLine) key() string {
+	if l.Message != nil {
+		return l.Box.Path() + string(l.Message.ID)
+	} else if l.Event != nil {
+		return fmt.Sprint(l.Box.Path(), l.Event.Seq, l.Event.At)
+	}
+	return ""
 }
 
 func (l logLine) print(c *cli.Context, s *command.Scope) error {
 	if l.Err != nil {
-		if gone := command.WarnUnreadable(teams.Unreadable(l.Box, l.Err)); gone != nil {
-			command.Warn(c, "%v", gone)
-		}
+		command.Warn(c, "%v", teams.Unreadable(l.Box, l.Err))
 		return nil
 	}
 	if l.Gap != nil && c.Bool("json") {
@@ -159,8 +147,9 @@ func (l logLine) line(s *command.Scope) string {
 		title := letter.Clip(letter.Escape(m.Title()), 100)
 		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
-		text += describeEvent(l.Event, r)
-		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamError: "31"}[l.Event.Kind]
+		phrase, about := describeEvent(l.Event, r)
+		text += letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
+		colour = map[string]string{"asks:": "31", "error:": "31"}[phrase]
 	}
 	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
 	if !command.Terminal() {
@@ -183,43 +172,28 @@ var phrases = map[string]string{
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 
-func describeEvent(e *wire.Event, r *letter.Renderer) string {
-	phrase, known := phrases[e.Kind]
-	if !known {
-		phrase = strings.ReplaceAll(strings.TrimPrefix(e.Kind, "message_"), "_", " ")
-	}
-	about := ""
-	switch e.Kind {
-	case wire.TurnStarted, wire.TurnIdle, "spawned":
-	case wire.TurnCompleted:
+func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
+	phrase = cmp.Or(phrases[e.Kind], strings.ReplaceAll(strings.TrimPrefix(e.Kind, "message_"), "_", " "))
+	id := e.MessageID()
+	switch {
+	case e.Kind == "state_change":
+		about = command.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
+	case e.Kind == "confirm_required":
+		about = command.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
+	case phrase == "asks:":
+		about = e.Text("prompt")
+	case wire.IsID(string(id)):
+		about = command.JoinFilled(": ", r.Short(id), e.Text("reason", "stage"))
+	case e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle || e.Kind == "spawned":
+	case e.Kind == wire.TurnCompleted:
 		about = strings.TrimPrefix(e.Text("status"), "completed")
-	case wire.DroppedCounters:
+	case e.Kind == wire.DroppedCounters:
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
-	case "exited":
-		about = wire.Line(e)
-		if e.Text("reason") != "" { // somebody stopped it: the exit code says nothing
-			phrase, about = "program stopped", ""
-		}
-	case "state_change":
-		about = command.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
-		if answer := e.Text("answer"); answer != "" {
-			about += "; answered: " + command.JoinFilled(" by ", answer, e.Text("by"))
-		}
-	case "confirm_required":
-		input := strings.Join(strings.Fields(e.Text("input", "prompt")), " ")
-		about = command.JoinFilled(": ", e.Text("tool"), input)
-	case wire.StreamError, "waiting_for_input", "draft_ready", "status_update", "agent_output":
-		about = e.Text("error_summary", "prompt", "summary", "message", "content")
+	case e.Kind == "exited" && e.Text("reason") != "": // somebody stopped it: the exit code says nothing
+		phrase = "program stopped"
 	default:
-		about = wire.Line(e)
+		about = cmp.Or(e.Text("error_summary", "prompt", "summary", "message", "content"), wire.Line(e))
 	}
-	isQuestion := phrase == "asks:" || e.Kind == "state_change"
-	if id := e.MessageID(); wire.IsID(string(id)) && !isQuestion {
-		about = command.JoinFilled(": ", r.Short(id), e.Text("reason"))
-	}
-	if e.Kind == wire.EventStage {
-		about += ": " + e.Text("stage") + " at " + r.Called(e.Field("to"))
-	}
-	return letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
+	return phrase, about
 }
