@@ -179,7 +179,12 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	note := "before"
 	if it, err := box.Get(m.ID); err == nil {
 		note += ": " + stateAt(it)
-		if it.Body != m.Body {
+		switch {
+		case it.From != m.From:
+			r.addFailed(c, box.Address(), failure.Refused("message %s is from %s, not from you", m.ID.Short(6), it.From).
+				WithHint("atm show %s shows it; send yours with an id of its own", m.ID.Short(6)))
+			return
+		case it.Body != m.Body:
 			command.Warn(c, "%s was already sent to %s with another text; this text was not sent", m.ID.Short(6), box.Agent())
 		}
 	}

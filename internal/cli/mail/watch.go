@@ -178,6 +178,9 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 	switch {
 	case e.Kind == "state_change":
 		about = command.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
+		if answer := e.Text("answer"); answer != "" {
+			about += "; answered: " + command.JoinFilled(" by ", answer, e.Text("by"))
+		}
 	case e.Kind == "confirm_required":
 		about = command.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
 	case phrase == "asks:":
