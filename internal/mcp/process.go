@@ -47,10 +47,17 @@ func (p *process) next() error {
 		Text     string          `json:"text"`
 		Error    *failure.Error  `json:"error"`
 	}
-	if err := p.stdout.Decode(&printed); err != nil {
+	var line json.RawMessage
+	if err := p.stdout.Decode(&line); err != nil {
 		return err
 	}
-	if printed.Error != nil {
+	if err := json.Unmarshal(line, &printed); err != nil {
+		return err
+	}
+	switch {
+	case printed.Error != nil && printed.Error.Code == "partial": // the error stands in the document
+		printed.Document, printed.Text = line, withHint(printed.Error).Error()
+	case printed.Error != nil:
 		return printed.Error
 	}
 	p.text += printed.Text

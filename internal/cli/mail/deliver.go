@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -152,10 +153,14 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
+	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
 	for _, out := range o.Post.Outcomes {
 		switch {
 		case out.Err != nil:
 			r.addFailed(c, out.Box.Address(), out.Err)
+			if isStored {
+				r.Failed[len(r.Failed)-1].Error.Hint = retryHint(c, o)
+			}
 		case out.AlreadyStored:
 			r.addKnown(c, s, out.Box, o.Message)
 		default:
@@ -172,6 +177,15 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		command.Warn(c, "sent, but atm ls --sent shows it only after atm doctor --fix: %v", err)
 	}
 	return r
+}
+
+// retryHint says how to send a message again that a recipient has already.
+func retryHint(c *cli.Context, o *teams.Outgoing) string {
+	again := c.Command.HelpName + " … --id " + string(o.Message.ID)
+	if c.IsSet("once") { // which excludes --id
+		again = "the same command"
+	}
+	return "retry with " + again + ": it stays one message"
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
