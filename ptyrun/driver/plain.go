@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/reducer"
 )
@@ -69,6 +70,9 @@ func withoutPrompt(l *Look, before reducer.Activity) reducer.Activity {
 // any line that ends in a blank.
 func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string) {
 	right := l.afterCursor()
+	if strings.HasPrefix(skipRunes(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
+		right = "" // a prompt at the right margin
+	}
 	rest, isKnown := strings.CutPrefix(line, known)
 	m := somePrompt.FindString(line)
 	switch {
