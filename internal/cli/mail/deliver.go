@@ -158,8 +158,10 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		switch {
 		case out.Err != nil:
 			r.addFailed(c, out.Box.Address(), out.Err)
-			if isStored {
-				r.Failed[len(r.Failed)-1].Error.Hint = retryHint(c, o)
+			if e := r.Failed[len(r.Failed)-1].Error; out.Stored {
+				e.Hint = retryHint(c, o) // not its own, which forbids to send it again: with its id that is safe
+			} else if isStored {
+				e.Hint += "; " + retryHint(c, o)
 			}
 		case out.AlreadyStored:
 			r.addKnown(c, s, out.Box, o.Message)
