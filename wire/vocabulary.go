@@ -263,14 +263,6 @@ var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent,
 
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
 
-// Kinds lists the kinds of event of all vocabularies.
-func Kinds() (kinds []string) {
-	for _, name := range eventTypes {
-		kinds = slices.AppendSeq(kinds, maps.Keys(schemas()[name].kinds))
-	}
-	return kinds
-}
-
 // typeOf returns the type of event that has a kind. An unknown kind counts as the daemon's, whose tag is ours too.
 func typeOf(kind string) string {
 	i := slices.IndexFunc(eventTypes, func(name string) bool { return hasKind(name, kind) })

@@ -26,8 +26,6 @@ type Restored struct {
 	Bad     int      `json:"bad,omitempty"`     // files that are no messages, restored to inbox/bad
 	Refused []string `json:"refused,omitempty"` // names that no backup contains: "../evil"
 	Configs []string `json:"configs,omitempty"` // the restored team.toml files: main/team.toml
-
-	SameNameAsRetired []*mailbox.Box `json:"-"` // mailboxes made anew although a retired one has the same name
 }
 
 type restorer struct {
@@ -143,8 +141,6 @@ func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) 
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) {
 			err = nil // another process was quicker
-		} else if err == nil && t.WasRetired(box.Agent()) {
-			r.total.SameNameAsRetired = append(r.total.SameNameAsRetired, box)
 		}
 	}
 	if err != nil || below == "" {
