@@ -115,6 +115,9 @@ func (l *Line) sortWords(words []string) (first error) {
 		case word == "--" && count < commandAt: // run --as bob -- claude
 			nameless := failure.Usage("%s needs %s before --", l.Command.HelpName, l.ArgNames[0])
 			return cmp.Or(first, error(nameless.WithHint("%s", Example(l.Command))))
+		case word == "--" && count > 0 && slices.Equal(l.ArgNames, []string{"NAME"}): // team add bob -- claude
+			programless := failure.Usage("%s takes only names", l.Command.HelpName)
+			return cmp.Or(first, error(programless.WithHint("to start a program: atm run NAME -- CMD")))
 		case word == "--":
 			l.Words = append(l.Words, words[1:]...)
 			return first

@@ -2,7 +2,8 @@ package mail
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -26,29 +27,65 @@ var ackCommand = &cli.Command{
 
 func ack(c *cli.Context, s *command.Scope) (err error) {
 	ids, text := c.Args().Slice(), c.String("text")
-	if last := len(ids) - 1; last > 0 && strings.Contains(ids[last], " ") && !c.IsSet("text") { // ack ID "on it"
+	if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
 		ids, text = ids[:last], ids[last]
 	}
 	if text != "" || c.IsSet("text") {
-		text, err = command.StdinText(c, []string{text})
+		if text, err = command.StdinText(c, []string{text}); err != nil {
+			return err
+		}
 	}
-	found, notFound := findHeld(c, s, ids...)
-	if err = cmp.Or(err, notFound); err != nil {
-		return err
-	}
-	lines, all := "", acked{result: newResult("")}
-	for _, m := range found {
+	all := acked{result: newResult("")}
+	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
 		one, line, err := ackOne(c, s, m, text)
 		if err != nil {
-			return command.PrintDone(c, all, lines, err)
+			return "", err
 		}
-		lines += line + "\n"
 		all.ID, all.Delivered = cmp.Or(all.ID, one.ID), append(all.Delivered, one.Delivered...)
-		if len(found) > 1 {
+		if len(ids) > 1 {
 			all.Acked = append(all.Acked, one)
 		}
+		return line, nil
+	})
+	return command.PrintDone(c, all, lines, err)
+}
+
+func isAckText(word string) bool {
+	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), isID)
+}
+
+// forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
+// it from the others; the error names each.
+func forEach(c *cli.Context, s *command.Scope, ids []string, do func(heldMessage) (line string, err error)) (lines string, err error) {
+	var found []heldMessage
+	for _, word := range ids {
+		m, err := findHeld(c, s, word)
+		if err != nil {
+			return "", err
+		}
+		found = append(found, m)
 	}
-	return command.PrintAs(c, all, lines)
+	var failed *failure.Error
+	for _, m := range found {
+		line, err := do(m)
+		if err == nil {
+			lines += line + "\n"
+			continue
+		}
+		e := command.Explain(c, err)
+		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
+			e.Message = short + ": " + e.Message
+		}
+		if failed == nil {
+			failed = e
+		} else {
+			failed.Message += "; " + e.Message
+		}
+	}
+	if failed == nil {
+		return lines, nil
+	}
+	return lines, failed
 }
 
 // An acked is the JSON of an ack. That of several has the first's id, and each by itself.
@@ -60,7 +97,7 @@ type acked struct {
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	short := m.ID.Short(6)
 	if m.State == mailbox.Withdrawn {
-		return nil, "", fmt.Errorf("message %s %w", short, mailbox.ErrWithdrawn)
+		return nil, "", withdrawnError(m.ID)
 	}
 	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
 	a, err := s.Root.Ack(c.Context, m.box, o)
@@ -85,30 +122,38 @@ var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
-		found, err := findHeld(c, s, c.Args().Slice()...)
-		if err != nil {
-			return err
-		}
 		var items []*mailbox.Item
-		lines := ""
-		for _, m := range found {
-			line := m.ID.Short(6) + " unread again"
-			if m.isLeased {
+		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
+			if line = m.ID.Short(6) + " unread again"; m.isLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
 				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
 			} else {
 				err = m.box.MarkUnread(c.Context, m.ID)
 			}
+			if err = warnUnlogged(c, err); err != nil {
+				return "", err
+			}
+			it, err := m.box.Get(m.ID)
 			if err == nil {
-				m.Item, err = m.box.Get(m.ID)
+				items = append(items, it)
 			}
-			if err != nil {
-				return command.PrintDone(c, newListing(items, s.Me), lines, err)
-			}
-			items, lines = append(items, m.Item), lines+line+"\n"
-		}
-		return command.PrintAs(c, newListing(items, s.Me), lines)
+			return line, err
+		})
+		return command.PrintDone(c, newListing(items, s.Me), lines, err)
 	}),
+}
+
+// warnUnlogged makes a warning of an error that only an event is missing: the work is done.
+func warnUnlogged(c *cli.Context, err error) error {
+	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok {
+		command.Warn(c, "%v", unlogged)
+		return nil
+	}
+	return err
+}
+
+func withdrawnError(id wire.ID) error {
+	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
 }
 
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
@@ -118,20 +163,8 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findHeld finds the messages that ids name, which I must hold.
-func findHeld(c *cli.Context, s *command.Scope, ids ...string) (found []heldMessage, err error) {
-	for _, word := range ids {
-		m, err := findOneHeld(c, s, word)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, m)
-	}
-	return found, nil
-}
-
-// findOneHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
-func findOneHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
+// findHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
+func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -184,6 +217,7 @@ var withdrawCommand = &cli.Command{
 func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Address) (delivered, error) {
 	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
+	err = warnUnlogged(c, err)
 	switch {
 	case err != nil:
 	case state == "":

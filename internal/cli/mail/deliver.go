@@ -217,7 +217,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, replyCondition(ctx, s, m))
+		wanted = append(wanted, replyCondition(ctx, s, m, wire.Address{}))
 	}
 	met, err := await(ctx, c, s, wanted, true)
 	if err != nil {

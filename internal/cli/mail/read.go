@@ -147,6 +147,9 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	if bad := b.SetAside + len(b.Unreadable); bad > 0 && !p.follows {
 		command.Warn(p.c, "%s cannot be read: atm ls --bad and atm doctor say why", letter.Many(bad, "message"))
 	}
+	if b.LogErr != nil {
+		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
+	}
 	if err == nil && b.MarkErr != nil {
 		err = notMarked(b.MarkErr)
 	}

@@ -89,7 +89,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 }
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findOneHeld(c, s, c.String("renew"))
+	m, err := findHeld(c, s, c.String("renew"))
 	if err == nil && !m.isLeased {
 		err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
 	}

@@ -35,7 +35,7 @@ var waitCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done", "turn"}, Usage: "the turn of `AGENT|ID` has ended"},
 		&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
 		&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any"},
+		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag(),
 		hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
 	},
@@ -106,6 +106,31 @@ type condition struct {
 	agents  []wire.Address              // who can meet it
 	watched []wire.Address              // whose mailboxes show it; members of other hosts are looked at with each tick
 	look    func(entry) (*match, error) // looks after each entry; nil: not met yet
+
+	sent     *wire.Message // the message that the agents must have; nil: none
+	needsAll bool          // all of the agents must meet it, not one
+}
+
+// inVain says why the condition cannot be met any more: the message was withdrawn, or its recipient retired.
+func (cond *condition) inVain(s *command.Scope) (why error) {
+	if cond.sent == nil {
+		return nil
+	}
+	for _, a := range cond.agents {
+		var gone error
+		if copyAt(s, cond.sent, a).State == mailbox.Withdrawn {
+			gone = withdrawnError(cond.sent.ID)
+		} else if _, err := s.Root.Mailbox(a); a.Host == "" && errors.Is(err, mailbox.ErrNoAgent) {
+			gone = err
+		}
+		if gone == nil && !cond.needsAll {
+			return nil
+		} else if gone != nil && cond.needsAll {
+			return gone
+		}
+		why = gone
+	}
+	return why
 }
 
 // A match is the evidence that a condition is met.
@@ -126,11 +151,11 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out [
 	for _, kind := range kinds {
 		for _, words := range c.StringSlice(kind) {
 			for word := range strings.SplitSeq(words, ",") {
-				cond, err := newCondition(ctx, s, kind, word)
+				some, err := conditionsOf(ctx, s, kind, word, c.Bool("every"))
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, cond)
+				out = append(out, some...)
 			}
 		}
 	}
@@ -150,17 +175,18 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out [
 	return []*condition{{unmet: "no mail", watched: []wire.Address{s.Me.Address()}, look: look}}, nil
 }
 
-// newCondition returns the condition of one flag.
-func newCondition(ctx context.Context, s *command.Scope, kind, word string) (*condition, error) {
+// conditionsOf returns the conditions of one flag. To wait for every reply is one for each recipient.
+func conditionsOf(ctx context.Context, s *command.Scope, kind, word string, every bool) (out []*condition, err error) {
 	switch {
 	case kind == "turn-done" && isID(word) && !s.IsMember(word):
 		it, _, err := s.Find(word)
 		if err != nil {
 			return nil, err
 		}
-		return stageCondition(ctx, s, kind, it.Message), nil
+		return []*condition{stageCondition(ctx, s, kind, it.Message)}, nil
 	case kind != "reply" && kind != "acked":
-		return stateCondition(s, kind, word)
+		cond, err := stateCondition(s, kind, word)
+		return []*condition{cond}, err
 	case !isID(word):
 		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
 			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
@@ -169,13 +195,18 @@ func newCondition(ctx context.Context, s *command.Scope, kind, word string) (*co
 		return nil, err
 	}
 	m, err := findSent(s, word)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case kind == "acked":
+		return []*condition{stageCondition(ctx, s, kind, m)}, nil
+	case !every:
+		return []*condition{replyCondition(ctx, s, m, wire.Address{})}, nil
 	}
-	if kind == "acked" {
-		return stageCondition(ctx, s, kind, m), nil
+	for _, a := range m.To {
+		out = append(out, replyCondition(ctx, s, m, a))
 	}
-	return replyCondition(ctx, s, m), nil
+	return out, nil
 }
 
 func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
@@ -186,22 +217,26 @@ func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 	return &match{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
 }
 
-// replyCondition is met when somebody has answered a message of mine.
-func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message) *condition {
-	me := []wire.Address{s.Me.Address()}
-	return &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", agents: m.To, watched: me, look: func(entry) (*match, error) {
-		replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{})
+// replyCondition is met when from, or anybody if that is zero, has answered a message of mine.
+func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
+	cond := &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", sent: m, agents: m.To, watched: []wire.Address{s.Me.Address()}}
+	if from != (wire.Address{}) {
+		cond.unmet, cond.agents = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
+	}
+	cond.look = func(entry) (*match, error) {
+		replies := teams.Replies(ctx, s.Me, m.ID, from)
 		if len(replies) == 0 {
 			return nil, nil
 		}
 		return matchOf(s, "reply", replies[0]), nil
-	}}
+	}
+	return cond
 }
 
 // stageCondition is met when every recipient of a message has acknowledged it, or has finished the turn into which it
 // was handed it.
 func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
-	cond := &condition{flag: " --" + kind + " " + m.ID.Short(6), agents: m.To, watched: m.To}
+	cond := &condition{flag: " --" + kind + " " + m.ID.Short(6), sent: m, needsAll: true, agents: m.To, watched: m.To}
 	stage := "turn_done"
 	if kind == "acked" {
 		stage, cond.watched = "acked", []wire.Address{s.Me.Address()}
@@ -309,8 +344,17 @@ func await(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*
 	o := watcher.Options{Messages: true, Events: true}
 	err = until(ctx, timeout, slices.Collect(maps.Values(boxes)), o, func(e entry) (bool, error) {
 		met, unmet = nil, nil
+		var why error
+		vain := 0
 		for _, cond := range conditions {
 			m, err := cond.look(e)
+			if m == nil && err == nil {
+				if gone := cond.inVain(s); gone != nil {
+					if m, err = cond.look(entry{}); m == nil { // it may have been met just before
+						vain, why = vain+1, gone
+					}
+				}
+			}
 			if err != nil {
 				return false, err
 			}
@@ -321,13 +365,16 @@ func await(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*
 			}
 		}
 		isDone := len(unmet) == 0 || len(met) > 0 && !every
+		if !isDone && vain > 0 && (every || vain == len(conditions)) {
+			return false, why
+		}
 		if e == (entry{}) && !isDone && c.Command.Name == "wait" {
 			warnOff(c, s, unmet)
 		}
 		return isDone, nil
 	})
 	if errors.Is(err, errTimeout) {
-		err = timeoutError(s, unmet, timeout, every)
+		err = timeoutError(s, unmet, timeout, every && len(conditions) > 1)
 	}
 	return met, err
 }
