@@ -45,7 +45,7 @@ type front struct {
 	Options
 	running   context.Context // ends with the front
 	ended     chan struct{}   // closed when the front is to end
-	conn      *acp.ClientSideConnection
+	conn      *acp.Connection
 	files     *os.Root
 	realDir   string         // Dir with symbolic links resolved
 	terminals sync.Map       // by ID
@@ -135,7 +135,7 @@ func (f *front) startAgent() error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, output{out, f}, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		f.conn = acp.NewClientSideConnection(f, stdin, in) // ready before the agent can write
+		f.conn = acp.NewConnection(f.handle, stdin, in) // ready before the agent can write
 		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}

@@ -5,6 +5,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,46 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// handle carries out a request of the agent. The SDK's own client would make floats of the numbers in a tool's input, and
+// refuse to write an empty file.
+func (f *front) handle(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
+	var result any
+	var err error
+	switch method {
+	case acp.ClientMethodSessionRequestPermission:
+		result, err = with(params, func(p permissionRequest) (any, error) { return f.requestPermission(ctx, p), nil })
+	case acp.ClientMethodFsReadTextFile:
+		result, err = with(params, f.readFile)
+	case acp.ClientMethodFsWriteTextFile:
+		result, err = with(params, f.writeFile)
+	case acp.ClientMethodTerminalCreate:
+		result, err = with(params, f.createTerminal)
+	case acp.ClientMethodTerminalOutput, acp.ClientMethodTerminalWaitForExit, acp.ClientMethodTerminalKill, acp.ClientMethodTerminalRelease:
+		result, err = with(params, func(p struct{ TerminalID string }) (any, error) { return f.useTerminal(ctx, method, p.TerminalID) })
+	default:
+		return nil, acp.NewMethodNotFound(method)
+	}
+	if err == nil {
+		return result, nil
+	}
+	e := acp.NewInvalidParams(map[string]any{"error": err.Error()})
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Code, e.Message = -32002, "Resource not found"
+	} else if ctx.Err() != nil {
+		e = acp.NewRequestCancelled(nil)
+	}
+	return nil, e
+}
+
+// with decodes the parameters of a request and carries it out.
+func with[P any](params json.RawMessage, do func(P) (any, error)) (any, error) {
+	var p P
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	return do(p)
+}
+
 // local makes a path relative to the member's directory. The error says that it is outside. os.Root checks the links.
 func (f *front) local(path string) (string, error) {
 	for _, dir := range []string{f.Dir, f.realDir} {
@@ -31,20 +72,8 @@ func (f *front) local(path string) (string, error) {
 	return "", fmt.Errorf("it is outside %s", f.Dir)
 }
 
-// invalidParams is the error response for a file or terminal request.
-func invalidParams(operation string, err error) error {
-	if err == nil {
-		return nil
-	}
-	e := acp.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s: %v", operation, err)})
-	if errors.Is(err, fs.ErrNotExist) {
-		e.Code, e.Message = -32002, "Resource not found"
-	}
-	return e
-}
-
-// ReadTextFile reads a file or some of its lines.
-func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
+// readFile reads a file or some of its lines.
+func (f *front) readFile(p acp.ReadTextFileRequest) (any, error) {
 	rel, err := f.local(p.Path)
 	var data []byte
 	if err == nil {
@@ -53,25 +82,36 @@ func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r ac
 	if err == nil && !utf8.Valid(data) {
 		err = errors.New("it is not UTF-8 text")
 	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", p.Path, err)
+	}
 	lines := strings.SplitAfter(string(data), "\n")
 	lines = lines[min(max(value(p.Line)-1, 0), len(lines)):]
 	if p.Limit != nil {
 		lines = lines[:min(max(*p.Limit, 0), len(lines))]
 	}
-	r.Content = strings.Join(lines, "")
-	return r, invalidParams("read "+p.Path, err)
+	return acp.ReadTextFileResponse{Content: strings.Join(lines, "")}, nil
 }
 
-// WriteTextFile writes a file and makes its directories.
-func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
+// writeFile writes a file and makes its directories.
+func (f *front) writeFile(p struct {
+	Path    string
+	Content *string
+}) (any, error) {
 	rel, err := f.local(p.Path)
+	if err == nil && p.Content == nil {
+		err = errors.New("there is no content")
+	}
 	if err == nil {
 		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
 	}
 	if err == nil {
-		err = f.files.WriteFile(rel, []byte(p.Content), 0o644)
+		err = f.files.WriteFile(rel, []byte(*p.Content), 0o644)
 	}
-	return r, invalidParams("write "+p.Path, err)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", p.Path, err)
+	}
+	return acp.WriteTextFileResponse{}, nil
 }
 
 // terminal is the protocol's word for a command that the agent runs here.
@@ -99,15 +139,8 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (f *front) terminal(id string) (*terminal, error) {
-	if t, ok := f.terminals.Load(id); ok {
-		return t.(*terminal), nil
-	}
-	return nil, invalidParams("terminal "+id, errors.New("no such terminal"))
-}
-
-// CreateTerminal starts a command: directly if it has arguments, else in a shell.
-func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (r acp.CreateTerminalResponse, err error) {
+// createTerminal starts a command: directly if it has arguments, else in a shell.
+func (f *front) createTerminal(p acp.CreateTerminalRequest) (any, error) {
 	words := append([]string{p.Command}, p.Args...)
 	if len(p.Args) == 0 {
 		words = []string{"sh", "-c", p.Command}
@@ -121,6 +154,7 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	for _, v := range p.Env {
 		t.cmd.Env = append(t.cmd.Env, v.Name+"="+v.Value)
 	}
+	var err error
 	if t.cmd.Dir, err = filepath.EvalSymlinks(cmp.Or(value(p.Cwd), f.realDir)); err == nil {
 		_, err = f.local(t.cmd.Dir)
 	}
@@ -129,15 +163,39 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	}
 	if err != nil {
 		kill()
-		return r, invalidParams("run "+p.Command, err)
+		return nil, fmt.Errorf("run %s: %w", p.Command, err)
 	}
 	f.commands.Go(func() {
 		t.cmd.Wait()
 		close(t.ended)
 	})
-	r.TerminalId = string(wire.NewID())
-	f.terminals.Store(r.TerminalId, t)
-	return r, nil
+	id := string(wire.NewID())
+	f.terminals.Store(id, t)
+	return acp.CreateTerminalResponse{TerminalId: id}, nil
+}
+
+// useTerminal carries out the other requests for a terminal.
+func (f *front) useTerminal(ctx context.Context, method, id string) (any, error) {
+	found, ok := f.terminals.Load(id)
+	if !ok {
+		return nil, fmt.Errorf("there is no terminal %q", id)
+	}
+	t := found.(*terminal)
+	switch method {
+	case acp.ClientMethodTerminalOutput:
+		return t.outputSoFar(), nil
+	case acp.ClientMethodTerminalWaitForExit:
+		select {
+		case <-t.ended:
+			return t.status(), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case acp.ClientMethodTerminalRelease:
+		f.terminals.Delete(id)
+	}
+	t.kill()
+	return struct{}{}, nil
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -149,55 +207,20 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func (t *terminal) status() acp.TerminalExitStatus {
+// status returns how the command ended.
+func (t *terminal) status() *acp.TerminalExitStatus {
 	if w := t.cmd.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
-		return acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
+		return &acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
 	}
-	return acp.TerminalExitStatus{ExitCode: acp.Ptr(t.cmd.ProcessState.ExitCode())}
+	return &acp.TerminalExitStatus{ExitCode: acp.Ptr(t.cmd.ProcessState.ExitCode())}
 }
 
-// TerminalOutput returns the output so far.
-func (f *front) TerminalOutput(_ context.Context, p acp.TerminalOutputRequest) (r acp.TerminalOutputResponse, err error) {
-	t, err := f.terminal(p.TerminalId)
-	if err != nil {
-		return r, err
-	}
+func (t *terminal) outputSoFar() (r acp.TerminalOutputResponse) {
 	if isClosed(t.ended) {
-		r.ExitStatus = acp.Ptr(t.status())
+		r.ExitStatus = t.status()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.Output, r.Truncated = strings.ToValidUTF8(string(t.output), ""), t.isTruncated
-	return r, nil
-}
-
-// WaitForTerminalExit waits until the command has ended.
-func (f *front) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalExitRequest) (r acp.WaitForTerminalExitResponse, err error) {
-	t, err := f.terminal(p.TerminalId)
-	if err != nil {
-		return r, err
-	}
-	select {
-	case <-t.ended:
-		return acp.WaitForTerminalExitResponse(t.status()), nil
-	case <-ctx.Done():
-		return r, acp.NewRequestCancelled(nil)
-	}
-}
-
-// KillTerminal kills the command and keeps its output.
-func (f *front) KillTerminal(_ context.Context, p acp.KillTerminalRequest) (r acp.KillTerminalResponse, err error) {
-	t, err := f.terminal(p.TerminalId)
-	if err == nil {
-		t.kill()
-	}
-	return r, err
-}
-
-// ReleaseTerminal kills the command and forgets it.
-func (f *front) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (r acp.ReleaseTerminalResponse, err error) {
-	if t, ok := f.terminals.LoadAndDelete(p.TerminalId); ok {
-		t.(*terminal).kill()
-	}
-	return r, nil
+	return r
 }

@@ -5,6 +5,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -37,8 +38,13 @@ const maxOptions = len(driver.FrontKeys)
 // for one request never answers another. The runner answers no request that was shown for less time.
 const settle = 100 * time.Millisecond
 
-// RequestPermission shows a request and waits for the answer. It drops options beyond maxOptions.
-func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+type permissionRequest struct {
+	ToolCall callUpdate
+	Options  []acp.PermissionOption
+}
+
+// requestPermission shows a request and waits for the answer. It drops options beyond maxOptions.
+func (f *front) requestPermission(ctx context.Context, p permissionRequest) acp.RequestPermissionResponse {
 	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, options: p.Options[:min(len(p.Options), maxOptions)]}
 	f.do(func() {
 		r.turn = f.turn
@@ -48,7 +54,7 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	if i := f.ask(ctx, r); i >= 0 {
 		outcome = acp.NewRequestPermissionOutcomeSelected(r.options[i].OptionId)
 	}
-	return acp.RequestPermissionResponse{Outcome: outcome}, nil
+	return acp.RequestPermissionResponse{Outcome: outcome}
 }
 
 // describe copies what is known about a call. A call that runs a command may have the name of a tool that does not: the
@@ -60,9 +66,10 @@ func (r *request) describe(c *toolCall) {
 }
 
 // commandOf returns the command in a tool's input, which is a text or a list of words, or "".
-func commandOf(input any) string {
-	fields, _ := input.(map[string]any)
-	switch c := fields["command"].(type) {
+func commandOf(input json.RawMessage) string {
+	var fields struct{ Command any }
+	json.Unmarshal(input, &fields)
+	switch c := fields.Command.(type) {
 	case string:
 		return c
 	case []any:

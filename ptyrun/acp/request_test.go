@@ -3,7 +3,6 @@
 package acp
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
@@ -32,8 +31,7 @@ func TestNamesOfCalls(t *testing.T) {
 		{"execute", "Run", `{"command":["bash","-lc","ls -l"]}`, "execute", "Run", "bash -lc 'ls -l'", true},
 	} {
 		f, r := &front{tools: map[acp.ToolCallId]*toolCall{}}, &request{}
-		u := acp.ToolCallUpdate{ToolCallId: "1", Kind: &c.kind, Title: &c.title}
-		json.Unmarshal([]byte(c.input), &u.RawInput)
+		u := callUpdate{ToolCallUpdate: acp.ToolCallUpdate{ToolCallId: "1", Kind: &c.kind, Title: &c.title}, RawInput: []byte(c.input)}
 		r.describe(f.mergeCall(u))
 		if r.tool != c.tool || r.alias != c.alias || r.input != c.asked || r.isCommand != c.isCommand {
 			t.Errorf("%s %q %v: %s|%s %v %q", c.kind, c.title, c.input, r.tool, r.alias, r.isCommand, r.input)

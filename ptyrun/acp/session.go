@@ -21,7 +21,7 @@ import (
 // connect initializes the agent and opens a session, after authentication if the agent requires it.
 func (f *front) connect() {
 	ctx := f.running
-	hello, err := f.conn.Initialize(ctx, acp.InitializeRequest{
+	hello, err := acp.SendRequest[acp.InitializeResponse](f.conn, ctx, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "atm", Version: f.Version},
 		ClientCapabilities: acp.ClientCapabilities{
@@ -91,13 +91,13 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 	maps.Copy(meta, metadata)
 	none := []acp.McpServer{}
 	if last := f.lastSession(); last != "" && canLoad {
-		r, err := f.conn.LoadSession(ctx, acp.LoadSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none, SessionId: last})
+		r, err := acp.SendRequest[acp.LoadSessionResponse](f.conn, ctx, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none, SessionId: last})
 		if err == nil {
 			f.chooseModel(ctx, last, r.ConfigOptions)
 			return last, "resume", nil
 		}
 	}
-	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
+	r, err := acp.SendRequest[acp.NewSessionResponse](f.conn, ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
 	if err == nil {
 		f.chooseModel(ctx, r.SessionId, r.ConfigOptions)
 	}
@@ -125,11 +125,12 @@ func (f *front) chooseModel(ctx context.Context, id acp.SessionId, options []acp
 	for _, o := range options {
 		if s := o.Select; s != nil && value(s.Category) == acp.SessionConfigOptionCategoryModel {
 			to := acp.SetSessionConfigOptionValueId{SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want)}
-			f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &to})
+			f.conn.SendRequestNoResult(ctx, acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionRequest{ValueId: &to})
 			return
 		}
 	}
-	f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
+	to := acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)}
+	f.conn.SendRequestNoResult(ctx, acp.AgentMethodSessionSetModel, to)
 }
 
 // authenticate signs in. If the agent offers several methods, a person chooses.
@@ -147,8 +148,8 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	if chosen < 0 {
 		return errors.New("it wants you to sign in")
 	}
-	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: string(r.options[chosen].OptionId)})
-	return err
+	to := acp.AuthenticateRequest{MethodId: string(r.options[chosen].OptionId)}
+	return f.conn.SendRequestNoResult(ctx, acp.AgentMethodAuthenticate, to)
 }
 
 // value returns *p, or the zero value if p is nil.

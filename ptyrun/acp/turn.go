@@ -81,7 +81,7 @@ func (f *front) submit() {
 	f.setActivity(reducer.Thinking, "")
 	f.screen.print(user, text)
 	go func() {
-		r, err := f.conn.Prompt(context.Background(), p)
+		r, err := acp.SendRequest[acp.PromptResponse](f.conn, context.Background(), acp.AgentMethodSessionPrompt, p)
 		f.do(func() { f.promptAnswered(r.StopReason, err) })
 	}()
 }
@@ -169,7 +169,7 @@ func (f *front) cancel() {
 	} else {
 		f.turn.isCancelled = true
 		n := acp.CancelNotification{SessionId: f.session}
-		go f.conn.Cancel(context.Background(), n)
+		go f.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, n)
 	}
 	f.cancelRequest()
 }

@@ -4,8 +4,8 @@ package acp
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -29,7 +29,9 @@ func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 	defer o.Close()
 	for lines := bufio.NewReader(r); err == nil; {
 		var line []byte
-		if line, err = lines.ReadBytes('\n'); !o.front.handleUpdate(line) {
+		line, err = lines.ReadBytes('\n')
+		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+		if !o.front.handleUpdate(line) {
 			_, writeErr := o.Write(line)
 			err = cmp.Or(writeErr, err)
 		}
@@ -61,7 +63,7 @@ func (f *front) handleUpdate(line []byte) (isUpdate bool) {
 			return
 		}
 		var chunk acp.SessionUpdateAgentMessageChunk
-		var toolCall acp.ToolCallUpdate // of a tool_call too
+		var toolCall callUpdate
 		switch kind.SessionUpdate {
 		case "agent_message_chunk":
 			if json.Unmarshal(call.Params.Update, &chunk) == nil {
@@ -81,9 +83,6 @@ func (f *front) handleUpdate(line []byte) (isUpdate bool) {
 	return true
 }
 
-// SessionUpdate is never called: see output.
-func (f *front) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
-
 func textOf(b acp.ContentBlock) string {
 	switch {
 	case b.Text != nil:
@@ -96,16 +95,25 @@ func textOf(b acp.ContentBlock) string {
 	return "[no text]"
 }
 
+// callUpdate is a tool_call or an update of one. Input and output stay as they came: numbers do not go through a float.
+type callUpdate struct {
+	acp.ToolCallUpdate
+	RawInput  json.RawMessage `json:"rawInput"`
+	RawOutput json.RawMessage `json:"rawOutput"`
+}
+
+func isNull(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
+
 // toolCall is what the agent has said about a call so far.
 type toolCall struct {
 	kind               acp.ToolKind
 	tool, alias, title string
-	input              any
+	input              json.RawMessage
 	isStarted, isEnded bool
 }
 
 // updateCall handles an update of a tool call. It logs the call's start and end.
-func (f *front) updateCall(u acp.ToolCallUpdate) {
+func (f *front) updateCall(u callUpdate) {
 	c := f.mergeCall(u)
 	if f.turn == nil {
 		return
@@ -124,8 +132,8 @@ func (f *front) updateCall(u acp.ToolCallUpdate) {
 	}
 	c.isEnded = true
 	for _, part := range u.Content {
-		if u.RawOutput == nil && part.Content != nil {
-			u.RawOutput = wire.Clip(textOf(part.Content.Content), maxRaw/2)
+		if isNull(u.RawOutput) && part.Content != nil {
+			u.RawOutput = wire.Quote(wire.Clip(textOf(part.Content.Content), maxRaw/2))
 		}
 	}
 	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallId).With("tool", c.tool).With("result", capped(u.RawOutput))
@@ -139,7 +147,7 @@ func (f *front) updateCall(u acp.ToolCallUpdate) {
 
 // mergeCall adds to what is known about a call. The call's kind names its tool, the first word of its title is an
 // alias.
-func (f *front) mergeCall(u acp.ToolCallUpdate) *toolCall {
+func (f *front) mergeCall(u callUpdate) *toolCall {
 	c := f.tools[u.ToolCallId]
 	if c == nil {
 		c = &toolCall{}
@@ -149,7 +157,7 @@ func (f *front) mergeCall(u acp.ToolCallUpdate) *toolCall {
 		c.kind = cmp.Or(kind, c.kind)
 	}
 	c.title = cmp.Or(wire.Clip(value(u.Title), maxRaw), c.title)
-	if u.RawInput != nil {
+	if !isNull(u.RawInput) {
 		c.input = u.RawInput
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
@@ -160,10 +168,10 @@ func (f *front) mergeCall(u acp.ToolCallUpdate) *toolCall {
 	return c
 }
 
-// capped returns a value, or nil if it is too large for an event.
-func capped(v any) any {
-	if raw, err := json.Marshal(v); err != nil || len(raw) > maxRaw {
+// capped returns a value, or nil if it is too large for an event, or if JSON of ours does not allow it.
+func capped(raw json.RawMessage) json.RawMessage {
+	if _, err := wire.Marshal(raw); err != nil || len(raw) > maxRaw {
 		return nil
 	}
-	return v
+	return raw
 }
