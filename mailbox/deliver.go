@@ -1,19 +1,15 @@
 package mailbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -35,11 +31,10 @@ type Outcome struct {
 	AlreadyStored bool // it was in the mailbox before
 	Err           error
 
-	// Used by Deliver.
-	post *Post
-	to   *target
-	data []byte
-	temp string // the file that becomes the message
+	post  *Post
+	data  []byte   // the encoded message
+	temp  string   // the file that becomes the message
+	first *Outcome // the post's earlier outcome for the same mailbox: the members of a host share an outbox
 }
 
 // NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
@@ -78,169 +73,130 @@ func encode(m *wire.Message) (data []byte, err error) {
 	return data, nil
 }
 
-// target is a mailbox that a call delivers to. Its inbox is opened once: a path below the team costs system calls for
-// each of its directories.
-type target struct {
-	box    *Box
-	inbox  *durable.Root
-	err    error      // why open failed
-	stored []*Outcome // moved to new, not synced yet
-}
-
-// open opens the inbox and makes its tmp.
-func (t *target) open() error {
-	b := t.box
-	err := b.makeOutbox()
-	if err != nil {
-		return err
-	}
-	t.inbox, err = b.store.root.Sub(b.in("inbox"))
-	switch {
-	case absent(err):
-		return b.noAgent() // even if it is back by now
-	case err != nil:
-		return cmp.Or(b.CheckPresent(), err)
-	}
-	if err := t.inbox.Mkdir("tmp"); err != nil {
-		return err
-	}
-	if !t.inbox.OwnerCanRead("tmp") {
-		return ErrUnreadable
-	}
-	return nil
-}
-
-// checkCurrent returns an error if the open inbox is no longer the mailbox's: the agent may have been retired, and
-// another mailbox made in its place. The inbox lock is held.
-func (t *target) checkCurrent() error {
-	root := t.box.store.root
-	opened, err := t.inbox.Lstat(".")
-	now, e := root.Lstat(t.box.in("inbox"))
-	err = cmp.Or(err, e, root.IsDir(t.box.in()), t.inbox.IsDir("new"))
-	isOther := err == nil && !os.SameFile(opened, now)
-	if isOther || absent(err) {
-		return cmp.Or(t.box.CheckPresent(), t.box.noAgent())
-	}
-	return err
-}
-
 // Deliver delivers posts durably: if an Outcome has no error, the message survives a power cut. If the process is
 // killed at any point, each message is whole or absent at each recipient. A failure at one recipient does not affect
 // the others.
 //
-// First all files are written and synced in parallel; then each is moved into its mailbox under that mailbox's lock;
-// then each mailbox's directory is synced once.
+// First all files are written and synced in parallel; then those of each mailbox are moved to new under its lock; then
+// each new is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	targets := map[string]*target{} // by the path of the inbox
+	var targets []*target
 	var all []*Outcome
+	known := map[string]*target{} // by the path of the mailbox
 	for _, p := range posts {
 		p.Outcomes = make([]Outcome, len(p.To))
 		data, err := encode(p.Message)
 		for i, b := range p.To {
 			o := &p.Outcomes[i]
 			*o = Outcome{Box: b, Err: err, post: p, data: data}
-			if err == nil {
-				inbox := b.store.root.Join(b.in("inbox"))
-				if targets[inbox] == nil {
-					targets[inbox] = &target{box: b}
-					targets[inbox].err = targets[inbox].open()
-				}
-				o.to = targets[inbox]
-				all = append(all, o)
+			if err != nil {
+				continue
+			}
+			t := known[b.Path()]
+			if t == nil {
+				t = &target{box: b, err: b.prepareTemp()}
+				known[b.Path()], targets = t, append(targets, t)
+			}
+			n := len(t.outcomes)
+			switch {
+			case t.err != nil:
+				o.Err = t.err
+			case n > 0 && t.outcomes[n-1].post == p:
+				o.first = t.outcomes[n-1]
+			default:
+				t.outcomes, all = append(t.outcomes, o), append(all, o)
 			}
 		}
 	}
-	sideBySide(all, func(o *Outcome) { o.Err = o.write() })
-	for _, o := range all {
-		if o.Err == nil {
-			o.publish(ctx)
-		}
+	sideBySide(all, (*Outcome).write)
+	for _, t := range targets {
+		t.publish(ctx)
 	}
-	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
+	sideBySide(targets, (*target).sync)
 	for _, p := range posts {
-		p.noteSent()
+		p.finish()
 	}
 }
 
-// noteSent adds the message to the sender's index if a recipient has it.
-func (p *Post) noteSent() {
-	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
-	if at < 0 || p.Sender == nil {
-		return
-	}
-	sent := *p.Message
-	if o := p.Outcomes[at]; o.AlreadyStored {
-		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
-			sent = *it.Message
-		}
-	}
-	sent.To = p.Message.To
-	_, p.SentIndexErr = p.Sender.NoteSent(&sent)
+// target is a mailbox that a call delivers to.
+type target struct {
+	box      *Box
+	err      error      // why nothing can be written there
+	outcomes []*Outcome // one for each post, if it can
 }
 
-// write writes and syncs the message in the inbox's tmp.
-func (o *Outcome) write() error {
-	if o.to.err != nil {
-		return o.to.err
-	}
-	err := o.to.box.NoteSuperseded(o.post.Message)
+// prepareTemp makes the directory in which messages are written, and checks that the mailbox's owner will be able to
+// read them.
+func (b *Box) prepareTemp() error {
+	err := b.makeOutbox()
 	if err == nil {
-		o.temp = "tmp/" + string(o.post.Message.ID) + "." + string(wire.NewID())
-		err = o.to.inbox.Create(o.temp, o.data)
+		err = b.CheckPresent()
 	}
-	if absent(err) { // retired a moment ago
-		return o.to.box.noAgent()
+	if err == nil {
+		err = b.mkdir(b.in("inbox/tmp"))
+	}
+	if err == nil && !b.store.root.OwnerCanRead(b.in("inbox/tmp")) {
+		err = ErrUnreadable
 	}
 	return err
 }
 
-// publish moves the message into the mailbox, or removes the temp file.
-func (o *Outcome) publish(ctx context.Context) {
-	isThere, err := o.moveToNew(ctx)
-	if isThere || err != nil {
-		o.to.inbox.Remove(o.temp)
+// write writes and syncs the message in the mailbox's tmp.
+func (o *Outcome) write() {
+	b, m := o.Box, o.post.Message
+	o.temp = b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
+	o.Err = b.NoteSuperseded(m)
+	if o.Err == nil {
+		o.Err = b.store.root.Create(o.temp, o.data)
 	}
-	if isThere && o.Box.host != "" {
-		if it, e := o.Box.Get(o.post.Message.ID); e == nil && !slices.Contains(it.To, o.Box.Address()) {
-			err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own", it.ID.Short(6), o.Box.host)
-		}
+	if absent(o.Err) { // retired a moment ago
+		o.Err = b.noAgent()
 	}
-	if err != nil {
-		o.Err = err
-		return
-	}
-	o.Stored, o.AlreadyStored = true, isThere
-	isSamePost := func(other *Outcome) bool { return other.post == o.post }
-	if i := slices.IndexFunc(o.to.stored, isSamePost); i >= 0 {
-		o.AlreadyStored = o.to.stored[i].AlreadyStored // the members of a host share an outbox
-	}
-	o.to.stored = append(o.to.stored, o)
 }
 
-// moveToNew moves the temp file to new, unless the message is there already. Nobody else delivers under an ID that this
-// call made, so a shared lock is enough. It renames, since Claude Code's sandbox on macOS forbids hard links.
-func (o *Outcome) moveToNew(ctx context.Context) (isThere bool, err error) {
-	b, id := o.to.box, o.post.Message.ID
-	mode := lockfile.Shared
-	if o.post.Given {
+// publish moves the written messages into the mailbox. Nobody else delivers under an ID that this call made, so a shared
+// lock is enough for those.
+func (t *target) publish(ctx context.Context) {
+	if len(t.outcomes) == 0 {
+		return
+	}
+	b, mode := t.box, lockfile.Shared
+	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.Given }) {
 		mode = lockfile.Exclusive
 	}
 	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
-	if err != nil {
-		return false, err
+	if err == nil {
+		defer unlock()
+		err = b.CheckPresent()
 	}
-	defer unlock()
-	if err := o.to.checkCurrent(); err != nil {
-		return false, err
+	for _, o := range t.outcomes {
+		if o.Err != nil {
+			continue
+		}
+		if o.Err = err; err == nil {
+			o.AlreadyStored, o.Err = o.moveToNew()
+		}
+		if o.Stored = o.Err == nil; !o.Stored || o.AlreadyStored {
+			b.store.root.Remove(o.temp)
+		}
 	}
+}
+
+// moveToNew moves the temp file to new, unless the message is in the mailbox already. It renames, since Claude Code's
+// sandbox on macOS forbids hard links. A mailbox that was retired took the temp file along.
+func (o *Outcome) moveToNew() (isThere bool, err error) {
+	b, id := o.Box, o.post.Message.ID
 	if o.post.Given {
 		if isThere, err := b.isDelivered(id); isThere || err != nil {
 			return isThere, err
 		}
 	}
-	err = o.to.inbox.Move(o.temp, "new/"+fileOf(id))
-	if errors.Is(err, fs.ErrExist) {
+	err = b.store.root.Move(o.temp, b.unread().file(id))
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return true, nil
+	case absent(err):
+		return false, b.noAgent() // even if one of that name is back by now
 	}
 	return false, err
 }
@@ -267,18 +223,48 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 	}
 }
 
-// close syncs new if a message was moved there, and closes the inbox.
-func (t *target) close() {
-	if len(t.stored) > 0 {
-		if err := t.inbox.Sync("new"); err != nil {
-			for _, o := range t.stored {
-				o.Err = &NotDurableError{o.post.Message.ID, err}
+// sync makes the messages that are stored survive a power cut.
+func (t *target) sync() {
+	stored := slices.DeleteFunc(slices.Clone(t.outcomes), func(o *Outcome) bool { return !o.Stored })
+	if len(stored) == 0 {
+		return
+	}
+	err := t.box.store.root.Sync(t.box.unread().dir)
+	for _, o := range stored {
+		if err != nil {
+			o.Err = &NotDurableError{o.post.Message.ID, err}
+		}
+	}
+}
+
+// finish completes the outcomes, and adds the message to the sender's index if a recipient has it.
+func (p *Post) finish() {
+	for i := range slices.Backward(p.Outcomes) {
+		o := &p.Outcomes[i]
+		if o.first != nil {
+			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
+		}
+		if o.AlreadyStored && o.Box.host != "" {
+			it, err := o.Box.Get(p.Message.ID)
+			if err == nil && !slices.Contains(it.To, o.Box.Address()) {
+				o.Stored, o.AlreadyStored = false, false
+				o.Err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own",
+					it.ID.Short(6), o.Box.host)
 			}
 		}
 	}
-	if t.inbox != nil {
-		t.inbox.Close()
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+	if at < 0 || p.Sender == nil {
+		return
 	}
+	sent := *p.Message
+	if o := p.Outcomes[at]; o.AlreadyStored {
+		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
+			sent = *it.Message
+		}
+	}
+	sent.To = p.Message.To
+	_, p.SentIndexErr = p.Sender.NoteSent(&sent)
 }
 
 // NoteSent adds a message to the owner's index of sent mail and reports whether the message or one of its recipients
