@@ -292,12 +292,7 @@ func (r *runner) step(now time.Time) {
 	}
 	r.captureResting(now)
 	r.stepScreen(now)
-	if at := r.state.NextTick(); !at.IsZero() && !now.Before(at) {
-		r.apply(reducer.Input{Now: now})
-	}
-	if at := r.state.NextTick(); at.After(now) {
-		r.wakeAt(at)
-	}
+	r.apply(reducer.Input{Now: now}) // an answer may be due, or a lease have ended
 	r.stepLeftover(now)
 	r.stepMail(now)
 }

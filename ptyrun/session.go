@@ -265,10 +265,10 @@ func (r *runner) stopIfOver(s *session.Session) {
 	switch {
 	case s.State == wire.SessionAborted:
 		r.stopForSession("session " + name + " was aborted")
-	case s.State == wire.SessionCompleted && s.EndedBy() != "" && len(r.binding.alive()) == 0:
+	case s.State == wire.SessionCompleted && s.Notes.Runner.Ended != "" && len(r.binding.alive()) == 0:
 		r.wg.Go(func() {
 			r.poll(r.ctx, lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
-			r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy())) })
+			r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.Notes.Runner.Ended)) })
 		})
 	}
 }

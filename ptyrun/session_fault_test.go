@@ -91,8 +91,8 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it goes on")
 	}
-	if s := r.onlySession(); s.EndedBy() != "goal_complete" {
-		t.Errorf("%s by %q", s.State, s.EndedBy())
+	if s := r.onlySession(); s.Notes.Runner.Ended != "goal_complete" {
+		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 		}
 	}
 	<-r.done
-	if s := r.onlySession(); s.EndedBy() != "idle_timeout: 3s" {
-		t.Errorf("%s by %q", s.State, s.EndedBy())
+	if s := r.onlySession(); s.Notes.Runner.Ended != "idle_timeout: 3s" {
+		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
 	}
 }
 

@@ -234,8 +234,8 @@ func TestSessionIdles(t *testing.T) {
 	r.wait("a turn that is longer", r.read(r.send("THINK 9s")))
 	<-r.done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 8s" {
-		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedBy())
+	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "idle_timeout: 8s" {
+		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.Notes.Runner.Ended)
 	}
 	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {
 		t.Errorf("the turn was cut off: %q", r.events())
@@ -256,8 +256,8 @@ func TestSessionReachesItsGoal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.done
-	if s := r.onlySession(); s.State != wire.SessionCompleted || s.EndedBy() != "goal_complete" {
-		t.Errorf("%s by %q", s.State, s.EndedBy())
+	if s := r.onlySession(); s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "goal_complete" {
+		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
 	}
 	if !r.has(`turn_completed status="completed"`)() {
 		t.Errorf("the turn was cut off: %q", r.events())
@@ -302,13 +302,13 @@ func TestSessionOfARun(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 			r.run().idle().awaitSession()
 			first := r.onlySession()
-			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OwnedByRunner() {
+			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.Notes.Runner.Owned {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
 			<-r.done
 			r.hold.Release()
-			if s := r.onlySession(); s.State != c.want || s.AutoPaused() != (c.want == wire.SessionPaused) {
+			if s := r.onlySession(); s.State != c.want || s.Notes.Runner.AutoPaused != (c.want == wire.SessionPaused) {
 				t.Fatalf("it is %s", s.State)
 			}
 			if c.want != wire.SessionPaused {
@@ -317,7 +317,7 @@ func TestSessionOfARun(t *testing.T) {
 			r.done = make(chan struct{})
 			r.run()
 			r.wait("the session to go on", func() bool { return r.onlySession().State == wire.SessionActive })
-			if s := r.onlySession(); s.SessionID != first.SessionID || s.AutoPaused() {
+			if s := r.onlySession(); s.SessionID != first.SessionID || s.Notes.Runner.AutoPaused {
 				t.Errorf("%+v", s.InteractiveSession)
 			}
 		})
@@ -339,7 +339,7 @@ func TestSessionOfAPerson(t *testing.T) {
 	r.move(id, wire.SessionActive)
 	r.send("EXIT 0")
 	<-r.done
-	if s := r.onlySession(); s.State != wire.SessionPaused || !s.AutoPaused() {
+	if s := r.onlySession(); s.State != wire.SessionPaused || !s.Notes.Runner.AutoPaused {
 		t.Errorf("it is %s", s.State)
 	}
 }

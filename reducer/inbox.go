@@ -47,16 +47,15 @@ const offerTimeout = 10 * time.Minute
 // inbox holds the messages that the runner has reported, and which effects were returned for them.
 type inbox struct {
 	messages []message // in order of arrival
-	changes  int       // of the agent's word
 }
 
 type message struct {
 	Mail
-	deliveredAt int       // the value of changes, plus one, when Deliver named it; 0: not yet
-	remindAt    int       // the value of changes from which the agent may be reminded of it
-	offered     time.Time // when a hook handed it over; zero: none did
-	session     string    // of that hook
+	offered time.Time // when a hook handed it over; zero: none did
+	session string    // of that hook
 
+	isNamed        bool // Deliver has named it since the agent's word last changed
+	isJustRead     bool // it was read since then
 	isBeingTyped   bool
 	hasInterrupted bool
 	isEscalated    bool // Overdue has named it
@@ -68,15 +67,15 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	var overdue, interrupt, deliver []wire.ID
 	for i := range in.messages {
 		m := &in.messages[i]
-		mayRemind := word == WordIdle && in.mayRemind(m)
+		mayRemind := word == WordIdle && m.IsRead && !m.IsSuppressed && !m.isJustRead && !m.isReminded
 		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
-			m.isEscalated, m.isReminded = true, m.isReminded || mayRemind
+			m.isEscalated, m.isReminded = true, mayRemind
 			overdue = append(overdue, m.ID)
 		}
 		switch {
 		case !m.mayHandOver():
-		case word == WordIdle && m.deliveredAt != in.changes+1:
-			m.deliveredAt = in.changes + 1
+		case word == WordIdle && !m.isNamed:
+			m.isNamed = true
 			deliver = append(deliver, m.ID)
 		case word == WordBusy && m.Urgent && !m.hasInterrupted:
 			m.hasInterrupted = true
@@ -87,15 +86,9 @@ func (in *inbox) decide(word Word, now time.Time) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool { return len(e.IDs) == 0 })
 }
 
-// mayRemind reports whether an idle agent may be reminded of a message whose answer is overdue.
-func (in *inbox) mayRemind(m *message) bool {
-	return m.IsRead && !m.IsSuppressed && !m.isReminded && in.changes >= m.remindAt
-}
-
 // mayHandOver reports whether nobody has the message.
 func (m *message) mayHandOver() bool {
-	isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
-	return !m.IsRead && !m.IsSuppressed && !isHeld
+	return !m.IsRead && !m.IsSuppressed && !m.isBeingTyped && m.offered.IsZero() && m.LeasedUntil.IsZero()
 }
 
 // HasRoom reports whether the State accepts every message; see MaxMail.
@@ -107,28 +100,18 @@ func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
 	return m != nil && !m.IsSuppressed && !hasPassed(m.ExpiresAt, now)
 }
 
-// NextTick returns when Apply next wants a tick: an answer is due, or a lease or an offer ends. Zero: never.
-func (s *State) NextTick() (next time.Time) {
-	wantAt := func(t time.Time, isWanted bool) {
-		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
+// wordChanged lets Deliver name every message once more, and Overdue what was read before.
+func (in *inbox) wordChanged() {
+	for i := range in.messages {
+		in.messages[i].isNamed, in.messages[i].isJustRead = false, false
 	}
-	for _, m := range s.inbox.messages {
-		wantAt(m.DueAt, !m.isEscalated)
-		wantAt(m.LeasedUntil, !m.IsRead)
-		wantAt(m.offered.Add(offerTimeout), !m.IsRead && !m.offered.IsZero())
-	}
-	return next
 }
 
 func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
-	isProgram := e.Kind == "spawned" || e.Kind == "exited" || e.Kind == "restarting"
 	for i := range in.messages {
 		m := &in.messages[i]
-		m.isBeingTyped = m.isBeingTyped && !isProgram // into a program that is gone
-		isOfSession := e.Session == "" || m.session == "" || m.session == e.Session
-		if isProgram || e.Kind == "session_end" && isOfSession {
+		m.isBeingTyped = m.isBeingTyped && e.Kind != "exited"
+		if e.Kind == "exited" || e.Kind == "session_end" && m.session == e.Session {
 			m.endOffer()
 		}
 	}
@@ -137,10 +120,8 @@ func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
 		return
 	}
 	switch e.Kind {
-	case wire.EventInjecting:
-		m.isBeingTyped = true
-	case wire.EventInjectionFailed:
-		m.isBeingTyped = false
+	case wire.EventInjecting, wire.EventInjectionFailed:
+		m.isBeingTyped = e.Kind == wire.EventInjecting
 	case wire.EventInjected, wire.EventRead:
 		in.markRead(m)
 	case wire.EventAcked:
@@ -165,11 +146,9 @@ func (in *inbox) put(mail Mail, now time.Time) {
 	m := in.find(mail.ID)
 	switch {
 	case hasPassed(mail.ExpiresAt, now):
-	case m != nil && m.IsRead && !mail.IsRead: // it was put back
-		*m = message{Mail: mail, isEscalated: m.isEscalated, isReminded: m.isReminded}
 	case m != nil:
-		if m.IsSuppressed { // the message that superseded it may have been withdrawn
-			m.deliveredAt = 0
+		if m.IsRead || m.IsSuppressed { // it was put back, or the message that superseded it was withdrawn
+			m.isNamed, m.hasInterrupted = false, false
 		}
 		m.Mail = mail
 	case len(in.messages) < MaxMail || mail.Urgent || !mail.DueAt.IsZero():
@@ -192,9 +171,7 @@ func (in *inbox) markRead(m *message) {
 		in.remove(m.ID)
 		return
 	}
-	if !m.IsRead {
-		m.remindAt = in.changes + 1
-	}
+	m.isJustRead = m.isJustRead || !m.IsRead
 	m.IsRead, m.isBeingTyped, m.offered = true, false, time.Time{}
 }
 
@@ -205,11 +182,11 @@ func (in *inbox) remove(id wire.ID) {
 // endOffer makes a message that a hook handed over, and that nobody read, deliverable again.
 func (m *message) endOffer() {
 	if !m.offered.IsZero() {
-		m.offered, m.deliveredAt = time.Time{}, 0
+		m.offered, m.isNamed = time.Time{}, false
 	}
 }
 
-func (m *message) endLease() { m.LeasedUntil, m.deliveredAt = time.Time{}, 0 }
+func (m *message) endLease() { m.LeasedUntil, m.isNamed = time.Time{}, false }
 
 // expire ends offers, leases and messages whose time is over.
 func (in *inbox) expire(now time.Time) {

@@ -1,10 +1,7 @@
 package reducer
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,21 +16,8 @@ const (
 	maxPrompt, maxOptions = 400, 3000
 )
 
-// shortID returns an id, or its hash if it is too long.
-func shortID(id string) string {
-	if wire.Clip(id, maxID) == id {
-		return id
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
-}
-
-// jsonTime returns a time as JSON gives it back, and the zero time if JSON cannot express it.
-func jsonTime(t time.Time) time.Time {
-	if t = t.UTC().Round(0); t.Year() < 0 || t.Year() > 9999 {
-		return time.Time{}
-	}
-	return t
-}
+// shortID returns an id, or the end of one that is too long.
+func shortID(id string) string { return wire.Clip(id[max(0, len(id)-maxID):], maxID) }
 
 // remember appends an id unless it is in the list. If there are too many, the oldest goes.
 func remember(ids []string, id string, most int) []string {

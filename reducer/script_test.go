@@ -45,7 +45,7 @@ func fromJSON(s *State) State {
 	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
 		panic(err)
 	}
-	out.inbox = inbox{slices.Clone(s.inbox.messages), s.inbox.changes}
+	out.inbox = inbox{slices.Clone(s.inbox.messages)}
 	return out
 }
 

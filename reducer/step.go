@@ -70,7 +70,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 		return
 	}
 	e := event{
-		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At),
+		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: logged.At,
 		seq:       cmp.Or(logged.Seq, s.Seq+1), // 0: it is in no log
 		lastError: s.LastError, errorAt: s.ErrorAt,
 		isOnWire: logged.Wire != nil && logged.Source != "hook",
@@ -84,12 +84,12 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
 	if e.at.IsZero() {
-		e.at = jsonTime(now)
+		e.at = now
 	}
 	before := s.handoverWord()
 	s.fold(&e)
 	if s.handoverWord() != before {
-		s.inbox.changes++
+		s.inbox.wordChanged()
 	}
 	s.inbox.applyEvent(logged, now)
 }

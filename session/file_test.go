@@ -206,7 +206,7 @@ func TestFirstGeneration(t *testing.T) {
 	}
 	_, all := s.Entries(0)
 	if !s.Notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.Notes.Seq != 3 ||
-		!s.OwnedByRunner() || !s.AutoPaused() || !s.Notes.Runner.Lines || s.EndedBy() != "goal_complete" {
+		!s.Notes.Runner.Owned || !s.Notes.Runner.AutoPaused || !s.Notes.Runner.Lines || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%+v", s.Notes)
 	}
 	s.addMessage(SenderAgent, "hi", now())

@@ -205,8 +205,8 @@ func (m *machine) Check(t *rapid.T) {
 				log = append(log, e.Content)
 			}
 		}
-		if s.AutoPaused() != want.parked || s.OwnedByRunner() != want.ours {
-			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.AutoPaused(), s.OwnedByRunner(), want.parked, want.ours)
+		if s.Notes.Runner.AutoPaused != want.parked || s.Notes.Runner.Owned != want.ours {
+			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.Notes.Runner.AutoPaused, s.Notes.Runner.Owned, want.parked, want.ours)
 		}
 		if s.State != want.state || !slices.Equal(log, want.log) || !slices.Equal(s.DraftIDs, want.drafts) {
 			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff(

@@ -22,12 +22,6 @@ type binding struct {
 	Extra      jsontext.Value `json:",embed"`
 }
 
-// OwnedByRunner reports whether a runner began the session.
-func (s *Session) OwnedByRunner() bool { return s.Notes.Runner.Owned }
-
-// AutoPaused reports whether the session is paused because its agent is off, and goes on when the agent runs again.
-func (s *Session) AutoPaused() bool { return s.Notes.Runner.AutoPaused }
-
 // AutoPause pauses the session because its agent is off.
 func (s *Session) AutoPause(why string, now time.Time) error {
 	err := s.Move(wire.SessionPaused, why, now)
@@ -55,10 +49,10 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 			return err
 		}
 		isAnyAlive, s.Notes.Runner.Lines = true, o.CapturesLines
-		if s.AutoPaused() {
+		if s.Notes.Runner.AutoPaused {
 			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == wire.SessionActive && s.OwnedByRunner() {
+		if s.State == wire.SessionActive && s.Notes.Runner.Owned {
 			s.touch(now())
 		}
 		return nil
@@ -77,7 +71,7 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 		switch {
 		case s.State != wire.SessionActive:
 			return nil
-		case completed && s.OwnedByRunner():
+		case completed && s.Notes.Runner.Owned:
 			return s.Move(wire.SessionCompleted, "("+how+")", now())
 		}
 		return s.AutoPause("("+how+")", now())

@@ -62,11 +62,15 @@ type notes struct {
 
 // decode reads a session file by the rules of its owner.
 func decode(data []byte) (*Session, error) {
-	if _, err := wire.Canonical("session.InteractiveSession", data); err != nil {
-		return nil, err
-	}
+	_, err := wire.Canonical("session.InteractiveSession", data)
 	s := &Session{}
-	return s, wire.Unmarshal(data, s)
+	if err == nil {
+		err = wire.Unmarshal(data, s)
+	}
+	if err == nil && !wire.IsName(s.AgentID) {
+		err = fmt.Errorf("its agent_id %q is not a name", s.AgentID)
+	}
+	return s, err
 }
 
 // encode returns the session as one line of JSON, the owner's members first and as the owner writes them. It drops the
@@ -140,7 +144,6 @@ func (s *Session) AddInput(in Input) {
 	if in.Kind == "message" {
 		content = in.Text
 	}
-	content = strings.ToValidUTF8(content, "\uFFFD")
 	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
 		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 	})
@@ -204,6 +207,3 @@ func (s *Session) ApplyRules(r Rules, now time.Time) error {
 	}
 	return s.Move(wire.SessionCompleted, "("+s.Notes.Runner.Ended+")", now)
 }
-
-// EndedBy returns the rule that ended the session; "" if a person ended it, or it goes on.
-func (s *Session) EndedBy() string { return s.Notes.Runner.Ended }

@@ -118,24 +118,13 @@ func (st *Store) Get(id wire.UUID) (s *Session, err error) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
 	}
 	if err == nil {
-		s, err = decodeAs(id, data)
+		s, err = decode(data)
+	}
+	if err == nil && s.SessionID != id {
+		err = fmt.Errorf("its session_id is %s", s.SessionID)
 	}
 	if err != nil {
 		return nil, &FileError{st.Mail.Dir().Join(fileOf(id)), err}
-	}
-	return s, nil
-}
-
-// decodeAs reads a session that must have an id.
-func decodeAs(id wire.UUID, data []byte) (*Session, error) {
-	s, err := decode(data)
-	switch {
-	case err != nil:
-		return nil, err
-	case s.SessionID != id:
-		return nil, fmt.Errorf("its session_id is %s", s.SessionID)
-	case !wire.IsName(s.AgentID):
-		return nil, fmt.Errorf("its agent_id %q is not a name", s.AgentID)
 	}
 	return s, nil
 }
@@ -144,7 +133,7 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 func (st *Store) write(s *Session) error {
 	data, err := s.encode()
 	if err == nil {
-		_, err = decodeAs(s.SessionID, data) // a file that cannot be read back would lose the session
+		_, err = decode(data) // a file that cannot be read back would lose the session
 	}
 	if err == nil {
 		err = st.Mail.Dir().Replace(fileOf(s.SessionID), append(data, '\n'), true)

@@ -85,7 +85,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 		now := time.Now()
 		// Under the team lock: a starting runner resumes the session under it while it holds the runner lock.
 		running, err := t.Running(agent)
-		isKnownOff, hadRunner := err == nil && !running, s.OwnedByRunner() || m.RunnerGone
+		isKnownOff, hadRunner := err == nil && !running, s.Notes.Runner.Owned || m.RunnerGone
 		if isKnownOff && hadRunner && s.State == wire.SessionActive {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}

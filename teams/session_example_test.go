@@ -81,7 +81,7 @@ auto_exit_on = "goal_complete"
 	}
 	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	s, err = team.RefreshSession(ctx, s)
-	fmt.Println(s.State, s.EndedBy(), err)
+	fmt.Println(s.State, s.Notes.Runner.Ended, err)
 	// Output:
 	// agents accept no input in sessions: team.toml says [session] allow_human_input = false
 	// completed goal_complete <nil>

@@ -172,7 +172,7 @@ func resume(k *call) error {
 		if err := k.startAgent(words); err != nil {
 			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
 		}
-	case k.session.OwnedByRunner() || m.RunnerGone: // the next refresh would pause it again
+	case k.session.Notes.Runner.Owned || m.RunnerGone: // the next refresh would pause it again
 		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("%s; then the session continues", again)
 	default:
