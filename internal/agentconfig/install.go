@@ -179,6 +179,9 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 		}
 	}
+	if !r.isRemoval {
+		slices.Reverse(files) // the exclude file first: after an error git still sees nothing new
+	}
 	for i := 0; i < len(files) && err == nil && !r.DryRun; i++ {
 		err = files[i].save()
 	}
@@ -214,12 +217,21 @@ func (p *Installer) Damage(tool string, local bool) (string, error) {
 	f, err := p.read(tool, edits[0].path)
 	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
-	program := hookProgram.FindSubmatch(f.before)
-	if err != nil || program == nil || !filepath.IsAbs(string(program[1])) {
+	hooks := hookProgram.FindAllSubmatch(f.before, -1)
+	if err != nil || len(hooks) == 0 && !f.isRecorded {
 		return "", err
 	}
-	if _, err := os.Stat(string(program[1])); err != nil {
-		return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, program[1]), nil
+	again, fresh := *f, file{}
+	if err := cmp.Or(again.apply(edits[:1], false), fresh.apply(edits[:1], false)); err != nil {
+		return err.Error(), nil
+	}
+	for _, hook := range hooks {
+		if _, err := os.Stat(string(hook[1])); err != nil && filepath.IsAbs(string(hook[1])) {
+			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), nil
+		}
+	}
+	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
+		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, all), nil
 	}
 	return "", nil
 }

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
+	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -63,6 +67,13 @@ func install(c *cli.Context) error {
 			return err
 		}
 	}
+	if installer.State != "" && !r.DryRun {
+		lock, err := lockInstalls(c, installer.State)
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+	}
 	do, text, verb := installer.Install, "", "changed"
 	if c.Command.Name == "uninstall" {
 		do = installer.Uninstall
@@ -71,7 +82,10 @@ func install(c *cli.Context) error {
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
 	} else if err != nil {
-		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s --dry-run", c.Command.HelpName, r.Tool)
+		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", c.Command.HelpName, r.Tool, flagsOf(r))
+	}
+	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+		command.Warn(c, "an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
@@ -97,11 +111,38 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 			WithHint("%s claude", c.Command.HelpName).WithNearest(tool, agentconfig.Tools)
 	}
 	if r.Agent != "" && !r.Local {
+		r.Local = true
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
-			WithHint("%s %s --local --as %s", c.Command.HelpName, tool, letter.Escape(r.Agent))
+			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
 	return r, err
+}
+
+// flagsOf returns the flags of a request, for a hint.
+func flagsOf(r agentconfig.Request) (flags string) {
+	if r.MCP {
+		flags += " --mcp"
+	}
+	if r.Local {
+		flags += " --local"
+	}
+	if r.Agent != "" {
+		flags += " --as " + letter.Escape(r.Agent)
+	}
+	return flags
+}
+
+// lockInstalls keeps two installs from losing each other's lines in a file that both change.
+func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
+	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := durable.Open(state, nil)
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
 }
 
 // newInstaller returns an Installer that knows everything but the root.
