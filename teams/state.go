@@ -100,8 +100,9 @@ func (f *stateFold) startAtBase() error {
 	if err != nil {
 		return err
 	}
-	f.cursor = f.log.Follow(s.Seq)
-	if !ok || !f.load(s) { // damaged, or of another version
+	if ok && f.load(s) {
+		f.cursor = f.log.Follow(s.Seq)
+	} else { // damaged, or of another version
 		f.cursor, f.state = f.log.FollowAll(), reducer.State{}
 	}
 	return nil

@@ -25,7 +25,10 @@ func OpenDirs() (*Dirs, error) {
 	d := &Dirs{w, make(chan struct{}, 1)}
 	go func() { // fsnotify may block Add until its events are received
 		for range w.Events {
-			wake(d.changed)
+			select {
+			case d.changed <- struct{}{}:
+			default:
+			}
 		}
 	}()
 	go func() {
@@ -53,10 +56,3 @@ func (d *Dirs) Changed() <-chan struct{} { return d.changed }
 
 // Close stops watching.
 func (d *Dirs) Close() error { return d.fs.Close() }
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

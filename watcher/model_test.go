@@ -113,7 +113,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 			if w.fs != nil && here {
 				unwatch(w)
 				deliver(t, bob, body())
-				w.fs.Errors <- fsnotify.ErrEventOverflow
+				w.handleLost(fsnotify.ErrEventOverflow)
 			}
 		},
 	})

@@ -24,14 +24,14 @@ import (
 type source struct {
 	w        *Watcher
 	box      *mailbox.Box
-	paths    []string // the watched directories, parents first
-	new, log string   // two of them
+	paths    []string      // the watched directories, parents first
+	dirs     []fs.FileInfo // what was there at the last scan
+	new, log string        // two of the paths
 
-	isStale bool                  // since the last scan a directory was replaced
 	seen    map[wire.ID]time.Time // when a message was last seen in new
 	pending []wire.ID             // seen, but not returned by Next yet
 	cursor  *eventlog.Cursor      // nil until there is a log
-	events  fs.FileInfo           // the directory of the log that cursor reads; nil: none
+	after   time.Time             // events before are not new
 	hasMore bool                  // the log may have more events
 
 	err, logErr error  // why the mailbox or its log cannot be read now
@@ -42,6 +42,7 @@ func newSource(w *Watcher, b *mailbox.Box) *source {
 	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
 	s := &source{w: w, box: b, new: filepath.Join(inbox, "new"), log: filepath.Join(path, "events"), seen: map[wire.ID]time.Time{}}
 	s.paths = []string{filepath.Dir(path), path, inbox, s.new, s.log}
+	s.dirs = make([]fs.FileInfo, len(s.paths))
 	return s
 }
 
@@ -52,9 +53,7 @@ func (s *source) handle(e fsnotify.Event) {
 	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
 	case slices.Contains(s.paths, e.Name):
-		// The kernel stops watching a directory that is moved or removed, even if it is back by now.
 		if hasLeft || e.Has(fsnotify.Create) {
-			s.isStale = true
 			s.w.askScan()
 		}
 	case hasLeft:
@@ -70,26 +69,24 @@ func (s *source) handle(e fsnotify.Event) {
 // scan watches the directories that exist, takes in dropped files, lists new, and has the log read. It reports whether
 // a dropped file is not complete yet.
 func (s *source) scan(ctx context.Context) (isWaiting bool) {
-	for _, path := range s.paths { // a parent reports what happens to the next one meanwhile
-		s.w.watch(path, s.isStale)
+	for i, path := range s.paths { // a parent reports what happens to the next one meanwhile
+		dir, _ := os.Lstat(path)
+		s.w.watch(path, !os.SameFile(dir, s.dirs[i]))
+		s.dirs[i] = dir
 	}
 	in, _ := s.box.Ingest(ctx) // a file that fails stays for the next scan
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
-	events, _ := os.Lstat(s.log)
 	if err == nil {
 		for _, id := range unread {
 			s.notice(id)
 		}
 		maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return time.Since(last) > forgetAfter })
-		if s.w.opt.Events && (s.isStale || !os.SameFile(s.events, events)) {
+		if s.w.opt.Events && s.cursor == nil {
 			err = s.openLog()
 		}
 	}
-	if s.events = events; err != nil {
-		s.events = nil
-	}
-	s.err, s.isStale = err, false
+	s.err = err
 	s.hasMore = s.hasMore || err == nil
 	if cmp.Or(s.err, s.logErr) == nil {
 		s.reported = ""
@@ -105,50 +102,17 @@ func (s *source) notice(id wire.ID) {
 	s.seen[id] = time.Now()
 }
 
-// openLog opens the log, which may be another one than before. It continues after the last event that was returned if
-// the log has that event, else it starts at the first one.
-func (s *source) openLog() error {
-	cursor, err := s.openCursor(s.box.Log())
-	if err == nil {
-		err = s.box.CheckPresent() // the mailbox may be gone by now
-	}
-	if err != nil {
-		cursor.Close()
-		return err
-	}
-	s.cursor.Close()
-	s.cursor = cursor
-	return nil
-}
-
-func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
-	if s.cursor != nil {
-		var last eventlog.Snapshot
-		s.cursor.Mark(&last)
-		if c, ok := log.Resume(last); ok {
-			return c, nil
-		}
-		return log.Follow(0), nil
-	}
+func (s *source) openLog() (err error) {
 	after, isGiven := s.w.opt.After[s.box.Address()]
-	var err error
-	switch {
-	case isGiven:
-	case !s.w.scanned.IsZero(): // there was no mailbox at Open
-		after, err = log.SeqBefore(s.w.opened)
-	default:
-		after, err = log.LastSeq()
+	if !isGiven && s.w.scanned.IsZero() {
+		after, err = s.box.Log().LastSeq()
+	} else if !isGiven { // there was no mailbox at Open
+		s.after = s.w.opened
 	}
-	if err != nil || after == 0 {
-		return log.Follow(0), err
+	if err == nil {
+		s.cursor = s.box.Log().Follow(after)
 	}
-	// Read the last event before, by which openCursor recognises this log later.
-	c := log.Follow(after - 1)
-	if e, _, _ := c.Next(); e.Seq != after {
-		c.Close()
-		c = log.Follow(after)
-	}
-	return c, nil
+	return err
 }
 
 // nextMessage returns the next message that can be read.
@@ -169,15 +133,14 @@ func (s *source) nextMessage() (Entry, bool) {
 	return Entry{}, false
 }
 
-// nextEvent returns the next event of the log, then errors: an agent is reported gone after its last event. It returns
-// nothing while another log may be in place.
+// nextEvent returns the next event of the log, then errors: an agent is reported gone after its last event.
 func (s *source) nextEvent() (Entry, bool) {
-	if s.isStale {
-		return Entry{}, false
-	}
-	if s.cursor != nil && s.hasMore {
+	for s.cursor != nil && s.hasMore {
 		e, gap, err := s.cursor.Next()
-		if err == nil {
+		if err == nil && e.At.Before(s.after) {
+			continue
+		}
+		if s.after = (time.Time{}); err == nil {
 			return Entry{Event: &e, Gap: gap}, true
 		}
 		s.hasMore = false

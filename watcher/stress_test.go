@@ -86,7 +86,7 @@ func TestLostEvents(t *testing.T) {
 	for _, body := range []string{"one", "two", "three"} {
 		deliver(t, bob, body)
 	}
-	w.fs.Errors <- fsnotify.ErrEventOverflow
+	go func() { w.fs.Errors <- fsnotify.ErrEventOverflow }()
 	expect(t, w, "one", "two", "three")
 	deliver(t, bob, "four") // and is watched again
 	expect(t, w, "four")

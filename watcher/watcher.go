@@ -36,11 +36,11 @@ const (
 	pollEvery   = time.Second           // without kernel events, or while a dropped file is still being written
 	debounce    = 50 * time.Millisecond // between two scans
 	forgetAfter = time.Hour             // after a message left the inbox
-	maxHints    = 1 << 16               // more are not kept: the next scan finds what they are about
+	maxEvents   = 1 << 10               // so many wait here; then they wait in the kernel, which may lose some
 )
 
 // newNotifier is replaced in tests.
-var newNotifier = fsnotify.NewWatcher
+var newNotifier = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(maxEvents) }
 
 // Options say what a watcher reports.
 type Options struct {
@@ -78,37 +78,28 @@ var ErrClosed = errors.New("the watcher is closed")
 type Watcher struct {
 	opt     Options
 	opened  time.Time
-	fs      *fsnotify.Watcher // nil: no kernel events
-	hinted  chan struct{}     // wakes Next
-	running context.Context   // ends at Close
+	running context.Context // ends at Close
 	stop    context.CancelFunc
-	wg      sync.WaitGroup
 
-	hintMu sync.Mutex
-	hints  []hint // not handled yet
-
-	mu      sync.Mutex // guards the following, and the sources
-	sources []*source  // more are appended if there are Options.Boxes
-	turn    int        // index of the source that is asked first
-	polls   bool       // some directories have no kernel events
-	scanned time.Time  // the last scan; zero during Open
-	scanAt  time.Time  // the next one
-}
-
-// hint is what the kernel says: an event, or why some may be lost.
-type hint struct {
-	event fsnotify.Event
-	err   error
+	mu      sync.Mutex        // guards the following, and the sources; Next holds it
+	fs      *fsnotify.Watcher // nil: no kernel events
+	events  <-chan fsnotify.Event
+	lost    <-chan error // why kernel events may be missing
+	sources []*source    // more are appended if there are Options.Boxes
+	turn    int          // index of the source that is asked first
+	polls   bool         // some directories have no kernel events
+	scanned time.Time    // the last scan; zero during Open
+	scanAt  time.Time    // the next one
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
-	w := &Watcher{opt: o, opened: time.Now(), hinted: make(chan struct{}, 1)}
+	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
 	var err error
 	if w.fs, err = newNotifier(); err == nil {
-		w.wg.Go(w.listen)
+		w.events, w.lost = w.fs.Events, w.fs.Errors
 	}
 	w.polls = err != nil
 	for _, b := range boxes {
@@ -124,42 +115,40 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 	return w, nil
 }
 
-// listen queues the kernel's events, because fsnotify may block a scan, which adds watches, until they are received.
-func (w *Watcher) listen() {
-	for {
-		var h hint
-		var ok bool
-		select {
-		case h.event, ok = <-w.fs.Events:
-		case h.err, ok = <-w.fs.Errors:
-		}
-		if !ok {
-			return
-		}
-		w.hintMu.Lock()
-		if len(w.hints) == maxHints {
-			w.hints, h = nil, hint{err: fsnotify.ErrEventOverflow}
-		}
-		w.hints = append(w.hints, h)
-		w.hintMu.Unlock()
-		wake(w.hinted)
-	}
-}
-
 // Next waits for the next entry. It returns an error when ctx ends, and ErrClosed after Close.
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
-	for {
-		e, pause, err := w.look(ctx)
-		if err != nil || pause == 0 {
-			return e, err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.running.Err() == nil && ctx.Err() == nil {
+		select {
+		case e := <-w.events:
+			w.handle(e)
+			continue
+		case err := <-w.lost:
+			w.handleLost(err)
+			continue
+		default:
+		}
+		if !time.Now().Before(w.scanAt) {
+			w.scan(ctx)
+		}
+		if e, ok := w.entry(); ok {
+			return e, nil
 		}
 		select {
-		case <-w.hinted:
-		case <-time.After(pause):
+		case e := <-w.events:
+			w.handle(e)
+		case err := <-w.lost:
+			w.handleLost(err)
+		case <-time.After(time.Until(w.scanAt)):
 		case <-w.running.Done():
 		case <-ctx.Done():
 		}
 	}
+	if w.running.Err() != nil {
+		return Entry{}, ErrClosed
+	}
+	return Entry{}, ctx.Err()
 }
 
 // tick is how long Until waits for an entry. Then it looks for what no event reports: a killed runner, an expired lease,
@@ -192,22 +181,20 @@ func Until(ctx context.Context, boxes []*mailbox.Box, o Options, look func(Entry
 	}
 }
 
-// look handles what the kernel has said, scans if it is time to, and returns an entry, or else how long the next scan
-// is away.
-func (w *Watcher) look(ctx context.Context) (e Entry, pause time.Duration, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.running.Err() != nil {
-		return e, 0, ErrClosed
+func (w *Watcher) handle(e fsnotify.Event) {
+	for _, s := range w.sources {
+		s.handle(e)
 	}
-	if err := ctx.Err(); err != nil {
-		return e, 0, err
-	}
-	w.handleHints()
-	if !time.Now().Before(w.scanAt) {
-		w.scan(ctx)
-	}
-	for range w.sources { // in turn, so that a busy one does not hide the others
+}
+
+func (w *Watcher) handleLost(err error) {
+	w.pollAfter(err)
+	w.askScan()
+}
+
+// entry returns an entry of the sources, which are asked in turn, so that a busy one does not hide the others.
+func (w *Watcher) entry() (Entry, bool) {
+	for range w.sources {
 		s := w.sources[w.turn]
 		w.turn = (w.turn + 1) % len(w.sources)
 		e, ok := s.nextMessage()
@@ -216,28 +203,10 @@ func (w *Watcher) look(ctx context.Context) (e Entry, pause time.Duration, err e
 		}
 		if ok {
 			e.Agent, e.Box = s.box.Agent(), s.box
-			return e, 0, nil
+			return e, true
 		}
 	}
-	return e, max(time.Until(w.scanAt), 1), nil
-}
-
-func (w *Watcher) handleHints() {
-	w.hintMu.Lock()
-	hints := w.hints
-	w.hints = nil
-	w.hintMu.Unlock()
-	for _, h := range hints {
-		w.pollAfter(h.err)
-		for _, s := range w.sources {
-			if h.err == nil {
-				s.handle(h.event)
-			} else {
-				s.isStale = true
-				w.askScan()
-			}
-		}
-	}
+	return Entry{}, false
 }
 
 func (w *Watcher) askScan() {
@@ -271,17 +240,16 @@ func (w *Watcher) addBoxes() {
 	}
 }
 
-// watch asks for the kernel events of a directory; if they are refused, the watcher polls. isReplaced says that another
-// directory may be at the path now: kqueue would keep watching the old one.
-func (w *Watcher) watch(path string, isReplaced bool) {
+// watch asks for the kernel events of a directory; if they are refused, the watcher polls. isNew says that it is not the
+// one that was at the path before, which kqueue would keep watching.
+func (w *Watcher) watch(path string, isNew bool) {
 	if w.fs == nil {
 		return
 	}
-	if isReplaced {
+	if isNew {
 		w.fs.Remove(path)
 	}
-	err := w.fs.Add(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
+	if err := w.fs.Add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		w.polls = true
 		w.pollAfter(err)
 	}
@@ -292,18 +260,18 @@ func (w *Watcher) pollAfter(err error) {
 	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
 		w.polls = true
 		w.fs.Close()
+		w.fs, w.events, w.lost = nil, nil, nil
 	}
 }
 
-// Close stops the watcher and waits for its goroutine; a waiting Next returns ErrClosed.
+// Close stops the watcher and waits for its goroutine and for Next, which returns ErrClosed.
 func (w *Watcher) Close() (err error) {
 	w.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.fs != nil {
 		err = w.fs.Close()
 	}
-	w.wg.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, s := range w.sources {
 		s.cursor.Close()
 	}

@@ -103,7 +103,7 @@ func readAll(t testing.TB, b *mailbox.Box) {
 
 // noEvents has the kernel tell watchers that are opened nothing.
 func noEvents(t testing.TB) {
-	t.Cleanup(func() { newNotifier = fsnotify.NewWatcher })
+	t.Cleanup(func(old func() (*fsnotify.Watcher, error)) func() { return func() { newNotifier = old } }(newNotifier))
 	newNotifier = func() (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
 }
 

@@ -1,7 +1,8 @@
 package eventlog
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -19,28 +20,30 @@ type Gap struct {
 	To   uint64 `json:"to"`
 }
 
-// Cursor reads the events of a log in order, each once, while others append. It is not for concurrent use.
+// Cursor reads the events of a log in order, each once, while others append. If another log takes the place of this
+// one, it goes on after its last event, which a restored log has, or else at the beginning. It is not for concurrent
+// use.
 type Cursor struct {
 	log         *Log
 	next        uint64 // the number of the next event
 	crc         uint32 // of the line of the last event
 	withArchive bool   // begin with the archived segments
 
-	file    *os.File // the open segment; nil: open the one after first
-	first   uint64   // the first number of the segment
-	isFinal bool     // the segment does not change any more, since a newer one exists
-
-	// The bytes after the last event may be cut off and written anew. So they are all read again, in one read, until
-	// there is an event among them.
-	eventEnd int64  // offset of the end of the last event
-	examined int64  // offset up to which lines were examined
-	lines    []byte // whole lines at that offset
-	isReread bool   // these lines were read again because of a gap
-	buf      []byte
+	file     *os.File // the open segment; nil: open the one after first
+	first    uint64   // the first number of the segment
+	isFinal  bool     // the segment does not change any more, since a newer one exists
+	end      int64    // offset of the end of the last event; what follows may be cut off and written anew
+	offset   int64    // of the next line
+	lines    bufio.Reader
+	isReread bool // these lines are read a second time
 }
 
 // Follow returns a cursor on the events after seq; 0: from the first that is not archived.
-func (l *Log) Follow(after uint64) *Cursor { return &Cursor{log: l, next: after + 1} }
+func (l *Log) Follow(after uint64) *Cursor {
+	c := &Cursor{log: l, next: after + 1}
+	c.openNext() // so that it notices if another log takes its place; after an error Next tries again
+	return c
+}
 
 // FollowAll returns a cursor on all events, beginning with the archived ones.
 func (l *Log) FollowAll() *Cursor { return &Cursor{log: l, next: 1, withArchive: true} }
@@ -51,26 +54,26 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 		return nil, false
 	}
 	c := l.Follow(s.Seq - 1)
-	found, err := false, c.openNext()
-	if err == nil {
-		found, err = readBackward(c.file, func(line []byte, offset int64) bool {
-			c.eventEnd = offset + int64(len(line))
+	if c.file != nil {
+		found, err := readBackward(c.file, func(line []byte, offset int64) bool {
+			c.end = offset + int64(len(line))
 			return number(line) == s.Seq && crc32.ChecksumIEEE(line[:len(line)-1]) == s.CRC
 		})
+		if found && err == nil {
+			c.next, c.crc = s.Seq+1, s.CRC
+			c.rewind()
+			return c, true
+		}
 	}
-	if !found || err != nil {
-		c.Close()
-		return nil, false
-	}
-	c.next, c.crc, c.examined = s.Seq+1, s.CRC, c.eventEnd
-	return c, true
+	c.Close()
+	return nil, false
 }
 
 // Seq returns the number of the last event.
 func (c *Cursor) Seq() uint64 { return c.next - 1 }
 
-// Mark sets the snapshot's Seq and CRC to those of the last event. Before the first event the CRC is 0, and Resume
-// refuses the snapshot.
+// Mark sets the snapshot's Seq and CRC to those of the last event. If the cursor has not met it, the CRC is 0, and
+// Resume refuses the snapshot.
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
 // Close closes the open segment. c may be nil.
@@ -85,28 +88,26 @@ func (c *Cursor) Close() {
 // which events are missing before this one.
 func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	for {
-		if len(c.lines) == 0 {
-			if err := c.read(); err != nil {
-				return wire.Event{}, nil, err
-			}
+		line, begin, err := c.readLine()
+		if err != nil {
+			return wire.Event{}, nil, err
 		}
-		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
-		begin := c.examined
-		c.lines, c.examined = rest, begin+int64(len(line))+1
-		// Earlier events are skipped without decoding, except the last line of each read, which sets eventEnd.
-		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
+		n := number(line)
+		if n > 0 && n == c.Seq() && c.crc == 0 {
+			c.crc = crc32.ChecksumIEEE(line)
+		}
+		// Earlier events are skipped without decoding, except the last line of each read, which sets end.
+		if 0 < n && n < c.next && c.lines.Buffered() > 0 {
 			continue
 		}
 		e, ok := decode(line, c.first, begin)
 		if !ok {
 			continue // the next event shows the gap
 		}
-		if e.Seq > c.next && !c.isReread {
-			// A torn line may have been replaced while it was read, so read it once more.
-			c.lines, c.examined, c.isReread = nil, c.eventEnd, true
+		if e.Seq > c.next && c.readAgain() {
 			continue
 		}
-		c.eventEnd = c.examined
+		c.end = c.offset
 		if e.Seq < c.next {
 			continue
 		}
@@ -119,51 +120,84 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	}
 }
 
-// read reads lines that were not examined yet, from this segment or the next, or returns io.EOF.
-func (c *Cursor) read() error {
+// readLine returns the next whole line, without its line feed, and its offset, or io.EOF.
+func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 	for {
 		if c.file == nil {
 			if err := c.openNext(); err != nil {
-				return err
+				return nil, 0, err
 			}
 		}
-		if err := c.readLines(); err != nil || len(c.lines) > 0 {
-			return err
+		line, err := c.lines.ReadBytes('\n')
+		offset := c.offset
+		if c.offset += int64(len(line)); err == nil {
+			return line[:len(line)-1], offset, nil
 		}
-		if c.isFinal { // and it was read to its end after that was known
-			c.Close()
+		if err != io.EOF {
+			c.rewind()
+			return nil, 0, err
+		}
+		if c.offset > c.end && c.readAgain() {
 			continue
 		}
-		segs, err := c.segments()
-		if err != nil {
-			return err
-		}
-		if c.isFinal = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.isFinal {
-			return io.EOF
+		c.isReread = false
+		c.rewind()
+		if c.isFinal { // and it was read to its end after that was known
+			c.Close()
+		} else if err := c.lookForNewer(); err != nil {
+			return nil, 0, err
 		}
 	}
 }
 
-// readLines reads the lines after the last event if some of them were not examined yet.
-func (c *Cursor) readLines() error {
-	for size := 16 << 10; ; size *= 8 {
-		if len(c.buf) < size {
-			c.buf = make([]byte, size)
-		}
-		n, err := c.file.ReadAt(c.buf[:size], c.eventEnd)
-		if err != nil && err != io.EOF {
-			return err
-		}
-		c.lines = c.buf[:bytes.LastIndexByte(c.buf[:n], '\n')+1]
-		if c.eventEnd+int64(len(c.lines)) > c.examined {
-			c.examined = c.eventEnd
-			return nil
-		}
-		if n < size {
-			c.lines, c.examined = nil, c.eventEnd
-			return nil
-		}
+// readAgain has the lines after the last event read once more: one of them may have been cut off, and another written
+// in its place, while they were read. It returns false if that was done already.
+func (c *Cursor) readAgain() bool {
+	if c.isReread {
+		return false
 	}
+	c.isReread = true
+	c.rewind()
+	return true
+}
+
+func (c *Cursor) rewind() {
+	c.offset = c.end
+	c.lines.Reset(io.NewSectionReader(c.file, c.end, 1<<62))
+}
+
+// lookForNewer looks for a newer segment, or another log, or returns io.EOF.
+func (c *Cursor) lookForNewer() error {
+	segs, err := c.segments()
+	if err != nil || len(segs) == 0 {
+		return cmp.Or(err, io.EOF)
+	}
+	newest := segs[len(segs)-1]
+	now, missing := c.log.Root.Lstat(c.log.segment(c.first))
+	mine, err := c.file.Stat()
+	switch {
+	case err != nil:
+		return err
+	case missing != nil && newest < c.first, missing == nil && !os.SameFile(mine, now):
+		c.restart()
+	case newest > c.first:
+		c.isFinal = true
+	default:
+		return io.EOF
+	}
+	return nil
+}
+
+// restart begins again in the log that is in place now.
+func (c *Cursor) restart() {
+	c.Close()
+	var last Snapshot
+	c.Mark(&last)
+	again, ok := c.log.Resume(last)
+	if !ok {
+		again = c.log.Follow(0)
+	}
+	*c = *again
 }
 
 // openNext opens a later segment, the one that should have the next event or else the first, or returns io.EOF.
@@ -189,7 +223,8 @@ func (c *Cursor) openNext() error {
 			continue // archived since it was listed
 		}
 		if err == nil {
-			c.file, c.first, c.isFinal, c.eventEnd, c.examined, c.lines, c.isReread = f, next, false, 0, 0, nil, false
+			c.file, c.first, c.isFinal, c.end = f, next, false, 0
+			c.rewind()
 		}
 		return err
 	}

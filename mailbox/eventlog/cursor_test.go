@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -154,4 +155,30 @@ func TestFollowAll(t *testing.T) {
 	same(t, all())
 	appendKinds(t, l, "new", "new")
 	same(t, all(), "1 new", "2 new")
+}
+
+// A cursor notices another log in place of its own: a new one begins anew, a restored one goes on after its last event.
+func TestLogIsReplaced(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	dir := l.Root.Join(l.dir())
+	appendKinds(t, l, "one", "two")
+	c, late := l.Follow(0), l.Follow(2)
+	defer c.Close()
+	defer late.Close()
+	same(t, read(t, c), "1 one", "2 two")
+	for i := range 3 {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		kind := fmt.Sprint("new", i)
+		appendKinds(t, l, kind)
+		same(t, read(t, c), "1 "+kind)
+		same(t, read(t, late), "1 "+kind)
+	}
+	copied := dir + ".copy"
+	if err := cmp.Or(os.CopyFS(copied, os.DirFS(dir)), os.RemoveAll(dir), os.Rename(copied, dir)); err != nil {
+		t.Fatal(err)
+	}
+	appendKinds(t, l, "more")
+	same(t, read(t, c), "2 more")
 }

@@ -68,7 +68,7 @@ func tearer(l *Log) {
 		if failed(err) {
 			continue
 		}
-		if n, err := l.openNewest(); err == nil && n.file != nil {
+		if n, err := l.openNewest(os.O_RDWR | os.O_APPEND); err == nil && n.file != nil && l.mend(&n) == nil {
 			e := wire.Event{Seq: n.seq + 1, At: time.Now(), Team: "main", Agent: "bob", Source: "cli", Kind: "torn"}
 			line := append(e.Append(nil), '\n')
 			if n.size < segmentSize {

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -76,8 +77,11 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 		return err
 	}
 	defer unlock()
-	n, err := l.openNewest()
+	n, err := l.openNewest(os.O_RDWR | os.O_APPEND)
 	defer func() { n.file.Close() }() // nil too
+	if err == nil {
+		err = l.mend(&n)
+	}
 	if err == nil {
 		err = l.write(&n, events, sync)
 	}
@@ -87,34 +91,30 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 	return nil
 }
 
-// newest is the segment to which events are appended. It is only used under the lock.
+// newest is the segment to which events are appended.
 type newest struct {
-	segs []uint64
-	file *os.File // nil if there is no segment yet
-	size int64
-	seq  uint64 // the log's last number
+	first uint64
+	file  *os.File // nil if there is no segment yet
+	size  int64    // up to the end of the last event
+	seq   uint64   // the log's last number
 }
 
-// openNewest opens the newest segment, and cuts off what follows its last event, unless that is an event without its
-// line feed, which it adds. The caller holds the lock.
-func (l *Log) openNewest() (n newest, err error) {
-	if n.segs, err = l.segmentsIn(l.dir()); err != nil {
-		return n, err
-	}
-	if len(n.segs) == 0 {
-		base, _, err := l.Base()
+func (l *Log) openNewest(flag int) (n newest, err error) {
+	segs, err := l.segments()
+	if err != nil || len(segs) == 0 {
+		base, _, baseErr := l.Base()
 		n.seq = base.Seq // numbers go on
-		return n, err
+		return n, cmp.Or(err, baseErr)
 	}
-	first := n.segs[len(n.segs)-1]
-	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
+	n.first = segs[len(segs)-1]
+	if n.file, err = l.Root.OpenFile(l.segment(n.first), flag); err != nil {
 		return n, err
 	}
 	// Another program may have written the last line, with a number of its own. If later events were numbered before
 	// that, followers would skip them. So the highest number counts, up to two lines that follow each other.
-	n.seq = first - 1
+	n.seq = n.first - 1
 	_, err = readBackward(n.file, func(line []byte, offset int64) bool {
-		e, ok := decode(line, first, offset)
+		e, ok := decode(line, n.first, offset)
 		if !ok {
 			return false
 		}
@@ -122,18 +122,24 @@ func (l *Log) openNewest() (n newest, err error) {
 		n.seq, n.size = max(n.seq, e.Seq), max(n.size, offset+int64(len(line)))
 		return isSure
 	})
-	if err != nil {
-		return n, err
+	return n, err
+}
+
+// mend cuts off what follows the last event, unless that is an event without its line feed, which it adds. The caller
+// holds the lock.
+func (l *Log) mend(n *newest) error {
+	if n.file == nil {
+		return nil
 	}
 	torn, err := io.ReadAll(io.NewSectionReader(n.file, n.size, 1<<62))
 	if err != nil || len(torn) == 0 {
-		return n, err
+		return err
 	}
-	if e, ok := decode(torn, first, n.size); ok { // only its line feed is missing
+	if e, ok := decode(torn, n.first, n.size); ok { // only its line feed is missing
 		n.seq, n.size = max(n.seq, e.Seq), n.size+int64(len(torn))+1
-		return n, l.Root.Write(n.file, []byte{'\n'})
+		return l.Root.Write(n.file, []byte{'\n'})
 	}
-	name := l.bad() + "/events." + segmentName(first) + "." + string(wire.NewID())
+	name := l.bad() + "/events." + segmentName(n.first) + "." + string(wire.NewID())
 	if err = l.Root.MkdirAll(l.bad()); err == nil {
 		err = l.Root.Replace(name, torn, false)
 	}
@@ -143,23 +149,28 @@ func (l *Log) openNewest() (n newest, err error) {
 	if err == nil {
 		err = n.file.Truncate(n.size)
 	}
-	return n, err
+	return err
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
-	known, err := l.known(n.segs, events)
-	if err != nil {
-		return err
-	}
-	lines, err := l.encode(events, known, n.seq)
+	lines, err := l.encode(events, n.seq)
 	if err != nil {
 		return err
 	}
 	var syncErr error
 	if len(lines) > 0 {
-		syncErr = l.endSegment(n)
-		if err := l.beginSegment(n); err != nil {
-			return err
+		if n.file != nil && n.size >= segmentSize {
+			syncErr = l.Root.SyncFile(n.file) // if that fails it is not synced again, which would seem to succeed
+			n.file.Close()
+			n.file = nil
+		}
+		if n.file == nil {
+			if err = l.Root.MkdirAll(l.dir()); err == nil {
+				n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+			}
+			if n.size = 0; err != nil {
+				return err
+			}
 		}
 		if err := l.Root.Write(n.file, lines); err != nil {
 			n.file.Truncate(n.size) // if that fails, the next append does it
@@ -172,31 +183,12 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	return cmp.Or(l.Root.SyncFile(n.file), l.Root.Sync(l.dir()))
 }
 
-// endSegment syncs and closes the newest segment if it is full. After an error it is not synced again, which would seem
-// to succeed.
-func (l *Log) endSegment(n *newest) (err error) {
-	if n.file != nil && n.size >= segmentSize {
-		err = l.Root.SyncFile(n.file)
-		n.file.Close()
-		n.file = nil
+// encode numbers the events that the log does not have yet, and encodes them as lines.
+func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) {
+	known, err := l.known(events)
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-// beginSegment makes the next segment if none is open.
-func (l *Log) beginSegment(n *newest) (err error) {
-	if n.file != nil {
-		return nil
-	}
-	if err = l.Root.MkdirAll(l.dir()); err == nil {
-		n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
-		n.size = 0
-	}
-	return err
-}
-
-// encode numbers the events that are not known, and encodes them as lines.
-func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (lines []byte, err error) {
 	now := time.Now().UTC()
 	for i, e := range events {
 		if known[e.EventID] {
@@ -224,7 +216,7 @@ func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (li
 }
 
 // known returns those EventIDs of the events that are in the last MiB of the log, perhaps with others.
-func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, err error) {
+func (l *Log) known(events []wire.Event) (known map[string]bool, err error) {
 	known = map[string]bool{}
 	var keys [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
 	for _, e := range events {
@@ -236,7 +228,7 @@ func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, 
 		return known, nil
 	}
 	size := 0
-	return known, l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
+	return known, l.backward(func(line []byte, _ uint64, _ int64) bool {
 		// Decoded only if it contains a key, which may be elsewhere, as in an event of another vocabulary.
 		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
 			if e, err := wire.DecodeEvent(line); err == nil {
@@ -249,25 +241,13 @@ func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, 
 }
 
 // LastSeq returns the number of the newest event, or 0.
-func (l *Log) LastSeq() (seq uint64, err error) {
-	_, err = l.Tail(func(e *wire.Event) bool {
-		isSure := e.Seq+1 == seq
-		seq = max(seq, e.Seq)
-		return isSure
-	})
-	return seq, err
-}
-
-// SeqBefore returns the number of the last event that was appended before t, or 0. If the clock was set back there may
-// be several such events; it returns one of them.
-func (l *Log) SeqBefore(t time.Time) (seq uint64, err error) {
-	_, err = l.Tail(func(e *wire.Event) bool {
-		if e.At.Before(t) {
-			seq = e.Seq
-		}
-		return seq > 0
-	})
-	return seq, err
+func (l *Log) LastSeq() (uint64, error) {
+	n, err := l.openNewest(os.O_RDONLY)
+	n.file.Close()                      // nil too
+	if errors.Is(err, fs.ErrNotExist) { // the agent may have been retired meanwhile
+		err = cmp.Or(l.Present(), err)
+	}
+	return n.seq, err
 }
 
 // Newest returns the newest events, oldest first, at most n, which is at least 1.
@@ -278,11 +258,7 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 // Tail returns the newest events, oldest first. It reads backwards until enough returns true for an event, which is the
 // oldest that it returns.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
-	segs, err := l.segments()
-	if err != nil {
-		return nil, err
-	}
-	err = l.backward(segs, func(line []byte, first uint64, offset int64) bool {
+	err = l.backward(func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)
 		if ok {
 			events = append(events, e)

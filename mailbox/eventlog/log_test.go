@@ -434,27 +434,3 @@ func TestNumbersGoOnAfterTheBase(t *testing.T) {
 	appendKinds(t, l, "eight")
 	same(t, readAll(t, l, 7), "8 eight")
 }
-
-// SeqBefore finds an event across segments and gaps.
-func TestSeqBefore(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
-	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	text := map[uint64][]byte{}
-	for seq := uint64(1); seq <= 500; seq++ {
-		e := wire.Event{Seq: seq, At: begin.Add(time.Duration(seq) * time.Minute), Team: "main", Agent: "bob", Kind: "k"}
-		if first := seq/301*300 + 1; seq < 200 || seq >= 210 { // lines that were removed
-			text[first] = append(e.Append(text[first]), '\n')
-		}
-	}
-	for first, lines := range text {
-		if err := os.WriteFile(segmentPath(l, first), lines, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for minutes, want := range map[int]uint64{0: 0, 1: 0, 2: 1, 199: 198, 205: 199, 211: 210, 300: 299, 301: 300, 302: 301, 500: 499, 900: 500} {
-		got, err := l.SeqBefore(begin.Add(time.Duration(minutes) * time.Minute))
-		if got != want || err != nil {
-			t.Errorf("before minute %d: %d, not %d: %v", minutes, got, want, err)
-		}
-	}
-}

@@ -49,7 +49,11 @@ func (l *Log) segmentsIn(dir string) (segs []uint64, err error) {
 }
 
 // backward calls f with the whole lines of the segments, last line first, until f returns true.
-func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
+func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough bool)) error {
+	segs, err := l.segments()
+	if err != nil {
+		return err
+	}
 	for _, first := range slices.Backward(segs) {
 		file, err := l.Root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
