@@ -23,9 +23,7 @@ import (
 // Restored is the result of Restore.
 type Restored struct {
 	mailbox.Moved
-	Bad     int      `json:"bad,omitempty"`     // files that are no messages, restored to inbox/bad
 	Refused []string `json:"refused,omitempty"` // names that no backup contains: "../evil"
-	Configs []string `json:"configs,omitempty"` // the restored team.toml files: main/team.toml
 }
 
 type restorer struct {
@@ -36,32 +34,22 @@ type restorer struct {
 	hadLogs map[wire.Address]bool // whether a mailbox had other events before the restore
 }
 
-// Check reads a backup to its end, and returns an error if the file is no backup or is truncated.
+// Check returns an error if a file is no backup or is cut off, and else goes back to its beginning. Without it a backup
+// that was cut off between two files would pass for a whole one: a tar ends in zeros.
 func Check(from io.ReadSeeker) error {
-	files := tar.NewReader(from)
-	_, err := checkFormat(files)
-	if err != nil {
+	if _, err := checkFormat(tar.NewReader(from)); err != nil {
 		return err
 	}
-	for err == nil {
-		_, err = files.Next()
-	}
-	if err == io.EOF { // which also comes if the file was cut between two entries, before the zeros of the trailer
-		var end []byte
-		if _, err = from.Seek(-1024, io.SeekEnd); err == nil {
-			end, err = io.ReadAll(from)
-		}
-		if err == nil && len(bytes.Trim(end, "\x00")) > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-	}
-	if err == nil {
-		_, err = from.Seek(0, io.SeekStart)
+	_, err := from.Seek(-1024, io.SeekEnd)
+	end, bad := io.ReadAll(from)
+	if err = cmp.Or(err, bad); err == nil && len(bytes.Trim(end, "\x00")) > 0 {
+		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return fmt.Errorf("the backup is damaged or cut off: %w", err)
 	}
-	return nil
+	_, err = from.Seek(0, io.SeekStart)
+	return err
 }
 
 // checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.RaiseFormat).
@@ -126,13 +114,6 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	case isDir:
 		return t.Dir().MkdirAll(name)
 	}
-	exists, err := t.Dir().Exists(name)
-	if err != nil {
-		return err
-	}
-	if name == config.File && !exists {
-		r.total.Configs = append(r.total.Configs, teamName+"/"+name)
-	}
 	return r.restoreFile(t, name, r.tar)
 }
 
@@ -174,10 +155,8 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 	if err != nil {
 		return err
 	}
-	if _, err := wire.Decode(data); err != nil {
-		r.total.Bad++
-		bad := string(box.Agent()) + "/inbox/bad/" + id + ".json"
-		return errors.Join(r.restoreFile(t, bad, bytes.NewReader(data)), r.restoreFile(t, bad+".reason", strings.NewReader(err.Error()+"\n")))
+	if _, err := wire.Decode(data); err != nil { // the next look at the mailbox moves it to bad, with the reason
+		return r.restoreFile(t, fmt.Sprintf("%s/inbox/%s/%s.json", box.Agent(), dir, id), bytes.NewReader(data))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	put, err := box.RestoreMessage(r.ctx, dir, data)

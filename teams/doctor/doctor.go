@@ -51,8 +51,9 @@ type doctor struct {
 	place       rootdir.Place
 	fix         bool
 	disk        fileSystem
-	teamFlag    string        // " --team NAME" while one of several teams is examined
 	nearbyRoots []*teams.Root // see rootdir.Nearby
+	teamFlag    string        // " --team NAME" while one of several teams is examined
+	about       string        // begins each message: "team main: ", "bob@main: "
 	checks      []Check
 }
 
@@ -71,37 +72,34 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	names, err := r.Teams()
 	if e, ok := errors.AsType[*teams.LocksError](err); ok {
 		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
-	} else if !d.addUnreadable("root.unreadable", "", r.Path, err) && len(names) == 0 {
+	} else if err == nil && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
+	} else {
+		d.addUnreadable("root.unreadable", r.Path, "%v", err)
 	}
 	for _, n := range names {
 		if len(names) > 1 {
 			d.teamFlag = " --team " + string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
-		d.checkLocks(t)
-		d.checkAgents(t)
-		d.checkConfig(t)
-		d.checkSessions(t)
-		d.checkMembers(t)
-		d.checkBridge(t)
-		if _, err := t.Rows(); err != nil {
-			d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "team %s: %v", t.Name, err)
+		for _, check := range []func(*teams.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkMembers, d.checkBridge} {
+			d.about = "team " + string(n) + ": "
+			check(t)
 		}
 	}
-	d.teamFlag = ""
-	d.checkStale("root", r.Stale(fix))
+	d.teamFlag, d.about = "", "root: "
+	d.checkStale(r.Stale(fix))
 	return d.checks
 }
 
 // checkStale reports the unfinished files of killed commands.
-func (d *doctor) checkStale(where string, stale []string) {
+func (d *doctor) checkStale(stale []string) {
 	fix, outcome := "atm doctor --fix", ""
 	if d.fix {
 		fix, outcome = "", ", removed"
 	}
 	if len(stale) > 0 {
-		d.add("tmp.stale", "info", fix, "%s: %s left unfinished for 36 h%s", where, letter.Many(len(stale), "file"), outcome)
+		d.add("tmp.stale", "info", fix, "%s left unfinished for 36 h%s", letter.Many(len(stale), "file"), outcome)
 	}
 }
 
@@ -110,15 +108,14 @@ var atmCommand = regexp.MustCompile(`(^|; )atm `) // the beginning of an atm com
 // add adds a finding and escapes its message.
 func (d *doctor) add(code, severity, fix, format string, args ...any) {
 	fix = atmCommand.ReplaceAllString(fix, "${1}atm"+d.teamFlag+" ")
-	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
+	d.checks = append(d.checks, Check{code, severity, letter.Escape(d.about + fmt.Sprintf(format, args...)), fix})
 }
 
-// addUnreadable adds a finding if err says that something at path could not be read, and reports whether it did.
-func (d *doctor) addUnreadable(code, prefix, path string, err error) bool {
+// addUnreadable adds a finding if err says that something at path could not be read.
+func (d *doctor) addUnreadable(code, path, format string, err error) {
 	if err != nil {
-		d.add(code, "error", d.inspect(path, err), "%s%v", prefix, err)
+		d.add(code, "error", d.inspect(path, err), format, err)
 	}
-	return err != nil
 }
 
 // inspect is the command to type after an error at path: it allows access if that was denied, else shows the path.
@@ -147,8 +144,6 @@ func (d *doctor) moveAway(path string, err error) string {
 	return "mv " + policy.Quote(path) + " ."
 }
 
-func prefix(t *teams.Team) string { return "team " + string(t.Name) + ": " }
-
 func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
 	if why := rootdir.DistrustReason(d.root.Path, d.place.UID, false); why != "" {
@@ -167,8 +162,8 @@ func (d *doctor) checkRoot() {
 	for _, n := range names {
 		info, err := d.root.Dir().Lstat(n)
 		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			d.add("drop.misplaced", "warning", d.moveAway(d.root.Dir().Join(n), nil),
-				"%s in the root: nobody looks for mail there", n)
+			fix := d.moveAway(d.root.Dir().Join(n), nil)
+			d.add("drop.misplaced", "warning", fix, "%s in the root: nobody looks for mail there", n)
 		}
 	}
 }
@@ -195,6 +190,7 @@ func (d *doctor) checkFileSystem() {
 
 func (d *doctor) checkAgents(t *teams.Team) {
 	names, _ := t.Dir().Names(".")
+	d.about = ""
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
 		fix := d.moveAway(t.Dir().Join(n), nil)
@@ -220,10 +216,9 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	if err == nil && !d.disk.isReadOnly {
 		err = t.Dir().Writable(".locks")
 	}
-	d.addUnreadable("team.locks", prefix(t), t.Dir().Join(".locks"), err)
+	d.addUnreadable("team.locks", t.Dir().Join(".locks"), "%v", err)
 	if _, err := t.Locks().Held("team"); errors.Is(err, syscall.ENOLCK) || errors.Is(err, errors.ErrUnsupported) {
-		d.add("fs.no_locks", "error", "df "+policy.Quote(d.root.Path),
-			"team %s: %v: move the root to a local disk whose files can be locked", t.Name, err)
+		d.add("fs.no_locks", "error", "df "+policy.Quote(d.root.Path), "%v: move the root to a local disk whose files can be locked", err)
 	}
 	for _, n := range names {
 		f, err := t.Dir().Open(".locks/" + n)
@@ -231,8 +226,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 			f.Close()
 			continue
 		}
-		fix := d.moveAway(t.Dir().Join(".locks/"+n), err)
-		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
+		d.add("lock.odd", "error", d.moveAway(t.Dir().Join(".locks/"+n), err), ".locks/%s cannot be locked: %v", n, err)
 	}
 }
 
@@ -242,25 +236,24 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		mistakes = append(wrong.Mistakes, mistakes...)
 	} else {
-		d.addUnreadable("team.toml", prefix(t), t.Dir().Join(config.File), err)
+		d.addUnreadable("team.toml", t.Dir().Join(config.File), "%v", err)
 	}
 	for _, m := range mistakes {
-		d.add("team.toml", "error", edit, "team %s: team.toml, %s", t.Name, m)
+		d.add("team.toml", "error", edit, "team.toml, %s", m)
 	}
 	for _, n := range c.Startable() {
 		program := c.Members[n].Command[0]
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
-			d.add("command.missing", "info", edit,
-				"team %s: team.toml: %s runs %s, which is not on PATH", t.Name, n, program)
+			d.add("command.missing", "info", edit, "team.toml: %s runs %s, which is not on PATH", n, program)
 		}
 	}
 	canApprove := func(n wire.Name) bool { return t.IsAgent(n) || !t.WasRetired(n) }
 	if len(c.Approvers) > 0 && !slices.ContainsFunc(c.Approvers, canApprove) {
 		d.add("approvers.retired", "warning", "atm team restore "+string(c.Approvers[0]),
-			"team %s: team.toml: nobody can approve: all approvers are retired", t.Name)
+			"team.toml: nobody can approve: all approvers are retired")
 	}
 	if exists, _ := t.Dir().Exists(config.File); exists && err == nil && len(mistakes) == 0 {
-		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
+		d.add("team.toml", "ok", "", "team.toml is in order: %s, %s", letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
 	}
 }
 
@@ -281,31 +274,27 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 
 func (d *doctor) checkSessions(t *teams.Team) {
 	_, bad, err := t.Sessions().List()
-	d.addUnreadable("session.unreadable", prefix(t)+"sessions: ", t.Dir().Join(".sessions"), err)
+	d.addUnreadable("session.unreadable", t.Dir().Join(".sessions"), "sessions: %v", err)
 	for _, file := range bad {
-		d.add("session.spoilt", "error", d.moveAway(file.Path, file), "team %s: %v", t.Name, file)
+		d.add("session.spoilt", "error", d.moveAway(file.Path, file), "%v", file)
 	}
 }
 
-// checkBridge reports waiting mail for other hosts, rejected envelopes from them, and a host that is named like a team.
+// checkBridge reports waiting mail for other hosts, rejected envelopes from them, a host that is named like a team, and
+// hosts' rows that cannot be read.
 func (d *doctor) checkBridge(t *teams.Team) {
 	hosts, err := d.root.Keys.Hosts()
 	boxes, err2 := t.Outboxes()
 	errs := []error{err, err2}
-	if slices.Contains(hosts, t.Name) {
-		key := filepath.Join(string(d.root.Keys), "trusted", string(t.Name))
-		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(key),
-			"%s is both a team here and a host: NAME@%s means a member on that host", t.Name, t.Name)
-	}
 	for _, b := range boxes {
 		ids, err := b.Outgoing()
 		errs = append(errs, err)
 		host, waiting := b.Address().Host, letter.Many(len(ids), "message")
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
-				"team %s: %s waiting for host %s, whose key is not trusted here", t.Name, waiting, host)
+				"%s waiting for host %s, whose key is not trusted here", waiting, host)
 		} else if len(ids) > 0 && !t.IsBridged() {
-			d.add("bridge.off", "warning", "atm bridge", "team %s: %s waiting for host %s, but no bridge runs", t.Name, waiting, host)
+			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
 		}
 	}
 	reasons, err := t.RejectReasons()
@@ -315,8 +304,16 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		if host, _, _ := strings.Cut(reason, ":"); isUnknown && wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
 			fix = "atm bridge trust " + host + " KEY; " + fix
 		}
-		d.add("bridge.bad", "warning", fix, "team %s: the bridge rejected %s: %s",
-			t.Name, t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
+		d.add("bridge.bad", "warning", fix, "the bridge rejected %s: %s",
+			t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
-	d.addUnreadable("bridge.unreadable", prefix(t), t.Dir().Join(mailbox.BridgeDir), errors.Join(append(errs, err)...))
+	d.addUnreadable("bridge.unreadable", t.Dir().Join(mailbox.BridgeDir), "%v", errors.Join(append(errs, err)...))
+	if _, err := t.Rows(); err != nil {
+		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "%v", err)
+	}
+	if d.about = ""; slices.Contains(hosts, t.Name) {
+		key := filepath.Join(string(d.root.Keys), "trusted", string(t.Name))
+		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(key),
+			"%s is both a team here and a host: NAME@%[1]s means a member on that host", t.Name)
+	}
 }

@@ -19,8 +19,10 @@ import (
 
 func (d *doctor) checkMembers(t *teams.Team) {
 	boxes, err := t.Boxes()
-	d.addUnreadable("team.unreadable", prefix(t), t.Dir().Path(), err)
+	d.addUnreadable("team.unreadable", t.Dir().Path(), "%v", err)
+	team := d.about
 	for _, b := range boxes {
+		d.about = b.Address().String() + ": "
 		d.checkMailbox(b)
 		if m, err := t.Summary(b.Agent()); err == nil {
 			d.checkRunner(t, b, m)
@@ -28,11 +30,12 @@ func (d *doctor) checkMembers(t *teams.Team) {
 		}
 		d.checkOtherRoots(b)
 	}
+	d.about = team
 	if d.fix {
 		d.rebuildSent(t, boxes)
 	}
 	if len(boxes) > 0 {
-		d.add("team", "ok", "", "team %s: %s", t.Name, letter.Many(len(boxes), "member"))
+		d.add("team", "ok", "", "%s", letter.Many(len(boxes), "member"))
 	}
 }
 
@@ -44,7 +47,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if errors.Is(b.CheckPresent(), mailbox.ErrNoAgent) {
 		return // retired meanwhile
 	}
-	d.addUnreadable("agent.unreadable", b.Address().String()+": ", b.Path(), err)
+	d.addUnreadable("agent.unreadable", b.Path(), "%v", err)
 	if d.disk.isReadOnly {
 		delete(h.Files, "inbox.not_writable")
 	}
@@ -67,28 +70,28 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		for _, name := range h.Files[problem.code] {
 			path := b.Path() + "/" + name
 			fix := d.forOwner(strings.ReplaceAll(problem.fix, "%s", policy.Quote(path)), path)
-			d.add(problem.code, problem.severity, fix, "%s: "+problem.message, b.Address(), name)
+			d.add(problem.code, problem.severity, fix, problem.message, name)
 		}
 	}
 	if h.Interrupted > 0 {
 		d.add("drop.unfinished", "warning", "atm doctor --fix",
-			"%s: atm was interrupted while taking in %s; the next look finishes that", b.Address(), letter.Many(h.Interrupted, "dropped file"))
+			"atm was interrupted while taking in %s; the next look finishes that", letter.Many(h.Interrupted, "dropped file"))
 	}
 	if h.Bad > 0 {
 		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
-			"%s: inbox/bad has %s that atm could not read", b.Address(), letter.Many(h.Bad, "file"))
+			"inbox/bad has %s that atm could not read", letter.Many(h.Bad, "file"))
 	}
-	d.checkStale(b.Address().String(), h.Stale)
+	d.checkStale(h.Stale)
 	events := b.Path() + "/events"
-	d.addUnreadable("events.unreadable", b.Address().String()+": a part of the event log cannot be read: ", events, h.EventsErr)
+	d.addUnreadable("events.unreadable", events, "a part of the event log cannot be read: %v", h.EventsErr)
 	if n := len(h.EventGaps); n > 0 {
 		d.add("events.gap", "warning", "ls -l "+policy.Quote(events),
-			"%s: events %d to %d are missing or damaged (%s); all others still count",
-			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
+			"events %d to %d are missing or damaged (%s); all others still count",
+			h.EventGaps[0].From, h.EventGaps[0].To, letter.Many(n, "gap"))
 	}
 	if h.BadClaims != nil {
 		d.add("claims.bad", "error", d.moveAway(b.Path()+"/run/claims.json", h.BadClaims),
-			"%s: run/claims.json is unusable, so mail that is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
+			"run/claims.json is unusable, so mail that is being handed over may be shown twice: %v", h.BadClaims)
 	}
 }
 
@@ -99,20 +102,20 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	if !m.Running {
 		info, _ := runinfo.Read(t.Dir(), name)
 		if left, _ := process.Leftovers(info.Run); len(left) > 0 {
-			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, but %s still runs", b.Address(), left[0])
+			d.add("runner.gone", "warning", "atm stop "+string(name), "its runner is gone, but %s still runs", left[0])
 		}
 		return
 	}
 	if m.Runner.NotRecorded != "" {
 		d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),
-			"%s: its terminal is not being recorded: %s", b.Address(), m.Runner.NotRecorded)
+			"its terminal is not being recorded: %s", m.Runner.NotRecorded)
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](m.RunnerErr); ok && silent.PID == 0 {
 		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
-			"%s: some process holds its runner's lock, but no runner answers", b.Address())
+			"some process holds its runner's lock, but no runner answers")
 	} else if ok {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID),
-			"%s: its runner, process %d, does not answer; unless it is suspended, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
+			"its runner, process %d, does not answer; unless it is suspended, kill -9 %[1]d ends it", silent.PID)
 	}
 	if t.HasOtherRules(name) {
 		again := t.RunCommand(name)
@@ -120,7 +123,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 			again = "atm up " + string(name)
 		}
 		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again),
-			"%s: the rules of team.toml have changed since its runner started; they apply from its next start", b.Address())
+			"the rules of team.toml have changed since its runner started; they apply from its next start")
 	}
 }
 
@@ -143,8 +146,8 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunCommand(m.Name),
-		"%s: %d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
-		b.Address(), len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
+		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
+		len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }
 
 // checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere
@@ -157,7 +160,7 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 		}
 		if unread, _ := box.UnreadIDs(); len(unread) > 0 {
 			d.add("message.other_root", "warning", fmt.Sprintf("atm read --as %s --root %s", b.Agent(), policy.Quote(other.Path)),
-				"%s: %d unread for this name in another root, %s", b.Address(), len(unread), other.Path)
+				"%d unread for this name in another root, %s", len(unread), other.Path)
 		}
 	}
 }
@@ -181,8 +184,8 @@ func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
 			return d.ctx.Err() == nil
 		})
 	}
-	d.addUnreadable("sent.not_rebuilt", prefix(t)+"the index of sent mail is incomplete: ", t.Dir().Path(), firstErr)
+	d.addUnreadable("sent.not_rebuilt", t.Dir().Path(), "the index of sent mail is incomplete: %v", firstErr)
 	if added > 0 {
-		d.add("sent.rebuilt", "ok", "", "team %s: added %s to their senders' index of sent mail", t.Name, letter.Many(added, "message"))
+		d.add("sent.rebuilt", "ok", "", "added %s to their senders' index of sent mail", letter.Many(added, "message"))
 	}
 }
