@@ -70,26 +70,18 @@ type Rows struct {
 	Host       wire.Name `json:"host"`
 	At         time.Time `json:"at"`                   // by that host's clock
 	ReceivedAt time.Time `json:"received_at,omitzero"` // by our clock
-	Members    []Row     `json:"members"`
-}
-
-// Row is a member with its open questions, as its host reports them.
-type Row struct {
-	Member
-	Questions []policy.Question `json:"questions,omitempty"`
+	Members    []Member  `json:"members"`
 }
 
 func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
 
 // LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
-	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
 	members, err := t.LocalMembers(ctx)
 	for _, m := range members {
-		r.Members = append(r.Members, Row{m, m.Questions})
 		err = errors.Join(err, m.EventsErr)
 	}
-	return r, err
+	return Rows{Host: host, At: time.Now().UTC(), Members: members}, err
 }
 
 // SaveRows stores rows unless the stored ones are newer: anybody who may write to the server can replay old rows.
@@ -166,8 +158,8 @@ func (t *Team) RemoteMembers() (out []Member, err error) {
 
 // localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
 // text from a newer atm, and without questions that only that host's people can answer, such as drafts.
-func (r *Rows) localize(row Row) Member {
-	m, name := row.Member, row.Name+"@"+r.Host
+func (r *Rows) localize(m Member) Member {
+	name, questions := m.Name+"@"+r.Host, m.Questions
 	if !r.isFresh() {
 		m = Member{
 			Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown,
@@ -182,7 +174,7 @@ func (r *Rows) localize(row Row) Member {
 	} else if skew < -maxClockSkew {
 		m.Clock = letter.Span(-skew) + " behind"
 	}
-	m.Questions = slices.DeleteFunc(row.Questions, func(q policy.Question) bool {
+	m.Questions = slices.DeleteFunc(questions, func(q policy.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
 	})
 	for i := range m.Questions {
@@ -210,7 +202,7 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 		return Member{}, unknown
 	}
 	r.Host = host
-	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}), nil
+	return r.localize(Member{Name: name, Kind: "agent"}), nil
 }
 
 // EvidenceAge says how old the evidence about a member of another host is.

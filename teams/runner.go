@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,24 +62,21 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	return s, nil
 }
 
-// RunCommand returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
-// program if neither is known or the command cannot be typed.
+// RunCommand returns the command that runs a member: with what team.toml says, else as it last ran. CMD stands for a
+// program that is not known or cannot be typed.
 func (t *Team) RunCommand(name wire.Name) string {
-	line := "atm run " + string(name)
-	c, _ := t.Config()
-	run, configured := t.runInfo(name), c.Members[name].Command
-	last := run.Command
-	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
+	line, last := "atm run "+string(name), t.runInfo(name)
+	if c, _ := t.Config(); len(c.Members[name].Command) > 0 {
 		return line
 	}
-	if run.Driver == "acp" {
+	if last.Driver == "acp" {
 		line += " --driver acp"
 	}
 	again := line + " --"
-	for _, word := range last {
+	for _, word := range last.Command {
 		again += " " + policy.Quote(word)
 	}
-	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
+	if len(last.Command) == 0 || len(again) > 200 || letter.Escape(again) != again {
 		return line + " -- CMD"
 	}
 	return again
@@ -93,13 +89,11 @@ func (t *Team) MarkStopped(name wire.Name) error {
 	return t.writeRunFile(name, stoppedFile, []byte(wire.NewID()))
 }
 
-// LastStop identifies the last stop of a member. A start gives up if it has changed since the start was requested.
-func (t *Team) LastStop(name wire.Name) (string, error) {
-	data, err := t.readRunFile(name, stoppedFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "never", nil
-	}
-	return strings.TrimSpace(string(data)), err
+// LastStop identifies the last stop of a member, "" if there was none. A start gives up if it has changed since the
+// start was requested.
+func (t *Team) LastStop(name wire.Name) string {
+	data, _ := t.readRunFile(name, stoppedFile)
+	return strings.TrimSpace(string(data))
 }
 
 func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {

@@ -32,24 +32,15 @@ type DeliveryTrace struct {
 
 // Trace returns the progress of a message at one recipient.
 func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
-	t, d := newTrace(a), &Delivery{}
-	box, err := r.Mailbox(a)
-	if a.Host == "" && err == nil {
-		team, _ := r.Team(a.Team)
-		if turns, err := team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour)); err == nil {
-			d = turns.Delivery(m.ID)
-		}
-		for _, s := range d.Stages(a.Agent) {
-			*t.stage(s.Name) = s
-		}
-	}
+	t := newTrace(a)
 	t.addAnswers(ctx, r, m, a)
+	box, err := r.Mailbox(a)
 	unknown, _ := errors.AsType[*UnknownError](err)
 	switch {
 	case a.Host != "":
 		t.fillRemote(r, m, a)
 	case err == nil:
-		t.fill(r, m, d, box)
+		t.fill(r, m, box)
 	case unknown != nil && unknown.Retired:
 		const gate = "%s is retired; its mail is kept: atm team restore %s --team %s"
 		t.Gate = fmt.Sprintf(gate, a, a.Agent, a.Team)
@@ -57,6 +48,9 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 		t.Gate = fmt.Sprintf("%s has no mailbox here: atm team", a)
 	default:
 		t.Gate = fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
+	}
+	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
+		t.add("acked", *reply.At, "", "the reply")
 	}
 	return t
 }
@@ -83,12 +77,26 @@ func (t *DeliveryTrace) stage(name string) *Stage {
 // Reached reports whether there is evidence for a stage.
 func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
-func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
-	*t.stage(name) = Stage{Name: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}
+// add adds evidence for a stage that has none yet.
+func (t *DeliveryTrace) add(name string, at time.Time, text, format string, args ...any) {
+	t.addStages([]Stage{{Name: name, At: moment(at), Evidence: new(fmt.Sprintf(format, args...)), Text: text}})
 }
 
-// fill adds what the recipient's mailbox shows.
-func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox.Box) {
+func (t *DeliveryTrace) addStages(stages []Stage) {
+	for _, s := range stages {
+		i := slices.IndexFunc(t.Stages, func(old Stage) bool { return old.Name == s.Name && old.Evidence == nil })
+		if i >= 0 {
+			t.Stages[i] = s
+		}
+	}
+}
+
+// fill adds what the recipient's events and mailbox show.
+func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
+	team, _ := r.Team(box.Address().Team)
+	turns, _ := team.Turns(box.Agent(), m.SentAt.Add(-24*time.Hour))
+	d := turns.Delivery(m.ID)
+	t.addStages(d.Stages(box.Agent()))
 	it, err := box.Get(m.ID)
 	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
 		t.State, t.Gate = "bad", fmt.Sprintf("it cannot be read there: %v; atm doctor", err)
@@ -100,11 +108,10 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, d *Delivery, box *mailbox
 	if it.State == mailbox.Withdrawn || it.SupersededBy != "" || it.Expired(time.Now()) {
 		t.Due = ""
 	}
-	t.set("stored", m.SentAt, "", "%s", it.Dir)
-	if !t.Reached("read") && hasRead(it) {
-		t.set("read", time.Time{}, "", "it is in %s", it.Dir)
+	t.add("stored", m.SentAt, "", "%s", it.Dir)
+	if hasRead(it) {
+		t.add("read", time.Time{}, "", "it is in %s", it.Dir)
 	}
-	team, _ := r.Team(box.Address().Team)
 	if t.Reached("acked") || t.Reached("replied") { // it need not be read for that: an answer may be a dropped file
 		return
 	}
@@ -147,8 +154,15 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	if err != nil {
 		return
 	}
-	if m.From.Host == "" {
-		t.addReported(team.Box(m.From.Agent), m, a.Host)
+	if m.From.Host == "" { // the bridge logs a stage as an event of the sender
+		log := team.Box(m.From.Agent).Log()
+		events, _ := log.Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+		for _, e := range events {
+			if e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To {
+				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
+				t.addStages([]Stage{{e.Field("stage"), moment(at), new(e.Field("evidence")), e.Field("text"), a.Host}})
+			}
+		}
 	}
 	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
 	it, err := team.Outbox(a).Get(m.ID)
@@ -157,7 +171,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		if hasRead(it) { // by the bridge, which waits for the server
 			t.State = mailbox.Unread
 		}
-		t.set("stored", m.SentAt, "", "%s", it.Dir)
+		t.add("stored", m.SentAt, "", "%s", it.Dir)
 	}
 	switch {
 	case err == nil && t.State == mailbox.Withdrawn:
@@ -178,22 +192,6 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		t.Gate = fmt.Sprintf("it was sent; host %s has reported nothing yet", a.Host)
 	default:
 		t.Gate = fmt.Sprintf("atm cannot tell whether it was sent: %v", err)
-	}
-}
-
-// addReported adds the stages that the recipient's host has reported: the bridge logs them as events of the sender.
-func (t *DeliveryTrace) addReported(sender *mailbox.Box, m *wire.Message, host wire.Name) {
-	events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
-	for _, e := range events {
-		if e.Kind != wire.EventStage || e.Source != "bridge" || e.MessageID() != m.ID || e.Field("to") != t.To {
-			continue
-		}
-		for i, s := range t.Stages {
-			if e.Field("stage") == s.Name && s.Evidence == nil {
-				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				t.Stages[i] = Stage{s.Name, moment(at), new(e.Field("evidence")), e.Field("text"), host}
-			}
-		}
 	}
 }
 
@@ -219,13 +217,10 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 		where = "sent to " + m.From.String()
 	}
 	if ack, err := AckOf(sender, m.ID, a); err == nil {
-		t.set("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
+		t.add("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
 	}
 	if len(replies) > 0 {
 		first := replies[0]
-		t.set("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
-		if m.RequiresAck && !t.Reached("acked") {
-			t.set("acked", first.SentAt, "", "the reply")
-		}
+		t.add("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
 	}
 }

@@ -3,7 +3,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,8 +103,8 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	}
 	defer hold.Release()
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
-	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
-		return exit, cmp.Or(err, error(failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)))
+	if team.LastStop(name) != spec.LastStop {
+		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.

@@ -148,9 +148,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
 		}
 	}
-	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {
-		return spec, err
-	}
+	spec.LastStop = k.s.Team.LastStop(name)
 	if spec.Policy, err = policyFor(k.s, name); err != nil {
 		return spec, err
 	}
