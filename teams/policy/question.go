@@ -83,18 +83,16 @@ func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
 	}
-	i := slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == word })
-	if i < 0 {
-		i = slices.IndexFunc(q.Options, func(o Option) bool { return strings.EqualFold(o.Label, word) })
-	}
-	if n, err := strconv.Atoi(word); i < 0 && err == nil && n <= len(q.Options) {
-		i = n - 1
-	}
-	if i >= 0 {
-		return q.Options[i].ID, nil
+	for _, o := range q.Options {
+		if o.ID == word {
+			return word, nil
+		}
 	}
 	var all, matching []string
-	for _, o := range q.Options {
+	for i, o := range q.Options {
+		if strings.EqualFold(o.Label, word) || strconv.Itoa(i+1) == word {
+			return o.ID, nil
+		}
 		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
 			matching = append(matching, o.ID)
 		}

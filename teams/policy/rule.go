@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -39,10 +40,17 @@ type Request struct {
 	role string
 }
 
-// isTool reports whether the name in a rule matches the tool.
-func (q Request) isTool(name string) bool {
-	name = strings.ToLower(name)
-	return glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
+// isTool reports whether the name in a rule matches the tool. toAllow: only under a name that may allow the request.
+func (q Request) isTool(name string, toAllow bool) bool {
+	return slices.ContainsFunc([]string{q.Tool, q.Alias}, func(tool string) bool {
+		return glob(strings.ToLower(name), strings.ToLower(tool)) && (!toAllow || q.isAllowedAs(tool))
+	})
+}
+
+// isAllowedAs reports whether a rule may allow the request under a tool's name. A command under the name of a tool that
+// takes none may only be denied by it: the model chose that name.
+func (q Request) isAllowedAs(tool string) bool {
+	return tool != "" && !(q.Command && TakesNoCommand(tool))
 }
 
 // Rules are tried in order; the first that matches decides.
@@ -56,62 +64,32 @@ type Rules []Rule
 
 // decide applies the rules to a request.
 func (rules Rules) decide(q Request) Decision {
-	in, allowed := parseInput(q), q.asAllowed()
+	in := parseInput(q)
 	isUncertain := in.isCut // or an earlier deny or ask rule may match
 	for _, r := range rules {
+		name, pattern, hasPattern := splitTool(r.Tool)
+		isTool := q.isTool(name, r.Decision == Allow)
 		switch {
-		case !r.isFor(q):
-		case r.Decision != Allow:
-			matches, mayMatch := r.restricts(q, allowed, in)
-			if matches {
-				return r.Decision
+		case (r.Role != "" && r.Role != q.role) || (r.Agent != "" && r.Agent != q.Agent):
+		case r.Decision == Allow:
+			if !q.isAllowedAs(q.Tool) || !isTool || hasPattern && !(in.isPlain && glob(pattern, in.text)) {
+				continue
 			}
-			isUncertain = isUncertain || mayMatch
-		case r.allows(allowed, in):
 			if isUncertain {
 				return Ask
 			}
 			return Allow
+		case !isTool:
+			isUncertain = isUncertain || q.Tool == ""
+		case r.Decision == Ask && !q.isTool(name, true):
+			isUncertain = true // a later rule may still deny
+		case !hasPattern || in.includes(pattern):
+			return r.Decision
+		default:
+			isUncertain = isUncertain || in.mayInclude(pattern)
 		}
 	}
 	return Ask
-}
-
-// asAllowed returns the request with only the names under which a rule may allow it.
-func (q Request) asAllowed() Request {
-	if q.Command && TakesNoCommand(q.Tool) {
-		q.Tool = ""
-	}
-	if q.Command && TakesNoCommand(q.Alias) {
-		q.Alias = ""
-	}
-	return q
-}
-
-func (r Rule) isFor(q Request) bool {
-	return (r.Role == "" || r.Role == q.role) && (r.Agent == "" || r.Agent == q.Agent)
-}
-
-func (r Rule) allows(allowed Request, in input) bool {
-	name, pattern, hasPattern := splitTool(r.Tool)
-	if allowed.Tool == "" || !allowed.isTool(name) {
-		return false
-	}
-	return !hasPattern || in.isPlain && glob(pattern, in.text)
-}
-
-// restricts reports whether a deny or ask rule matches the request, or else may match.
-func (r Rule) restricts(q, allowed Request, in input) (matches, mayMatch bool) {
-	name, pattern, hasPattern := splitTool(r.Tool)
-	switch {
-	case !q.isTool(name):
-		return false, q.Tool == ""
-	case r.Decision == Ask && !allowed.isTool(name):
-		return false, true // the model chose this name: a later rule may deny, but none may allow
-	case !hasPattern || in.includes(pattern):
-		return true, false
-	}
-	return false, in.mayInclude(pattern)
 }
 
 func splitTool(tool string) (name, pattern string, hasPattern bool) {
