@@ -4,9 +4,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"flag"
-	"io"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -30,9 +27,9 @@ func Run(version string, words []string) int {
 		return failure.ExitDone
 	}
 	line, err := cmdline.Parse(app, words)
-	app.Metadata["line"] = line
-	c := newContext(app, line)
-	if line.Unknown >= 0 {
+	c, bad := line.Context()
+	switch err = cmp.Or(err, bad); {
+	case line.Unknown >= 0:
 		name, args := words[line.Unknown], slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)
 		if code, found := runExternal(name, args); found {
 			return code
@@ -42,61 +39,31 @@ func Run(version string, words []string) int {
 			verb += " " + next[0]
 		}
 		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
-	}
-	if err == nil && line.Help {
-		err = printHelp(c, helpPage(line.Command))
-	} else if err == nil && slices.Contains(companions, line.Command) {
+	case err != nil:
+	case line.Help:
+		err = printHelp(c, helpPage(c.Command))
+	case slices.Contains(companions, c.Command):
 		var code int
 		if code, err = runCompanion(c, line); err == nil {
 			return code
 		}
-	} else if err == nil {
-		err = app.RunContext(context.Background(), line.Args)
+	default:
+		err = c.Command.Action(c)
 	}
 	return command.Report(c, err, c.Command.Name == "hook")
 }
 
-// newContext is the context for an error or a completion: it has the verb, its arguments and the app's flags.
-func newContext(app *cli.App, line *cmdline.Line) *cli.Context {
-	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	for _, f := range app.Flags {
-		f.Apply(set)
-	}
-	set.Parse(slices.Concat(line.Global, []string{"--"}, line.Words)) // urfave reports mistakes in these
-	if slices.Contains(line.Global, "--json=true") {
-		set.Set("json", "true")
-	}
-	c := cli.NewContext(app, set, nil)
-	if line.Command != nil {
-		c.Command = line.Command
-	}
-	return c
-}
-
 func newApp(version string) *cli.App {
-	app := &cli.App{
-		Name: "atm", HelpName: "atm", Version: version,
-		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
-		Flags: cmdline.Flags(), Action: home,
-		OnUsageError: cmdline.UsageError, Metadata: map[string]any{},
-		ExitErrHandler: func(*cli.Context, error) {}, // Run prints errors
-	}
+	app := &cli.App{Name: "atm", HelpName: "atm", Version: version, Flags: cmdline.Flags(), Action: home, Metadata: map[string]any{}}
 	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
 		[]*cli.Command{helpCommand, versionCommand, completionCommand})
-	app.Setup()
-	for _, c := range app.Commands {
-		prepare(c, app.HelpName)
-	}
+	setHelpNames(app.Commands, app.HelpName)
 	return app
 }
 
-// prepare gives a verb and its subs their full names, and turns off urfave's help in favour of ours.
-func prepare(c *cli.Command, parent string) {
-	c.HelpName = parent + " " + c.Name
-	c.HideHelp, c.HideHelpCommand = true, true
-	c.OnUsageError = cmdline.UsageError
-	for _, sub := range c.Subcommands {
-		prepare(sub, c.HelpName)
+func setHelpNames(verbs []*cli.Command, parent string) {
+	for _, c := range verbs {
+		c.HelpName = parent + " " + c.Name
+		setHelpNames(c.Subcommands, c.HelpName)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -68,8 +67,7 @@ func runCompanion(c *cli.Context, line *cmdline.Line) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	verb := len(line.Global)
-	return replaceBy(path, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1)), nil
+	return replaceBy(path, line.Args()), nil
 }
 
 // runExternal replaces this process by the program atm-NAME, if there is one.

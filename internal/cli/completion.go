@@ -45,7 +45,7 @@ func complete(app *cli.App, words []string) {
 		}
 	}
 	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
-	c := newContext(app, line)
+	c, _ := line.Context()
 	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
 			fmt.Fprintln(os.Stdout, name)
@@ -56,7 +56,7 @@ func complete(app *cli.App, words []string) {
 		return
 	}
 	verbs := c.Command.VisibleCommands()
-	if line.Command == nil || line.Command == helpCommand && len(line.Words) < 2 {
+	if c.Command.Name == "" || line.Command == helpCommand && len(line.Words) < 2 {
 		verbs = app.VisibleCommands()
 	}
 	for _, sub := range verbs {

@@ -16,7 +16,7 @@ var mainHelp string
 
 var helpCommand = &cli.Command{
 	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
-	UsageText: "atm help send\natm help all", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Hidden: true}},
+	UsageText: "atm help send\natm help all", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
 	Action: func(c *cli.Context) error {
 		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
@@ -50,7 +50,7 @@ func printHelp(c *cli.Context, text string) error {
 
 func helpPage(c *cli.Command) string {
 	text := mainHelp
-	if c != nil {
+	if c.Name != "" {
 		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
 			cmdline.Synopsis(c) + ": " + c.Usage + "\n"
 		for _, part := range []string{c.Description, verbLines(c.VisibleCommands()), flagLines(c)} {

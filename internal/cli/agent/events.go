@@ -49,11 +49,11 @@ var eventsCommand = &cli.Command{
 	Name: "events", ArgsUsage: "[AGENT]", Usage: "print my events or AGENT's, for programs (for people: atm watch)",
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new events until interrupted"},
+		&cli.BoolFlag{Name: "follow", Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
-		&cli.StringSliceFlag{Name: "kind", Usage: "only events of kind `K`, repeatable"},
-		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail", "last"),
+		cmdline.ListFlag("kind", "only events of kind `K`, repeatable"),
+		cmdline.CountFlag("limit", 0, "only the last `N`", "all"),
 		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
 	},
 	Action: events,
@@ -271,7 +271,7 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 	} else if gap != nil {
 		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
 	}
-	events, kinds, as := []wire.Event{*e}, k.c.StringSlice("kind"), k.c.String("as-wire")
+	events, kinds, as := []wire.Event{*e}, cmdline.List(k.c, "kind"), k.c.String("as-wire")
 	if as == "daemon" {
 		events = d.translate(*e)
 	}

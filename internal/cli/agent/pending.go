@@ -27,9 +27,8 @@ var pendingCommand = &cli.Command{
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "keep watching and ring for each new one; q quits"},
+		&cli.BoolFlag{Name: "watch", Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
-		&cli.BoolFlag{Name: "mine", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("watch") {
@@ -179,7 +178,7 @@ var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag},
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
 	Action:      command.With(command.OpenTeam, answerQuestion),
 }
 

@@ -43,11 +43,11 @@ var runCommand = &cli.Command{
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (a line that says atm read) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
-		&cli.StringSliceFlag{Name: "env", Usage: "environment variable `k=v`, repeatable"},
+		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
 		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN` to restart: never (default with CMD), on-crash (default without) or always", config.Restarts...),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return once its prompt is shown, or say why it is not"},
+		&cli.BoolFlag{Name: "detach", Usage: "return once its prompt is shown, or say why it is not"},
 	},
 	Action: run,
 }
@@ -143,7 +143,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
 	}
-	for _, pair := range c.StringSlice("env") {
+	for _, pair := range cmdline.List(c, "env") {
 		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
 			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
 		}
@@ -210,7 +210,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	for k, v := range m.Env {
 		env = append(env, k+"="+v)
 	}
-	env = append(env, c.StringSlice("env")...)
+	env = append(env, cmdline.List(c, "env")...)
 	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run)
 	if m.Worktree {
 		env = git.CleanEnviron(env)

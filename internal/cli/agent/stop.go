@@ -21,7 +21,6 @@ var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // stop kills anyway
 	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 

@@ -27,7 +27,7 @@ var attachCommand = &cli.Command{
 	UsageText: "atm attach bob\natm attach bob --read-only",
 	Description: "Several terminals can attach and type; the agent's takes the size of the one resized last.\n" +
 		"atm types no mail in while a line that you began is unsent.",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Usage: "only look; into a pipe, print the agent's bytes as they come"}},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 
@@ -36,9 +36,8 @@ var screenCommand = &cli.Command{
 	UsageText:   "atm screen bob\natm screen bob --last 200",
 	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
-		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "keep the colours"},
-		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "limit", "n", "tail"),
+		&cli.BoolFlag{Name: "ansi", Usage: "keep the colours"},
+		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone"),
 	},
 	Action: onRunner("", screen),
 }
@@ -55,7 +54,7 @@ var typeCommand = &cli.Command{
 		"Without --enter the text stays in the input line, and atm types no mail in until it is gone.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Aliases: []string{"e", "submit"}, Usage: "press return at the end"},
+		&cli.BoolFlag{Name: "enter", Usage: "press return at the end"},
 	},
 	Action: typeText,
 }

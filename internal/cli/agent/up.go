@@ -29,7 +29,6 @@ var upCommand = &cli.Command{
 		"Exit 6: some are not ready.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "all"}, Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, up),
 }
@@ -38,7 +37,6 @@ var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
 	UsageText:   "atm down\natm down bob",
 	Description: "Their mail and their worktrees stay.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
 	Action:      command.With(command.OpenTeam, down),
 }
 

@@ -22,53 +22,58 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "team", Usage: "the `TEAM`"},
 		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
+		&cli.BoolFlag{Name: "quiet", Usage: "errors only"},
 		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
-		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: noColor},
-		&cli.BoolFlag{Name: "yes", Hidden: true, Aliases: []string{ // what other tools need; atm never asks and has no pager
-			"y", "non-interactive", "no-input", "no-pager", "verbose", "debug", "pretty", "plain", "wide", "force"}},
-		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see Via
-		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
-		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
+		&cli.BoolFlag{Name: "no-color", Hidden: true, Action: noColor},
+		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see command.CallingProgram
+		&cli.BoolFlag{Name: "help", Usage: "the help page"},
+		&cli.BoolFlag{Name: "version", Usage: "the version"},
 	}
 }
+
+// ignored stands for the flags that ask for what the verb does anyway.
+var ignored = &cli.BoolFlag{Name: "ignored"}
 
 // isFlag reports whether a word is a flag. "-" is stdin; a list item and "-=" are text.
 func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '='
 }
 
-// findFlag looks up "--name" or "--name=value": first among the names of the verb's and the app's flags, then among
-// their synonyms.
+// findFlag looks up "--name" or "--name=value" among the flags of the verb and the app: by their names, then by the
+// synonyms that are for this verb and, unless it stands for an argument, by those for all verbs.
 func (l *Line) findFlag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	flags := l.app.Flags
-	if l.Command != nil {
-		flags = slices.Concat(l.Command.Flags, flags)
-	}
-	var synonym cli.Flag
+	verb, flags := l.Command.Name, slices.Concat(l.Command.Flags, l.app.Flags)
+	var synonym, ofAll cli.Flag
 	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
+		switch its := f.Names()[0]; {
+		case its == name:
 			return f
-		}
-		if synonym == nil && isSynonym("--"+f.Names()[0], name) {
+		case synonym == nil && isSynonym(verb+" --"+its, name):
 			synonym = f
+		case ofAll == nil && isSynonym("--"+its, name):
+			ofAll = f
 		}
 	}
-	return synonym
+	switch {
+	case synonym != nil:
+		return synonym
+	case isSynonym("IGNORED", name) || isSynonym(verb+" IGNORED", name):
+		return ignored
+	case l.argNamed(word) >= 0:
+		return nil
+	}
+	return ofAll
 }
 
 // addFlag adds the flag that the words begin with, and returns how many words it takes up. Other tools have flags in
 // place of a positional argument, and for the output format.
 func (l *Line) addFlag(words []string) (length int, err error) {
 	typed, value, hasValue := strings.Cut(words[0], "=")
-	f, n := l.findFlag(typed), l.argNamed(typed)
-	if n >= 0 && f != nil && !slices.Contains(f.Names(), strings.TrimLeft(typed, "-")) {
-		f = nil // a synonym of an argument goes before a synonym of a flag
-	}
+	f, arg, state := l.findFlag(typed), l.argNamed(typed), l.argNamed("--state")
 	if f == nil && l.isBundle(typed) { // "-al" is -a and -l, "-n5" is -n 5
 		if first := l.findFlag(typed[:2]); takesValue(first) {
 			return 1, l.add(first, typed[:2], typed[2:])
@@ -79,23 +84,18 @@ func (l *Line) addFlag(words []string) (length int, err error) {
 	}
 	next, length := "", 1
 	if len(words) > 1 && !hasValue {
-		next = words[1]
+		if next = words[1]; l.isValue(f, next) {
+			value, hasValue, length = next, true, 2
+		}
 	}
-	if len(words) > 1 && !hasValue && l.isValue(f, next) {
-		value, hasValue, length = next, true, 2
-	}
-	state := l.argNamed("--state")
 	isArgument := f == nil || f.Names()[0] == "id" && !wire.IsID(value) // our own --id takes a whole UUID
 	switch {
-	case n >= 0 && isArgument && value != "":
-		l.flagged[n] = append(l.flagged[n], value)
+	case arg >= 0 && isArgument && value != "":
+		l.flagged[arg] = append(l.flagged[arg], value)
 		return length, nil
 	case f == nil && isSynonym("FORMAT", strings.TrimLeft(typed, "-")) && isSynonym("JSON", value):
 		l.Global = append(l.Global, "--json=true")
 		return length, nil
-	case f == nil && l.Command == nil:
-		l.flags = append(l.flags, words[0]) // urfave refuses it
-		return 1, nil
 	case f == nil:
 		return length, unknownFlag(l.app, l.Command, typed)
 	case !takesValue(f) && !hasValue && (next == "true" || next == "false"):
@@ -140,7 +140,7 @@ func (l *Line) add(f cli.Flag, typed, value string) error {
 	}
 	if slices.Contains(l.app.Flags, f) {
 		l.Global = append(l.Global, "--"+name+"="+value)
-	} else {
+	} else if f != ignored {
 		l.flags = append(l.flags, "--"+name+"="+value)
 	}
 	return nil
@@ -185,28 +185,7 @@ func FlagUsage(f cli.Flag) (typed, usage string) {
 	if !takesValue(f) {
 		value = ""
 	}
-	return strings.TrimSpace(dashed(f.Names()[0]) + " " + value), usage
-}
-
-// CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
-func CountFlag(name string, value int, usage, ifZero string, also ...string) cli.Flag {
-	return &cli.IntFlag{Name: name, Aliases: also, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
-		if n < 0 {
-			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
-		}
-		return nil
-	}}
-}
-
-// ChoiceFlag is a flag for one of some words.
-func ChoiceFlag(name, usage string, words ...string) cli.Flag {
-	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
-		if slices.Contains(words, word) {
-			return nil
-		}
-		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
-			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...)
-	}}
+	return strings.TrimSpace("--" + f.Names()[0] + " " + value), usage
 }
 
 // NotBoth is a usage error where two flags of a set such as "fyi wait-ack" are given.
@@ -215,11 +194,8 @@ func NotBoth(c *cli.Context, sets ...string) error {
 	for _, set := range sets {
 		given := slices.DeleteFunc(strings.Fields(set), func(name string) bool { return !slices.Contains(all, name) })
 		if len(given) > 1 {
-			return failure.Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
+			return failure.Usage("--%s and --%s contradict each other", given[0], given[1]).WithHint("leave one out")
 		}
 	}
 	return nil
 }
-
-// dashed returns -n or --name.
-func dashed(name string) string { return strings.Repeat("-", min(len(name), 2)) + name }

@@ -14,20 +14,20 @@ import (
 
 func testApp() *cli.App {
 	app := &cli.App{
-		Name: "atm", HideHelp: true, HideVersion: true, ExitErrHandler: func(*cli.Context, error) {},
+		Name: "atm", HelpName: "atm", Metadata: map[string]any{},
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "as", Usage: "`NAME`"}, &cli.BoolFlag{Name: "json"}, &cli.BoolFlag{Name: "help", Aliases: []string{"h"}},
+			&cli.StringFlag{Name: "as", Usage: "`NAME`"}, &cli.BoolFlag{Name: "json"}, &cli.BoolFlag{Name: "help"},
 		},
 		Commands: []*cli.Command{
 			{Name: "send", Aliases: []string{"msg"}, Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
-				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
-				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
+				&cli.StringFlag{Name: "message", Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
+				ListFlag("attach", ""), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
 			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
-				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
+				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all"}, &cli.BoolFlag{Name: "l"}, &cli.IntFlag{Name: "limit"},
 			}},
 			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
-			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
+			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{ListFlag("idle", ""), TimeoutFlag()}},
 			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
 			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
@@ -35,11 +35,8 @@ func testApp() *cli.App {
 			}},
 		},
 	}
-	app.OnUsageError = UsageError
-	app.Setup()
 	for _, c := range app.Commands {
-		c.OnUsageError, c.Action = UsageError, func(*cli.Context) error { return nil }
-		c.HelpName, c.HideHelp = "atm "+c.Name, true
+		c.HelpName = "atm " + c.Name
 		for _, sub := range c.Subcommands {
 			sub.HelpName = c.HelpName + " " + sub.Name
 		}
@@ -50,7 +47,7 @@ func testApp() *cli.App {
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"send bob hi", "send -- bob hi"},
-		{"msg bob hi", "msg -- bob hi"},
+		{"msg bob hi", "send -- bob hi"},
 		{"send bob hi --urgent there", "send --urgent=true -- bob hi there"},
 		{"--urgent send bob hi --as alice", "--as=alice send --urgent=true -- bob hi"},
 		{"--as send send bob", "--as=send send -- bob"},
@@ -70,8 +67,8 @@ func TestParse(t *testing.T) {
 		{"send bob hi --urgent=false", "send --urgent=false -- bob hi"},
 		{"wait 1d", "wait -- 1d"},
 		{"wait --idle bob 5s", "wait --idle=bob -- 5s"},
-		{"ls -la -n 5", "ls --long=true --all=true --limit=5 --"},
-		{"ls -aln 5 bob", "ls --all=true --long=true --limit=5 -- bob"},
+		{"ls -la -n 5", "ls --l=true --all=true --limit=5 --"},
+		{"ls -aln 5 bob", "ls --all=true --l=true --limit=5 -- bob"},
 		{"run bob --detach bash --login -x", "run --detach=true -- bob bash --login -x"},
 		{"run bob --detach -- bash --detach", "run --detach=true -- bob bash --detach"},
 		{"team --watch", "team --watch=true --"},
@@ -89,8 +86,8 @@ func TestParse(t *testing.T) {
 		{"team-add jobs", "team add -- jobs"},
 		{"mail-ls bob", "ls -- bob"},
 		{"sent -n 3", "ls --sent=true --limit=3 --"},
-		{"list-messages", "list --"},
-		{"list_messages -n5 --agent bob --json", "--json=true list --limit=5 -- bob"},
+		{"list-messages", "ls --"},
+		{"list_messages -n5 --agent bob --json", "--json=true ls --limit=5 -- bob"},
 		{"agent show bob", "status -- bob"},
 		{"start bob", "up -- bob"},
 		{"unread --limit 3 --json", "--json=true ls --limit=3 --"},
@@ -101,7 +98,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", tt.line, err)
 			continue
 		}
-		if diff := cmp.Diff("atm "+tt.want, strings.Join(l.Args, " ")); diff != "" {
+		verb := strings.TrimPrefix(l.Command.HelpName, "atm ")
+		got := slices.Concat(l.Global, []string{verb}, l.flags, []string{"--"}, l.Words)
+		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s: %s", tt.line, diff)
 		}
 	}
@@ -115,7 +114,7 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob hi --dry-run", "unknown flag --dry-run", "atm send has no dry run"},
 		{"ls --agent", "unknown flag --agent", ""},
 		{"ls --foo=text", "unknown flag --foo", ""},
-		{"ls --foo", "unknown flag --foo", "atm ls [AGENT] takes --sent --all --long --limit"},
+		{"ls --foo", "unknown flag --foo", "atm ls [AGENT] takes --sent --all --l --limit"},
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "leave it out"},
 		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
 		{"send bob hi --urgent false --as me", `--urgent takes no value: what is "false"?`, "leave it out"},
@@ -135,11 +134,9 @@ func TestParseRefuses(t *testing.T) {
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
 		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},
 	} {
-		app := testApp()
-		l, err := Parse(app, strings.Fields(tt.line))
+		l, err := Parse(testApp(), strings.Fields(tt.line))
 		if err == nil {
-			app.Metadata = map[string]any{"line": l}
-			err = app.Run(l.Args)
+			_, err = l.Context()
 		}
 		var e *failure.Error
 		if !errors.As(err, &e) {
@@ -150,7 +147,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
 		}
 	}
-	if l, err := Parse(testApp(), []string{"--json", "sned", "-x"}); err != nil || l.Unknown != 1 || !slices.Contains(l.Global, "--json=true") {
+	if l, err := Parse(testApp(), []string{"--json", "sned", "-x"}); l.Unknown != 1 || !slices.Contains(l.Global, "--json=true") {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -18,14 +18,23 @@ var synonymTable string
 var synonyms = sync.OnceValue(func() map[string][]string {
 	table := map[string][]string{}
 	for row := range strings.Lines(synonymTable) {
-		if name, others, found := strings.Cut(row, " < "); found {
+		names, others, isRow := strings.Cut(row, " < ")
+		if !isRow {
+			continue
+		}
+		verbs, name := strings.Fields(names), ""
+		verbs, name = verbs[:len(verbs)-1], verbs[len(verbs)-1]
+		for _, verb := range verbs {
+			table[verb+" "+name] = strings.Fields(others)
+		}
+		if len(verbs) == 0 {
 			table[name] = strings.Fields(others)
 		}
 	}
 	return table
 })
 
-// isSynonym reports whether synonyms.txt lists a word under a name, which may be a flag.
+// isSynonym reports whether synonyms.txt lists a word under a name: "LIST", "--limit" or "send --to".
 func isSynonym(name, word string) bool { return slices.Contains(synonyms()[name], word) }
 
 // rewrite puts one of our verbs first where a line begins as another tool's: "list agents" becomes "team". The
@@ -64,6 +73,9 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 			continue
 		}
 		for pattern := range strings.SplitSeq(patterns, ", ") {
+			if first, _, _ := strings.Cut(pattern, " "); first != words[0] && !isSynonym(first, words[0]) {
+				continue // as nearly all
+			}
 			if n = matchPattern(app, strings.Fields(pattern), words, strings.Fields(ours)); n > 0 && ours == "*" {
 				return rewrite(app, words[1:]), n
 			} else if n > 0 {

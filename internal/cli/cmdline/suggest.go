@@ -1,7 +1,6 @@
 package cmdline
 
 import (
-	"cmp"
 	_ "embed"
 	"maps"
 	"slices"
@@ -20,6 +19,9 @@ var hints string
 // HintFor returns what hints.txt says about a verb, a sub or a flag that atm does not have: "ps", "team rm", "send
 // from", "--format". "" where it says nothing.
 func HintFor(typed string) string {
+	if !strings.Contains(hints, typed) { // as in most starts
+		return ""
+	}
 	for line := range strings.Lines(hints) {
 		words, hint, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if slices.Contains(strings.Split(words, ", "), typed) {
@@ -37,17 +39,6 @@ func UnknownVerb(app *cli.App, name string) *failure.Error {
 
 func unknownFlag(app *cli.App, c *cli.Command, flag string) error {
 	return suggest(failure.Usage("unknown flag %s for %s", letter.Clip(flag, 40), c.HelpName), app, c, flag)
-}
-
-// UsageError rewrites urfave's error about a flag.
-func UsageError(c *cli.Context, err error, _ bool) error {
-	if name, isUnknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); isUnknown {
-		return unknownFlag(c.App, c.Command, dashed(name))
-	}
-	message := strings.NewReplacer("for flag -", "for --", "for -", "for --", ": parse error", "").Replace(err.Error())
-	_, flag, _ := strings.Cut(message, " for --")
-	flag, _, _ = strings.Cut(flag, ":")
-	return failure.Usage("%s", message).WithHint("%s", cmp.Or(HintFor(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
 }
 
 // suggest adds the hint for a word or flag that does not exist behind a verb, or behind atm alone (c without a name):
@@ -97,13 +88,13 @@ func knownVerbs(c *cli.Command) (known map[string]string, overview string) {
 func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview string) {
 	known, overview = map[string]string{}, Synopsis(c)+" takes"
 	for _, f := range slices.Concat(c.Flags, app.Flags) {
-		for i, name := range f.Names() {
-			if i == 0 || len(name) > 3 { // so short a synonym is near anything
-				known[name] = dashed(f.Names()[0])
-			}
-		}
+		known[f.Names()[0]] = "--" + f.Names()[0]
 	}
-	for _, f := range c.VisibleFlags() {
+	visible := c.VisibleFlags()
+	if c.Name == "" {
+		visible = app.VisibleFlags()
+	}
+	for _, f := range visible {
 		flag, _ := FlagUsage(f)
 		overview += " " + flag
 	}

@@ -2,13 +2,11 @@ package command
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -86,18 +84,13 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		fmt.Printf("atm-%s %s\n", verb, version)
 		return failure.ExitDone
 	}
-	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Metadata: map[string]any{"line": &cmdline.Line{}},
-		Flags:    slices.Concat(CompanionFlags[verb], cmdline.Flags()),
-		HideHelp: true, HideVersion: true, OnUsageError: cmdline.UsageError,
-		ExitErrHandler: func(*cli.Context, error) {}, // Report prints errors
-		Action: func(c *cli.Context) error {
-			code = Report(c, act(c), false)
-			return nil
-		},
+	app := &cli.App{Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: cmdline.Flags(), Metadata: map[string]any{}}
+	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb], Action: act}}
+	line, err := cmdline.Parse(app, append([]string{verb}, words...))
+	c, bad := line.Context()
+	app.Commands = nil // hints name all verbs of atm: see CompleteHint
+	if err = cmp.Or(err, bad); err == nil {
+		err = act(c)
 	}
-	if err := app.Run(append([]string{app.Name}, words...)); err != nil {
-		return Report(cli.NewContext(app, &flag.FlagSet{}, nil), err, false)
-	}
-	return code
+	return Report(c, err, false)
 }

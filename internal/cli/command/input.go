@@ -27,8 +27,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text.
 func MessageFlag() cli.Flag {
-	aliases := []string{"m", "body", "text", "content", "b", "msg", "prompt", "data", "question"}
-	return &cli.StringFlag{Name: "message", Aliases: aliases, Usage: "`TEXT` as a flag"}
+	return &cli.StringFlag{Name: "message", Usage: "`TEXT` as a flag"}
 }
 
 // MessageText returns the text of --message, else that of StdinText.

@@ -20,7 +20,7 @@ var ackCommand = &cli.Command{
 	UsageText:   "atm ack 9f3a1c\natm ack 9f3a1c --text \"after lunch\"",
 	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "add a `TEXT`"},
+		&cli.StringFlag{Name: "text", Usage: "add a `TEXT`"},
 	},
 	Action: command.With(command.OpenToWrite, ack),
 }

@@ -22,17 +22,16 @@ var lsCommand = &cli.Command{
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack or a due answer"},
-		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read, with no ack owed"},
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
+		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack or a due answer"},
+		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
+		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from `NAME`"},
-		&cli.StringFlag{Name: "to", Aliases: []string{"recipient"}, Hidden: true},
+		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "to", Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
-		hidden("unread", "new", "l", "mine", "pending", "oldest", "inbox", "summary"),
 	},
 	Action: command.With(command.OpenMeIfGiven, ls),
 }
@@ -158,7 +157,7 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "in", Hidden: true}, hidden("i", "ignore-case", "all"),
+		&cli.StringFlag{Name: "in", Hidden: true},
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
@@ -184,7 +183,7 @@ var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
 	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the newest `N` (default 50); 0: all", "all", "n", "max"),
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50); 0: all", "all"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		id, err := findThread(s, c.Args().First())

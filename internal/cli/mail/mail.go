@@ -35,13 +35,8 @@ func Commands() []*cli.Command {
 	}
 }
 
-// hidden accepts a flag that asks for what the verb does anyway.
-func hidden(name string, aliases ...string) cli.Flag {
-	return &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
-}
-
 func limitFlag() cli.Flag {
-	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
+	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all")
 }
 
 // sinceFlag parses --since; without it the time is zero.

@@ -26,17 +26,17 @@ var readCommand = &cli.Command{
 		"Exit 0 if there is no mail, 4 if --wait timed out.",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
-		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
+		&cli.BoolFlag{Name: "peek", Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
+		&cli.BoolFlag{Name: "wait", Usage: "wait until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "keep showing new mail"},
 		cmdline.TimeoutFlag(),
-		hidden("unread", "new", "u", "mark-read", "mark", "next", "mine", "oldest-first", "since-last", "unread-only", "only-unread"), hidden("confirm"), // of a program: see write
+		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
 	},
 	Action: command.With(command.OpenMe, read),
 }

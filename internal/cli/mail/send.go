@@ -27,9 +27,9 @@ var sendCommand = &cli.Command{
 	UsageText:   "atm send bob \"The parser is done.\" --ack\nmake test 2>&1 | tail -50 | atm send bob,carol -",
 	Description: "all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.",
 	Flags: append(messageFlags(),
-		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
+		cmdline.ListFlag("to", "recipients `TO` as a flag"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		&cli.StringSliceFlag{Name: "cc", Aliases: []string{"c", "copy"}, Hidden: true}, hidden("all", "everyone", "broadcast"),
+		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
 		if c.Bool("batch") {
@@ -50,13 +50,13 @@ var sendCommand = &cli.Command{
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Aliases: []string{"f", "body-file", "message-file", "input"}, Usage: "read the text from `F`"},
-		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "attachments", "attach-file", "files", "a"}, Usage: "attach file `F`, repeatable"},
-		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title", "summary"}, Usage: "subject `S`"},
-		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high", "high-priority", "critical", "interrupt"}, Usage: "may break into a turn"},
-		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "ask for an ack"},
-		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
-		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
+		&cli.StringFlag{Name: "file", Usage: "read the text from `F`"},
+		cmdline.ListFlag("attach", "attach file `F`, repeatable"),
+		&cli.StringFlag{Name: "subject", Usage: "subject `S`"},
+		&cli.BoolFlag{Name: "urgent", Usage: "may break into a turn"},
+		&cli.BoolFlag{Name: "ack", Usage: "ask for an ack"},
+		&cli.BoolFlag{Name: "fyi", Usage: "no answer wanted"},
+		cmdline.DurationFlag("expires", 0, "expires after `D`"),
 		cmdline.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
@@ -64,11 +64,11 @@ func messageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "once", Usage: "send once under this `NAME`"},
 		&cli.StringFlag{Name: "type", Usage: "message type `T`"},
 		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
-		&cli.StringSliceFlag{Name: "meta", Usage: "metadata `K=V`, repeatable"},
-		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "ask for an ack and wait for it"},
-		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply", "block", "blocking"}, Usage: "wait for the answer"},
+		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
+		&cli.BoolFlag{Name: "wait-ack", Usage: "ask for an ack and wait for it"},
+		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
-		&cli.StringFlag{Name: "priority", Aliases: []string{"p"}, Hidden: true}, hidden("stdin"),
+		&cli.StringFlag{Name: "priority", Hidden: true},
 	}
 }
 
@@ -92,7 +92,7 @@ var replyCommand = &cli.Command{
 // recipients splits flags and words into names and text. Names that were typed as several words are refused with the
 // repaired command.
 func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
-	words, names = c.Args().Slice(), c.StringSlice("to")
+	words, names = c.Args().Slice(), cmdline.List(c, "to")
 	if c.Bool("all") {
 		names = []string{"all"}
 	}
@@ -122,7 +122,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
 			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
 	}
-	return append([]string{strings.TrimSuffix(words[0], ":")}, c.StringSlice("cc")...), words[1:], nil
+	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
 }
 
 // send sends a message with the content that the flags and the words give it.
@@ -220,7 +220,7 @@ func setObjects(c *cli.Context, m *wire.Message) error {
 		}
 	}
 	var notes wire.Object
-	for _, pair := range c.StringSlice("meta") {
+	for _, pair := range cmdline.List(c, "meta") {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" || notes.Get(key) != nil || !utf8.ValidString(pair) {
 			return failure.Usage("--meta needs K=V in UTF-8, with each K once, not %q", pair).WithHint("for example --meta build=42")
@@ -272,7 +272,7 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 			continue
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range c.StringSlice("attach") {
+		for _, name := range cmdline.List(c, "attach") {
 			info, err := os.Stat(name)
 			if err == nil && !info.Mode().IsRegular() { // a FIFO or a device may never end
 				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")

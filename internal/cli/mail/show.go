@@ -28,7 +28,7 @@ var showCommand = &cli.Command{
 	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
 	Description: "Marks nothing as read.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "print only the bytes of the body"},
+		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
 	},
 	Action: command.With(command.OpenMeIfGiven, show),

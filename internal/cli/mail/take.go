@@ -23,8 +23,8 @@ var takeCommand = &cli.Command{
 		"atm team add jobs --shared. Exit 0 if it is empty.",
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
-		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait for a message"},
+		&cli.StringFlag{Name: "renew", Usage: "renew the lease of `ID`"},
+		&cli.BoolFlag{Name: "wait", Usage: "wait for a message"},
 		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(command.OpenToWrite, take),

@@ -28,16 +28,15 @@ var waitCommand = &cli.Command{
 	Description: "Returns at once if it is already so; after a send, wait for --turn-done ID.\n" +
 		"Marks nothing as read. Exit 4: it did not happen in time.",
 	Flags: []cli.Flag{
-		&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
-		&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
-		&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
-		&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
-		&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done", "turn"}, Usage: "the turn of `AGENT|ID` has ended"},
-		&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
-		&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
+		cmdline.ListFlag("reply", "an answer to the message `ID`"),
+		cmdline.ListFlag("acked", "every recipient's ack of `ID`"),
+		cmdline.ListFlag("idle", "`AGENT` has no open turn and is not blocked"),
+		cmdline.ListFlag("busy", "`AGENT` is in a turn"),
+		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended"),
+		cmdline.ListFlag("blocked", "`AGENT` asks for a permission or an answer"),
+		cmdline.ListFlag("exit", "`AGENT` is off"),
+		&cli.BoolFlag{Name: "every", Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag(),
-		hidden("mail", "message", "messages", "unread", "any", "any-mail", "inbox", "for-mail", "for-message"),
 	},
 	Action: command.With(command.OpenMeIfGiven, wait),
 }
@@ -149,7 +148,7 @@ type entry = watcher.Entry
 // newConditions returns the conditions that the flags name, by default mail for me.
 func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range kinds {
-		for _, words := range c.StringSlice(kind) {
+		for _, words := range cmdline.List(c, kind) {
 			for word := range strings.SplitSeq(words, ",") {
 				some, err := conditionsOf(ctx, s, kind, word, c.Bool("every"))
 				if err != nil {

@@ -26,8 +26,8 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
-		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail", "last"),
-		hidden("follow", "f", "all", "oneline"), cmdline.DurationFlag("timeout", 0, "stop after `D`"),
+		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones"),
+		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),

@@ -49,7 +49,7 @@ var attachCommand = &cli.Command{
 		"continues. Without a terminal it ends with stdin, unless --follow.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "read-only", Usage: "only look"},
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
+		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},
 	},
 	Action: withSession(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
 }

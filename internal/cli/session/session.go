@@ -87,7 +87,7 @@ var newCommand = &cli.Command{
 	UsageText:   "atm session new --agent bob",
 	Description: "An agent has one session, unless you say --another.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "agent", Aliases: []string{"with"}, Usage: "the agent's `NAME`"},
+		&cli.StringFlag{Name: "agent", Usage: "the agent's `NAME`"},
 		&cli.StringFlag{Name: "goal", Usage: "`UUID` of the goal; reaching it completes the session"},
 		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
 		&cli.BoolFlag{Name: "another", Usage: "start one even if the agent has one"},
@@ -263,7 +263,7 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
 	UsageText: "atm session ls\natm session ls --all",
-	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include those that are over"}},
 	Action:    command.With(command.OpenTeam, list),
 }
 
@@ -271,7 +271,7 @@ var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log", "logs", "info"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
+		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept"),
 		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
 	},
 	Action: func(c *cli.Context) error {

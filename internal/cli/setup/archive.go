@@ -24,9 +24,9 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
 	Flags: []cli.Flag{
-		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
+		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
-		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "only count; the totals are the same"},
 	},
 	Action: command.With(command.OpenTeam, gc),
 }

@@ -42,8 +42,7 @@ var uninstallCommand = &cli.Command{
 
 var uninstallFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
-	&cli.BoolFlag{Name: "global", Aliases: []string{"user", "hooks"}, Hidden: true}, // as without --local and --mcp
-	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
+	&cli.BoolFlag{Name: "dry-run", Usage: "print what would change, and write nothing"},
 }
 
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1, cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}))

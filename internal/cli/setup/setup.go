@@ -238,7 +238,7 @@ var doctorCommand = &cli.Command{
 	UsageText:   "atm doctor\natm doctor --fix",
 	Description: "Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.\nExits 1 if something is wrong.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
+		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
 	},
 	Action: command.With(command.OpenRoot, runDoctor),
 }

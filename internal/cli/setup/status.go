@@ -23,7 +23,7 @@ var statusCommand = &cli.Command{
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one per line"},
+		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
 	},
 	Action: command.With(command.OpenTeam, status),
 }

@@ -20,8 +20,7 @@ var teamCommand = &cli.Command{
 	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
-		&cli.BoolFlag{Name: "all", Hidden: true},
+		&cli.BoolFlag{Name: "watch", Usage: "repaint until you press q"},
 	},
 	Action: command.With(command.OpenTeam, team),
 	Subcommands: []*cli.Command{
@@ -29,7 +28,7 @@ var teamCommand = &cli.Command{
 		{
 			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
 			UsageText: "atm team add carol\natm team add jobs --shared",
-			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"}},
+			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Usage: "let others take from the inbox with atm take"}},
 			Action:    command.With(command.OpenTeam, teamAdd),
 		},
 		{

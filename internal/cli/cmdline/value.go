@@ -4,12 +4,60 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/failure"
 )
+
+// A listValue has each value of a ListFlag.
+type listValue []string
+
+func (v *listValue) Set(word string) error {
+	*v = append(*v, word)
+	return nil
+}
+
+func (v *listValue) String() string { return strings.Join(*v, ",") }
+
+// ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden. (That of
+// urfave splits values at commas.)
+func ListFlag(name, usage string) *cli.GenericFlag {
+	return &cli.GenericFlag{Name: name, Value: &listValue{}, Usage: usage, Hidden: usage == ""}
+}
+
+// List returns the values of a ListFlag, none for a verb that has no such flag.
+func List(c *cli.Context, name string) []string {
+	if v, ok := c.Generic(name).(*listValue); ok {
+		return *v
+	}
+	return nil
+}
+
+// CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
+func CountFlag(name string, value int, usage, ifZero string) cli.Flag {
+	return &cli.IntFlag{Name: name, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
+		if n < 0 {
+			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
+		}
+		return nil
+	}}
+}
+
+// ChoiceFlag is a flag for one of some words.
+func ChoiceFlag(name, usage string, words ...string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+		if slices.Contains(words, word) {
+			return nil
+		}
+		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
+			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...)
+	}}
+}
 
 // durationValue is the value of a DurationFlag.
 type durationValue time.Duration
@@ -23,9 +71,9 @@ func (v *durationValue) Set(word string) error {
 func (v *durationValue) String() string { return time.Duration(*v).String() }
 
 // DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
-func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
+func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFlag {
 	v := durationValue(value)
-	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &v, Usage: usage}
+	return &cli.GenericFlag{Name: name, Value: &v, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
