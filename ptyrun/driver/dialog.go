@@ -238,6 +238,9 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	}
 	for i := range f.options {
 		o := &f.options[i]
+		if f.options[0].ID != "1" {
+			o.Kind = "" // the first ones are above the screen
+		}
 		switch {
 		case f.selected < 0, o.isBox():
 			o.Keys = "" // its position is unknown, or its key only marks it
@@ -285,14 +288,20 @@ func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line s
 		if lowest == 0 {
 			f.end = y + 1
 		}
-		f.top, f.options = y, slices.Insert(f.options, 0, newOption(strconv.Itoa(o.number), o.label))
+		option := newOption(strconv.Itoa(o.number), o.label)
+		isCut := strings.HasSuffix(o.label, "…") || parseOption(l.line(y+1)).number == 0 && isWrapped(l, y, y+1)
+		if option.AllowsOnce() && isCut {
+			option.Kind = "" // the rest may be "for this session"
+		}
+		f.top, f.options = y, slices.Insert(f.options, 0, option)
 		lowest, column, others = o.number, o.column, 0
 	}
 	return f, lowest > 0
 }
 
-// numberedRow matches an option, after the mark of the one that Return chooses.
-var numberedRow = regexp.MustCompile(`^([❯›●>▸▶→◉] *)?([1-9][0-9]?)[.)] +(.+)$`)
+// numberedRow matches an option, after the mark of the one that Return chooses, or one that says that there are more.
+// Claude Code leaves out the blank before a label that does not fit.
+var numberedRow = regexp.MustCompile(`^(?:([❯›●>▸▶→◉] *)|[↑↓] )?([1-9][0-9]?)[.)]( +.+|\p{Lu}.+)$`)
 
 // An optionRow is a row like "❯ 2. Label".
 type optionRow struct {
@@ -308,7 +317,7 @@ func parseOption(line string) (o optionRow) {
 		return o
 	}
 	o.number, _ = strconv.Atoi(m[2])
-	o.column = column + utf8.RuneCountInString(m[1])
+	o.column = column + utf8.RuneCountInString(text[:strings.Index(text, m[2])])
 	o.label = strings.Trim(m[3], " ✔✓") // without the mark of the current choice
 	o.isSelected = m[1] != ""
 	return o

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
 )
 
 func look(t *testing.T, file string) Look {
@@ -106,6 +107,40 @@ func TestRequests(t *testing.T) {
 		}
 		if got := q.Tool + "(" + q.Input + ")"; got != c.want {
 			t.Errorf("%s, %s: %s of kind %s, want %s", c.driver, c.name, got, q.Kind, c.want)
+		}
+	}
+}
+
+// On a small terminal the dialog of Claude Code loses a blank, an option or all of them.
+func TestSmallDialogs(t *testing.T) {
+	const foot = "\n\n Esc to cancel · Tab to amend · ctrl+e\n to explain\n"
+	for screen, want := range map[string]string{
+		"═40\n Bash command\n\n   git log\n\n Do you want to proceed?\n ❯ 1. Yes\n   2.Yes, and don't ask again for\n     similar commands in /tmp/a\n   3. No" + foot: `permission Bash(git log)
+1 "1" Yes allow_once
+2 "2" Yes, and don't ask again for allow_always
+3 "3" No reject_once`,
+		"   git log\n\n Do you want to proceed?\n ❯ 1. Yes\n ↓ 2. Yes, and don't ask again for" + foot: `permission ()
+1 "1" Yes allow_once
+2 "2" Yes, and don't ask again for allow_always`,
+		"   git log\n\n ↑ 2. Yes, and don't ask again\n ❯ 3. No" + foot: `unknown ()
+2 "2" Yes, and don't ask again
+3 "3" No`,
+		"═24\n git log\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. Yes, and\n      always allow\n   3. Allow this sess…" + foot: `permission ()
+1 "1" Yes allow_once
+2 "2" Yes, and
+3 "3" Allow this sess…`,
+		"   git log\n\n Do you want to proceed?\n ❯ 1. Yes" + foot: "none",
+		foot: "none",
+	} {
+		l := sketch("✳ Claude Code", screen)
+		for _, before := range []reducer.Activity{"", reducer.Idle, reducer.Thinking, reducer.Confirming} {
+			r := claude.Read(l, Reading{Activity: before})
+			if d := cmp.Diff(want, brief(r.Dialog)); d != "" {
+				t.Errorf("%s (-want +got)\n%s", screen, d)
+			}
+			if r.Activity != reducer.Confirming || r.Prompt || r.NotPromptReason != "dialog" {
+				t.Errorf("%s: %+v", screen, r)
+			}
 		}
 	}
 }

@@ -111,6 +111,9 @@ func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Rea
 	case titleShows == reducer.Thinking:
 		turn := d.lastTurnAbove(l, len(l.Lines))
 		r.Activity, r.Detail = turn.activity, turn.detail
+	case strings.Contains(l.solidFoot(), "Esctocancel"):
+		// A dialog whose options are not on the screen: it is too small.
+		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", "dialog"
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
