@@ -2,8 +2,8 @@ package ptyrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,23 +14,27 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// typing is a text being typed.
+// typing is a text on its way into the program.
 type typing struct {
-	ids       []wire.ID       // of the messages to claim; none: text is the first prompt
-	claim     *mailbox.Claim  // of the messages that were still unread
-	items     []*mailbox.Item // the claimed messages, which the text contains
-	text      string
-	draft     string    // what the draft should show: the text or its last line
-	startedAt time.Time // zero: nothing was written yet
-	wroteAt   time.Time // when the last byte was written
-	isSeen    bool      // in the draft
-	isMixed   bool      // with a person's keys, which were held too long
-	returns   int       // return keys pressed
-	pressedAt time.Time // the last of them
+	step      int  // of the recipe
+	stepBegun bool
+	isWaiting bool // for a claim or for the program to read
+	failed    error
 
-	resume func() (struct{}, bool) // continues inject until its next pause
-	stop   func()                  // ends it where it pauses
-	yield  func(struct{}) bool
+	ids   []wire.ID       // of the messages to claim; none: text is the first prompt
+	claim *mailbox.Claim  // of the messages that were still unread
+	items []*mailbox.Item // the claimed messages, which the text contains
+	text  string
+	draft string // what the draft should show: the text or its last line
+
+	startedAt   time.Time // zero: nothing was written yet
+	written     int       // bytes
+	wroteAt     time.Time // when the last byte was written
+	isSeen      bool      // in the draft
+	isMixed     bool      // with a person's keys, which were held too long
+	returns     int       // return keys pressed
+	pressedAt   time.Time // the last of them
+	isReturnDue bool      // another one seems to be needed
 }
 
 const (
@@ -50,99 +54,100 @@ func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 // isSubmittedInPart reports whether lines above the draft were submitted, which must not run again.
 func (t *typing) isSubmittedInPart() bool { return t.hasBegun() && t.draft != t.text }
 
-func (r *runner) begin(t *typing) {
-	r.mail.typing = t
-	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		switch err := r.inject(t).(type) {
-		case nil:
-			r.typingDone(t)
-		case *injectError:
-			r.typingFailed(t, err.outcome, err.reason)
-		default:
-			r.mail.typing = nil
-		}
-	})
-	t.resume()
+// A recipeStep is begun once. Then the loop goes on, and asks isDone whenever something may have changed.
+type recipeStep struct {
+	begin  func(*typing) error // nil: nothing is to be done
+	isDone func(t *typing, now time.Time) (bool, error)
 }
 
-// inject types a text, submits it and sees it accepted; typingDone or typingFailed follow. It runs as a coroutine of the
-// loop: at each pause the loop goes on, and resumes it after the next event. So it may use the loop's state, which may
-// have changed after each pause. The gate is open when it begins. Each step needs something, or else ends it:
+// recipe is how a text gets into the program. The gate is open when it begins. Each step needs something, or else ends
+// it with an outcome:
 //
-//	refreshSessions   the session of an input lets it through     nothing happens
-//	claim             nobody else has the messages                nothing happens
-//	compose           the gate is still open, the text typable    failed
-//	write             the program reads                           stuck
-//	awaitDraft        the draft shows the text                    unverified
-//	awaitReturn       returnGate is open, no person's key came    failed
-//	submit            the program accepts the text                failed if the draft still shows it, else unverified
-func (r *runner) inject(t *typing) error {
-	for _, step := range []func(*typing) error{r.refreshSessions, r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
-		if err := step(t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pause lets the loop go on until the next event, at most for a moment.
-func (r *runner) pause(t *typing) error {
-	r.wakeAt(r.now().Add(2 * readDelay))
-	if !t.yield(struct{}{}) {
-		return errNotInjected
-	}
-	return nil
-}
-
-// pauseUntil pauses until isDone, which is called whenever something may have changed. It holds a person's keys no
-// longer than it may.
-func (r *runner) pauseUntil(t *typing, isDone func(now time.Time) (bool, error)) error {
-	for {
-		now := r.now()
-		r.refresh(now)
-		if t.startedAt.Add(maxKeyHold).Before(now) {
-			r.releaseKeys()
-		}
-		if done, err := isDone(now); done || err != nil {
-			return err
-		}
-		if err := r.pause(t); err != nil {
-			return err
-		}
+//	claim, compose           nobody else has the messages                nothing happens
+//	                         the gate is still open, the text typable    failed
+//	write                    the program reads                           stuck
+//	isInDraft                the draft shows the text                    unverified
+//	mayReturn                returnGate is open, no person's key came    failed
+//	pressReturn, isAccepted  the program accepts the text                failed if the draft still shows it,
+//	                                                                     else unverified
+func (r *runner) recipe() []recipeStep {
+	return []recipeStep{
+		{r.claim, r.compose},
+		{r.write, r.isWritten},
+		{nil, r.isInDraft},
+		{nil, r.mayReturn},
+		{r.pressReturn, r.isAccepted},
 	}
 }
 
-// claim claims the messages, so that nobody else reads them.
-func (r *runner) claim(t *typing) (err error) {
-	if t.ids == nil {
+// An injectError says why the program did not accept a text, or may not have. errNotInjected ends a recipe without an
+// event, because nothing has happened.
+type injectError struct{ outcome, reason string }
+
+func (n *injectError) Error() string { return n.reason }
+
+var errNotInjected = errors.New("nothing is typed")
+
+// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
+// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
+const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
+
+// stepTyping carries on the recipe as far as it gets.
+func (r *runner) stepTyping(now time.Time) {
+	t, steps := r.mail.typing, r.recipe()
+	r.refresh(now)
+	if t.hasBegun() && now.Sub(t.startedAt) >= maxKeyHold {
+		r.releaseKeys()
+	}
+	for t.step < len(steps) {
+		isDone, err := r.do(t, steps[t.step], now)
+		if failure, ok := errors.AsType[*injectError](err); ok {
+			r.typingFailed(t, failure.outcome, failure.reason)
+			return
+		}
+		if err != nil {
+			r.mail.typing = nil
+			return
+		}
+		if !isDone {
+			r.wakeAt(now.Add(2 * readDelay))
+			return
+		}
+		t.step, t.stepBegun = t.step+1, false
+	}
+	r.typingDone(t)
+}
+
+func (r *runner) do(t *typing, step recipeStep, now time.Time) (isDone bool, err error) {
+	if step.begin != nil && !t.stepBegun {
+		t.stepBegun = true
+		return false, step.begin(t)
+	}
+	if t.isWaiting {
+		return false, nil
+	}
+	return step.isDone(t, now)
+}
+
+// claim claims the messages beside the loop, so that nobody else reads them.
+func (r *runner) claim(t *typing) error {
+	if t.ids == nil { // the first prompt
 		return nil
 	}
-	ids, now := t.ids, r.now()
+	ids, now, isForSession := t.ids, r.now(), r.isForSession(t.ids)
+	t.isWaiting = true
 	r.claims.do(func() {
+		if isForSession {
+			ids = r.admittedNow(ids)
+		}
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.countFitting(ids, now)]
 		}
-		c, failed := r.Hold.Claim(r.ctx, ids)
-		if !r.post(func() { t.claim, err = c, failed; t.resume() }) && c != nil {
+		c, err := r.Hold.Claim(r.ctx, ids)
+		if !r.post(func() { t.ids, t.claim, t.failed, t.isWaiting = ids, c, err, false }) && c != nil {
 			c.NotTyped(context.Background())
 		}
 	})
-	if err := r.pauseUntil(t, func(time.Time) (bool, error) { return t.claim != nil || err != nil, nil }); err != nil {
-		return err
-	}
-	if err != nil {
-		r.mail.retryAt = r.now().Add(retryClaim)
-		r.Log.Error("claiming messages", "err", err)
-		return errNotInjected
-	}
-	r.mail.unqueue(ids...)
-	for _, id := range t.claim.Leased { // the reducer has to know until when
-		r.rereadMessage(id)
-	}
-	if t.items = t.claim.Items; len(t.items) == 0 {
-		return errNotInjected // they were read meanwhile, or a hook handed them over
-	}
 	return nil
 }
 
@@ -160,24 +165,34 @@ func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 	return len(ids)
 }
 
-// compose renders the messages, if the gates are still open.
-func (r *runner) compose(t *typing) error {
-	if t.claim == nil {
-		return nil
+// compose renders the claimed messages, if the gates are still open.
+func (r *runner) compose(t *typing, now time.Time) (bool, error) {
+	if t.ids == nil {
+		return true, nil
 	}
-	now := r.now()
-	r.refresh(now)
+	if t.failed != nil {
+		r.mail.retryAt = now.Add(retryClaim)
+		r.Log.Error("claiming messages", "err", t.failed)
+		return false, errNotInjected
+	}
+	r.mail.unqueue(t.ids...)
+	for _, id := range t.claim.Leased { // the reducer has to know until when
+		r.rereadMessage(id)
+	}
+	if t.items = t.claim.Items; len(t.items) == 0 {
+		return false, errNotInjected // they were read meanwhile, or a hook handed them over
+	}
 	gate := r.gate(now)
 	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:
 		rest, why = idsOf(t.items), string(gate)
 	case why == "" && r.prog.driver.Plain && r.Inject != Pointer && slices.Contains(notices, t.items[0].Type):
-		return r.giveUp(t, noNotices)
+		return false, r.giveUp(t, noNotices)
 	}
 	if why != "" {
 		r.mail.requeue(rest)
-		return &injectError{outcomeFailed, why}
+		return false, &injectError{outcomeFailed, why}
 	}
 	l := r.renderer(now, t.items)
 	switch {
@@ -189,7 +204,7 @@ func (r *runner) compose(t *typing) error {
 		t.text = letterText(t.items, t.claim.Repeat, l)
 	}
 	r.addMarkers("inject:", t)
-	return nil
+	return true, nil
 }
 
 func (r *runner) addMarkers(what string, t *typing) {
@@ -225,89 +240,67 @@ func (r *runner) write(t *typing) error {
 	if t.claim != nil && !p.driver.Plain {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
-	data := []byte(keysOf(t.text+end, isPaste, p.driver.Plain))
-	isDone, written, failed := false, 0, error(nil)
-	r.typeKeys(data, func(n int, err error) {
-		r.post(func() { isDone, written, failed = true, n, err })
+	t.isWaiting = true
+	r.typeKeys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
+		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
-	if err := r.pauseUntil(t, func(time.Time) (bool, error) { return isDone, nil }); err != nil {
-		return err
-	}
-	if failed != nil {
-		if isPaste && written > 0 {
-			p.sendKeys([]byte(pasteOff))
-		}
-		return &injectError{outcomeStuck, fmt.Sprintf("the program stopped reading after %d of %d bytes", written, len(t.text))}
-	}
-	t.wroteAt = r.now()
 	return nil
 }
 
-// awaitDraft waits until the draft shows the text and the screen is quiet.
-func (r *runner) awaitDraft(t *typing) error {
-	p := r.prog
-	return r.pauseUntil(t, func(now time.Time) (bool, error) {
-		t.isSeen = p.driver.HasInBox(p.look(), t.draft)
-		quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
-		switch {
-		case t.isSeen && !now.Before(quiet):
-			return true, nil
-		case r.mustWait(t.wroteAt.Add(r.timing.render), now):
-			return false, nil
-		case p.isSilent():
-			return false, &injectError{outcomeUnverified, "the screen did not change"}
-		case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
-			return false, &injectError{outcomeUnverified, "its prompt shows different text"}
+func (r *runner) isWritten(t *typing, now time.Time) (bool, error) {
+	if t.failed != nil {
+		if t.written > 0 && r.prog.screen.Modes().Paste {
+			r.prog.sendKeys([]byte(pasteOff))
 		}
-		return true, nil
-	})
-}
-
-// awaitReturn waits until the return key may be pressed: a program swallows it while it processes a paste, an open frame
-// may be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
-func (r *runner) awaitReturn(t *typing) error {
-	p := r.prog
-	at := t.wroteAt.Add(max(r.timing.beforeReturn, p.driver.SubmitDelay(len(t.text))))
-	return r.pauseUntil(t, func(now time.Time) (bool, error) {
-		if why := r.returnGate(); why != "" {
-			return false, &injectError{outcomeFailed, why}
-		}
-		if t.isMixed {
-			return false, &injectError{outcomeFailed, string(control.GateTyping)}
-		}
-		if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
-			if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
-				return false, nil
-			}
-			return false, &injectError{outcomeFailed, string(control.GateNoPrompt)}
-		}
-		return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
-	})
-}
-
-// submit presses the return key until the program has accepted the text.
-func (r *runner) submit(t *typing) error {
-	r.turn.startRow = r.prog.screen.Scrolled()
-	r.pressReturn(t)
-	if err := r.pause(t); err != nil {
-		return err
+		why := fmt.Sprintf("the program stopped reading after %d of %d bytes", t.written, len(t.text))
+		return false, &injectError{outcomeStuck, why}
 	}
-	isDue := false
-	return r.pauseUntil(t, func(now time.Time) (bool, error) {
-		isInDraft := r.prog.driver.HasInBox(r.prog.look(), t.draft)
-		isTaken, err := r.isTaken(t, isInDraft, now)
-		if !isTaken && err == nil && isInDraft && r.mayPressAgain(t, now) {
-			// Only at the second check: on a busy machine a dialog may have been drawn whose output is not here yet.
-			if isDue {
-				r.pressReturn(t)
-			}
-			isDue = !isDue
-		}
-		return isTaken, err
-	})
+	t.wroteAt = now
+	return true, nil
 }
 
-func (r *runner) pressReturn(t *typing) {
+// isInDraft reports whether the draft shows the text and the screen is quiet.
+func (r *runner) isInDraft(t *typing, now time.Time) (bool, error) {
+	p := r.prog
+	t.isSeen = p.driver.HasInBox(p.look(), t.draft)
+	quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
+	switch {
+	case t.isSeen && !now.Before(quiet):
+		return true, nil
+	case r.mustWait(t.wroteAt.Add(r.timing.render), now):
+		return false, nil
+	case p.isSilent():
+		return false, &injectError{outcomeUnverified, "the screen did not change"}
+	case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
+		return false, &injectError{outcomeUnverified, "its prompt shows different text"}
+	}
+	return true, nil
+}
+
+// mayReturn reports whether the return key may be pressed: a program swallows it while it processes a paste, an open
+// frame may be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
+func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
+	p := r.prog
+	if why := r.returnGate(); why != "" {
+		return false, &injectError{outcomeFailed, why}
+	}
+	if t.isMixed {
+		return false, &injectError{outcomeFailed, string(control.GateTyping)}
+	}
+	if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
+		if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
+			return false, nil
+		}
+		return false, &injectError{outcomeFailed, string(control.GateNoPrompt)}
+	}
+	at := t.wroteAt.Add(max(r.timing.beforeReturn, p.driver.SubmitDelay(len(t.text))))
+	return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
+}
+
+func (r *runner) pressReturn(t *typing) error {
+	if t.returns == 0 {
+		r.turn.startRow = r.prog.screen.Scrolled()
+	}
 	t.returns++
 	keys := driver.Submit
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
@@ -315,10 +308,11 @@ func (r *runner) pressReturn(t *typing) {
 	}
 	r.typeKeys([]byte(keys), nil)
 	t.pressedAt, r.prog.keyVersion = r.now(), r.prog.screen.Version()
+	return nil
 }
 
-// isTaken reports whether a submitted text was accepted. An *injectError says that it was not, or that nobody can know.
-func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error) {
+// isAccepted reports whether the program has accepted the text, and presses the return key again if it seems lost.
+func (r *runner) isAccepted(t *typing, now time.Time) (bool, error) {
 	p := r.prog
 	if p.driver.HasAccepted(p.look(), t.draft) {
 		return true, nil
@@ -332,19 +326,26 @@ func (r *runner) isTaken(t *typing, isInDraft bool, now time.Time) (bool, error)
 		}
 		return true, nil // it was idle, so the dialog belongs to this text's turn
 	}
+	isInDraft := p.driver.HasInBox(p.look(), t.draft)
 	wait := r.timing.accept
 	if p.isSilent() {
 		wait *= 3
 	}
 	switch {
-	case !now.After(t.pressedAt.Add(wait)):
-		return false, nil
-	case isInDraft:
+	case now.After(t.pressedAt.Add(wait)) && isInDraft:
 		return false, &injectError{outcomeFailed, fmt.Sprintf("it is still in the prompt after %d return keys", t.returns)}
-	case t.isSeen && !t.isMixed:
+	case now.After(t.pressedAt.Add(wait)) && t.isSeen && !t.isMixed:
 		return true, nil // our return key took it out of the draft
+	case now.After(t.pressedAt.Add(wait)):
+		return false, &injectError{outcomeUnverified, "its screen shows no sign that it arrived"}
+	case !isInDraft || !r.mayPressAgain(t, now):
+		return false, nil
 	}
-	return false, &injectError{outcomeUnverified, "its screen shows no sign that it arrived"}
+	// Only at the second look: on a busy machine a dialog may have been drawn whose output is not here yet.
+	if t.isReturnDue = !t.isReturnDue; !t.isReturnDue {
+		r.pressReturn(t)
+	}
+	return false, nil
 }
 
 // mayPressAgain reports whether a return key seems to be lost. If the program is silent, another return key might

@@ -96,9 +96,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.startHelpers(serving, server, inbox)
 
 	err = r.loop(ctx.Done())
-	if t := r.mail.typing; t != nil {
-		t.stop()
-	}
 	close(r.done)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
@@ -288,6 +285,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 func (r *runner) step(now time.Time) {
 	if r.prog == nil {
 		r.stepRestart(now)
+		r.stepMail(now) // a claim may have come
 		return
 	}
 	r.captureResting(now)

@@ -131,7 +131,7 @@ func (r *runner) apply(in reducer.Input) {
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
-		m.typing.resume()
+		r.stepTyping(now)
 		return
 	}
 	isPromptNext := m.prompt != "" && !(m.isPromptUndone && len(m.queue) > 0)
@@ -143,13 +143,15 @@ func (r *runner) stepMail(now time.Time) {
 	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isPromptNext:
 		m.prompt = ""
-		r.begin(&typing{text: r.Prompt})
+		m.typing = &typing{text: r.Prompt}
+		r.stepTyping(now)
 	default:
 		n := 1
 		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {
 			n++
 		}
-		r.begin(&typing{ids: slices.Clone(m.queue[:n])})
+		m.typing = &typing{ids: slices.Clone(m.queue[:n])}
+		r.stepTyping(now)
 	}
 }
 

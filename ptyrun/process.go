@@ -136,7 +136,6 @@ func (r *runner) programEnded() {
 		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
-		t.stop()
 		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
 	r.captureFinal(now)

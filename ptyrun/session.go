@@ -319,25 +319,23 @@ func (r *runner) typable(items []*mailbox.Item) (ids []wire.ID, why string) {
 	return ids, why
 }
 
-// refreshSessions reads the sessions as they are now, if any of the messages is for one, and drops those that must wait.
-// Sessions that cannot be read hold no mail back. A new session is told of the capture before its first answer.
-func (r *runner) refreshSessions(t *typing) error {
-	b := r.binding
-	if b == nil || !slices.ContainsFunc(t.ids, func(id wire.ID) bool { return b.input[id].Item != nil }) {
-		return nil
-	}
-	isRead, isByLine := false, r.captures(r.now()) == lines
-	r.wg.Go(func() {
-		all, _ := r.readSessions()
-		r.noteCapture(all, isByLine) // keepSessions logs its errors, and those of reading
-		r.post(func() { isRead = true })
+// isForSession reports whether any of the messages is human input.
+func (r *runner) isForSession(ids []wire.ID) bool {
+	return r.binding != nil && slices.ContainsFunc(ids, func(id wire.ID) bool { return r.binding.input[id].Item != nil })
+}
+
+// admittedNow reads the sessions as they are now, and returns those messages that need not wait for one. Sessions that
+// cannot be read hold no mail back. A new session is told of the capture before its first answer. It runs beside the
+// loop.
+func (r *runner) admittedNow(ids []wire.ID) []wire.ID {
+	all, _ := r.readSessions() // keepSessions logs the errors
+	isByLine := false
+	r.call(func() {
+		isByLine = r.captures(r.now()) == lines
+		ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return !slices.Contains(r.mail.queue, id) })
 	})
-	err := r.pauseUntil(t, func(time.Time) (bool, error) { return isRead, nil })
-	t.ids = slices.DeleteFunc(t.ids, func(id wire.ID) bool { return !slices.Contains(r.mail.queue, id) })
-	if err == nil && len(t.ids) == 0 {
-		err = errNotInjected
-	}
-	return err
+	r.noteCapture(all, isByLine)
+	return ids
 }
 
 func (r *runner) handleSessionEvent(e *wire.Event) {

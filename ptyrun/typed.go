@@ -8,18 +8,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// injectError says why the program did not accept a text, or may not have.
-type injectError struct{ outcome, reason string }
-
-func (n *injectError) Error() string { return n.reason }
-
-// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
-// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
-const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
-
-// errNotInjected ends inject without an event: nothing happened, or somebody else reports it.
-var errNotInjected = errors.New("nothing is typed")
-
 // typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.leftover = nil, 0, nil
@@ -50,10 +38,8 @@ func (r *runner) abandonTyping(reason string) {
 	t := r.mail.typing
 	switch {
 	case t.isSubmitted() && r.prog == nil:
-		t.stop()
 		r.typingFailed(t, outcomeUnverified, reason+", after the return key")
 	case t.hasBegun() && !t.isSubmitted():
-		t.stop()
 		r.typingFailed(t, outcomeFailed, reason)
 	}
 }
