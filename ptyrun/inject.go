@@ -16,7 +16,7 @@ import (
 
 // typing is a text on its way into the program.
 type typing struct {
-	step      int  // of the recipe
+	step      int // of the recipe
 	stepBegun bool
 	isWaiting bool // for a claim or for the program to read
 	failed    error

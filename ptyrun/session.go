@@ -29,8 +29,12 @@ type binding struct {
 	startedAt time.Time
 	isKnown   bool                   // the sessions have been read
 	all       []*session.Session     // as last read
-	reading   sync.Mutex             // held from reading the sessions until the loop has them
 	input     map[wire.ID]humanInput // unread
+	hasGoal   bool                   // one has been reached, and the rules are to be applied
+
+	syncing    sync.Mutex // guards the following
+	isAttached bool
+	modified   time.Time // of the sessions when they were read
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -45,88 +49,61 @@ const (
 	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
-// keepSessions attaches the agent to its sessions, ends those that time out, and tells the loop how they are. What fails
-// is tried again. It runs beside the loop until that ends.
+// keepSessions keeps the agent's sessions until the loop ends. It runs beside it.
 func (r *runner) keepSessions() {
-	b, isAttached, modified := r.binding, false, time.Time{}
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
 		case <-r.done:
 			return
 		}
-		var all []*session.Session
-		isByLine, isEngaged := false, false
-		if !r.call(func() { all, isByLine, isEngaged = b.all, r.captures(r.now()) == lines, r.isEngaged() }) {
-			return
+		if err := r.syncSessions(); err != nil {
+			r.Log.Error("sessions", "err", err)
 		}
-		var failed error
-		if isAttached {
-			failed = r.noteCapture(all, isByLine)
-		} else {
-			o := session.AttachOptions{Begin: b.Begin, CapturesLines: isByLine, Rules: b.Rules}
-			failed = b.store.Attach(r.ctx, r.Box.Agent(), o)
-			isAttached = failed == nil
-		}
-		if !isEngaged && b.isAnyIdle(all) {
-			failed = errors.Join(failed, r.applyRules())
-		}
-		if at := b.store.Modified(); at.IsZero() || !at.Equal(modified) {
-			now, err := r.readSessions()
-			if all, failed = now, errors.Join(failed, err); err == nil {
-				modified = at
+		every = syncEveryIdle
+		r.call(func() {
+			if len(r.binding.alive()) > 0 {
+				every = syncEvery
 			}
-		}
-		if failed != nil {
-			r.Log.Error("sessions", "err", failed)
-		}
-		if every = syncEveryIdle; len(aliveOf(all)) > 0 {
-			every = syncEvery
-		}
+		})
 	}
 }
 
-// noteCapture has each session know whether the agent's output is captured by line: one may be new, and that may have
-// changed. It runs beside the loop.
-func (r *runner) noteCapture(all []*session.Session, isByLine bool) error {
-	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
-	if !slices.ContainsFunc(all, isOutdated) {
+// syncSessions attaches the agent to its sessions, has them know how its output is captured, completes those that have
+// reached their goal or timed out, and has the loop know them. What fails is tried again by the next call. It runs
+// beside the loop.
+func (r *runner) syncSessions() (failed error) {
+	b, name := r.binding, r.Box.Agent()
+	b.syncing.Lock()
+	defer b.syncing.Unlock()
+	var all []*session.Session
+	isByLine, isEngaged, hasGoal := false, false, false
+	if !r.call(func() {
+		all, isByLine, isEngaged = b.all, r.captures(r.now()) == lines, r.isEngaged()
+		hasGoal, b.hasGoal = b.hasGoal, false
+	}) {
 		return nil
 	}
-	o := session.AttachOptions{CapturesLines: isByLine, Rules: r.binding.Rules}
-	return r.binding.store.Attach(r.ctx, r.Box.Agent(), o)
-}
-
-// isAnyIdle reports whether a session has timed out.
-func (b *binding) isAnyIdle(all []*session.Session) bool {
-	limit := b.Rules.WhenIdle
-	return limit > 0 && slices.ContainsFunc(all, func(s *session.Session) bool {
-		return s.State == wire.SessionActive && time.Since(s.UpdatedAt) >= limit
-	})
-}
-
-// readSessions reads the sessions and has the loop know them. It runs beside the loop.
-func (r *runner) readSessions() ([]*session.Session, error) {
-	b := r.binding
-	b.reading.Lock()
-	defer b.reading.Unlock()
-	all, err := b.store.AgentSessions(r.Box.Agent(), b.all)
-	r.call(func() { r.updateSessions(all) })
-	return all, err
-}
-
-// applyRules completes the sessions that have reached their goal or timed out. It runs beside the loop.
-func (r *runner) applyRules() (failed error) {
-	all, _ := r.readSessions()
-	rules := r.binding.Rules.WhileBusy()
-	r.call(func() {
-		if !r.isEngaged() {
-			rules = r.binding.Rules
+	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
+	if !b.isAttached || hasGoal || slices.ContainsFunc(all, isOutdated) {
+		o := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: isByLine, Rules: b.Rules}
+		failed = b.store.Attach(r.ctx, name, o)
+		b.isAttached = b.isAttached || failed == nil
+		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && failed != nil })
+	}
+	for _, s := range all {
+		if limit := b.Rules.WhenIdle; isEngaged || limit == 0 || s.State != wire.SessionActive || time.Since(s.UpdatedAt) < limit {
+			continue
 		}
-	})
-	for _, id := range aliveOf(all) {
-		_, err := r.binding.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(rules, time.Now()) })
+		_, err := b.store.Change(r.ctx, s.SessionID, func(s *session.Session) error { return s.ApplyRules(b.Rules, time.Now()) })
 		failed = errors.Join(failed, err)
+	}
+	if at := b.store.Modified(); at.IsZero() || !at.Equal(b.modified) {
+		now, err := b.store.AgentSessions(name, all)
+		r.call(func() { r.updateSessions(now) })
+		if failed = errors.Join(failed, err); err == nil {
+			b.modified = at
+		}
 	}
 	return failed
 }
@@ -325,16 +302,12 @@ func (r *runner) isForSession(ids []wire.ID) bool {
 }
 
 // admittedNow reads the sessions as they are now, and returns those messages that need not wait for one. Sessions that
-// cannot be read hold no mail back. A new session is told of the capture before its first answer. It runs beside the
-// loop.
+// cannot be read hold no mail back. It runs beside the loop.
 func (r *runner) admittedNow(ids []wire.ID) []wire.ID {
-	all, _ := r.readSessions() // keepSessions logs the errors
-	isByLine := false
+	r.syncSessions() // keepSessions logs the errors
 	r.call(func() {
-		isByLine = r.captures(r.now()) == lines
 		ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return !slices.Contains(r.mail.queue, id) })
 	})
-	r.noteCapture(all, isByLine)
 	return ids
 }
 
@@ -347,7 +320,7 @@ func (r *runner) handleSessionEvent(e *wire.Event) {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(b.input, e.MessageID())
 	case "goal_complete":
-		r.wg.Go(func() { r.retry("sessions", r.applyRules) })
+		b.hasGoal = true
 	case wire.TurnCompleted, "turn_complete":
 		r.captureAnswer(e)
 	}
