@@ -24,7 +24,7 @@ const (
 	captureBudget = 64 << 10               // bytes of output a minute, and after a text was typed
 	maxOutput     = 16 << 10               // bytes in one event
 	maxWaiting    = scrollback / 2         // lines that may wait to be captured
-	captureDelay  = time.Second            // how long they may
+	captureDelay  = time.Second            // between two looks at what has scrolled off
 	captureRest   = 200 * time.Millisecond // without output, after which a visible line is final
 	tailLines     = 10                     // captured at the end of a flood
 	recogniseTime = 2 * time.Second        // for the screen to show which program it is
@@ -34,11 +34,11 @@ const (
 // cursor or the input box when the program rests, and the rest of its final screen. Rows are counted as by
 // screen.Scrolled.
 type capture struct {
-	next         uint64    // the first row that was not captured
-	waitingSince time.Time // since when it may have scrolled off
-	echo         string    // a typed text, without blanks, that the terminal echoes; not captured
-	budget       int       // bytes that may still be captured
-	budgetAt     time.Time
+	next       uint64    // the first row that was not captured
+	capturedAt time.Time // when those before it were
+	echo       string    // a typed text, without blanks, that the terminal echoes; not captured
+	budget     int       // bytes that may still be captured
+	budgetAt   time.Time
 }
 
 // captured is what of the program's output becomes output of the agent's sessions.
@@ -116,21 +116,13 @@ func (c *capture) expectEcho(text string) {
 // captureScrolled captures the lines that have scrolled off the screen and would soon be lost, or have waited long. It
 // returns how many bytes of output may be drawn before it is called again: any may be the end of a line.
 func (r *runner) captureScrolled(output []byte) int {
-	now := r.now()
-	if !r.isCapturing(now) {
-		return len(output)
-	}
-	c := &r.prog.capture
-	if c.isOverBudget(now) { // lines that are not captured need not be drawn
+	now, c := r.now(), &r.prog.capture
+	if !r.isCapturing(now) || c.isOverBudget(now) { // lines that are not captured need not be drawn
 		return len(output)
 	}
 	end := r.prog.screen.Scrolled()
-	switch {
-	case end <= c.next:
-		c.waitingSince = now
-	case end-c.next >= maxWaiting || now.Sub(c.waitingSince) >= captureDelay:
+	if end > c.next && (end-c.next >= maxWaiting || now.Sub(c.capturedAt) >= captureDelay) {
 		r.captureLines(end, now)
-		c.waitingSince = now
 	}
 	return min(len(output), maxWaiting)
 }
@@ -173,6 +165,7 @@ func (c *capture) isOverBudget(now time.Time) bool {
 // captureLines captures the lines up to a row, and says how many were omitted.
 func (r *runner) captureLines(end uint64, now time.Time) {
 	c, s := &r.prog.capture, r.prog.screen
+	c.capturedAt = now
 	top := s.Scrolled()
 	first := top - uint64(s.History())
 	if c.isOverBudget(now) {

@@ -107,7 +107,6 @@ func (r *runner) stepScreen(now time.Time) {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
 		r.turn.hasActed = true
 	}
-	r.removeReply(now)
 	r.stepQuestion(now)
 	r.stepActivity(now)
 }

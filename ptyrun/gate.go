@@ -10,8 +10,7 @@ import (
 // What is typed into the program, and what must hold before:
 //
 //	inject                      gate before the text, returnGate before the return key
-//	removeFailed, stepLeftover  the draft shows our text and nothing else; no dialog
-//	removeReply                 the draft shows a terminal's reply and nothing else; no dialog
+//	removeFailed, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interrupt                   keyWouldAnswer is false
 //	press                       the dialog of the answered question is still on the screen, and nobody types
 //	Type                        no text is being typed; whoever types may answer the dialog, if there is one

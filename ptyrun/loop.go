@@ -183,56 +183,6 @@ func (r *runner) writeRunInfo() {
 	}
 }
 
-// post makes the loop call f. It returns false if the loop has ended.
-func (r *runner) post(f func()) bool {
-	select {
-	case r.calls <- f:
-		return true
-	case <-r.done:
-		return false
-	}
-}
-
-var (
-	errOver       = errors.New("the program has ended")
-	errNotRunning = errors.New("its program is not running")
-	errBeingTyped = &control.Error{Code: "locked", Message: "a message is being typed in; try again in a moment"}
-)
-
-// call makes the loop call f, and returns when it has. It returns false if the loop has ended.
-func (r *runner) call(f func()) bool {
-	done := make(chan struct{})
-	if !r.post(func() { f(); close(done) }) {
-		return false
-	}
-	<-done
-	return true
-}
-
-// inLoop makes the loop call f and returns its results.
-func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
-	if !r.call(func() { out, err = f() }) {
-		return out, errOver
-	}
-	return out, err
-}
-
-// poll asks the loop every readDelay whether a condition holds. It returns false after within.
-func (r *runner) poll(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
-	for until := time.Now().Add(within); time.Now().Before(until); {
-		done, err := inLoop(r, func() (bool, error) { return holds(), nil })
-		if err != nil || done {
-			return done, err
-		}
-		select {
-		case <-time.After(readDelay):
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
-	return false, nil
-}
-
 // checkEvery is how often the loop checks that it still has the runner lock, and whether there is room for more mail.
 const checkEvery = 3 * time.Second
 
@@ -291,7 +241,7 @@ func (r *runner) step(now time.Time) {
 	r.captureResting(now)
 	r.stepScreen(now)
 	r.apply(reducer.Input{Now: now}) // an answer may be due, or a lease have ended
-	r.stepLeftover(now)
+	r.stepDraft(now)
 	r.stepMail(now)
 }
 

@@ -13,6 +13,12 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
+var (
+	errOver       = errors.New("the program has ended")
+	errNotRunning = errors.New("its program is not running")
+	errBeingTyped = &control.Error{Code: "locked", Message: "a message is being typed in; try again in a moment"}
+)
+
 // runner is the control.Handler of its agent. These methods run beside the loop, many at once, and have the loop do
 // their work.
 var _ control.Handler = (*runner)(nil)

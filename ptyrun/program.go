@@ -2,9 +2,9 @@ package ptyrun
 
 import (
 	"bytes"
-	"fmt"
+	"os"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -29,9 +29,10 @@ type program struct {
 	screenState
 	reported       reducer.Activity // by the last event
 	reportedDetail string
-	keyVersion     uint64 // the screen's at the last key of a text of ours
-	hasWorked      bool   // since it accepted a text of ours
-	isReady        bool   // it has once been idle for FirstIdle
+	clearedAt      time.Time // when its draft was
+	keyVersion     uint64    // the screen's at the last key of a text of ours
+	hasWorked      bool      // since it accepted a text of ours
+	isReady        bool      // it has once been idle for FirstIdle
 	capture        capture
 }
 
@@ -179,94 +180,69 @@ func (r *runner) appendExited(pid int) {
 	r.appendEvent(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
-type restarts struct {
-	next  time.Time     // zero: none is planned
-	count int           // of all restarts
-	pause time.Duration // before the last one
-	exits []time.Time   // within loopWithin
+// maxPieces is how many pieces of output may be queued for the loop.
+const maxPieces = 128
+
+// readOutput sends what the program writes, and closes the channel at the end. While the channel is full the program
+// blocks, as on a slow terminal.
+func readOutput(c *process.Child, output chan<- []byte) {
+	defer close(output)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.Read(buf)
+		if err != nil {
+			return
+		}
+		output <- bytes.Clone(buf[:n])
+	}
+}
+
+// write is something to type. done gets the number of bytes written.
+type write struct {
+	data []byte
+	done func(n int, err error)
 }
 
 const (
-	maxPause   = 8 * time.Second
-	loopWithin = time.Minute
-	loopAfter  = 5 // exits within that
-	stopGrace  = 2 * time.Second
-	exitGrace  = 250 * time.Millisecond // for what a program that exited has left running
+	maxWrites    = 2048 // queued for a program that does not read
+	writeTimeout = 2 * time.Second
 )
 
-// plan plans the next start. isLoop: the program exited too often, whether it crashed or not.
-func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
-	s.exits = append(s.exits, now)
-	for now.Sub(s.exits[0]) > loopWithin {
-		s.exits = s.exits[1:]
-	}
-	if ran > loopWithin {
-		s.pause = 0
-	}
-	s.pause = min(max(2*s.pause, firstPause), maxPause)
-	s.count++
-	s.next = now.Add(s.pause)
-	return len(s.exits) >= loopAfter
-}
+// suspendKey is Ctrl-Z, also as a sequence of the kitty protocol or xterm's modifyOtherKeys.
+var suspendKey = regexp.MustCompile(`\x1a|\x1b\[122[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;122~`)
 
-// planRestart plans a restart after a pause, if the options ask for one and the program does not exit too often.
-func (r *runner) planRestart(now time.Time, ran time.Duration) {
-	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
-		r.isOver = true
-		return
-	}
-	s := &r.restarts
-	if s.plan(now, ran, r.timing.backoff) {
-		r.exit.Loop, r.isOver = true, true
-		detail := fmt.Sprintf("it exited %d times within a minute", loopAfter)
-		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
-			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
+// wakeDelays are when a program is woken after Ctrl-Z: it may take a while to suspend itself, and waking a running
+// program does nothing.
+var wakeDelays = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+
+// writeInput types into the program, in order, beside the loop, because a program that does not read would block it.
+func writeInput(c *process.Child, writes <-chan write) {
+	for w := range writes {
+		n, err := c.Write(w.data, writeTimeout)
+		if suspendKey.Match(w.data) {
+			for _, after := range wakeDelays {
+				time.AfterFunc(after, c.Wake)
+			}
 		}
-		r.appendStateChange(reducer.Exited, reducer.Error, detail)
-		return
+		if w.done != nil {
+			w.done(n, err)
+		}
 	}
-	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
-	r.notifyViewers(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
-func (r *runner) stepRestart(now time.Time) {
-	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
-		return
+// sendKeys types keys. Keys that the program does not read in time are lost, as on any terminal.
+func (p *program) sendKeys(keys ...[]byte) {
+	for _, k := range keys {
+		p.send(write{data: bytes.Clone(k)})
 	}
-	if err := r.startProgram(); err != nil {
-		r.Log.Error("restarting", "err", err)
-		r.exit.Code, r.isOver = 127, true
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
-	}
-	r.wakeAt(now)
 }
 
-// stopping is a stop that is under way.
-type stopping struct {
-	reason    string
-	isRestart bool          // the program is started again afterwards
-	ended     []string      // processes that the agent had started and that were ended
-	done      chan struct{} // closed when all processes are gone
-}
-
-func (r *runner) stop(why string) {
-	if r.stopping != nil {
-		r.stopping.isRestart = false // a stop during a restart is a stop
-		return
+func (p *program) send(w write) {
+	select {
+	case p.input <- w:
+	default:
+		if w.done != nil {
+			go w.done(0, os.ErrDeadlineExceeded)
+		}
 	}
-	r.abandonTyping("it is being stopped")
-	s := &stopping{reason: why, done: make(chan struct{})}
-	r.stopping = s
-	if r.prog == nil { // between two programs
-		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
-		r.appendExited(r.pid)
-		close(s.done)
-		return
-	}
-	c := r.prog.child
-	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, stopGrace) // programEnded tries again and logs the error
-		s.ended = process.Names(others)
-		close(s.done)
-	})
 }

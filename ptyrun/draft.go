@@ -12,36 +12,39 @@ import (
 // There it would block all mail. Either typing it failed, or its turn was interrupted: Claude Code puts the prompt back
 // into the draft if it has not shown any output.
 type leftover struct {
-	text      string
-	since     time.Time // of the first byte, or of the interrupt: keys of a person after that make the draft theirs
-	isFailed  bool      // typing it failed
-	clears    int       // how often it was removed from the draft
-	clearedAt time.Time
+	text     string
+	since    time.Time // of the first byte, or of the interrupt: keys of a person after that make the draft theirs
+	isFailed bool      // typing it failed
+	clears   int       // how often it was removed from the draft
 }
 
 // maxClears limits how often a draft is cleared: a long text becomes visible part by part.
 const maxClears = 50
 
-// stepLeftover clears the draft of a leftover, as long as no person has typed since.
-func (r *runner) stepLeftover(now time.Time) {
-	l, p := r.leftover, r.prog
-	if l == nil || r.mail.typing != nil {
+// stepDraft clears the draft if it is ours: a leftover, or a terminal's reply that the program took for typed keys.
+func (r *runner) stepDraft(now time.Time) {
+	p, rd, l := r.prog, r.prog.reading, r.leftover
+	if l != nil && (r.lastKey.After(l.since) || l.clears == maxClears) {
+		l, r.leftover = nil, nil
+	}
+	if r.mail.typing != nil || !rd.HasDraft {
 		return
 	}
-	rd := p.reading
+	at := later(p.outputAt.Add(r.timing.quiet), p.clearedAt.Add(r.timing.idle))
 	switch {
-	case r.lastKey.After(l.since) || l.clears == maxClears:
-		r.leftover = nil
-	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, l.text):
-	case p.isSilent():
-	case r.mustWait(later(p.outputAt.Add(r.timing.quiet), l.clearedAt.Add(r.timing.idle)), now):
-	default:
-		if r.eraseDraft() {
-			l.clears++
-		}
-		l.clearedAt = now
-		r.wakeAt(now.Add(r.timing.idle))
+	case p.driver.IsTerminalAnswer(rd.Draft):
+		at = later(at, later(p.readingSince.Add(r.timing.idle), r.lastKey.Add(r.timing.personQuiet)))
+	case l == nil || !isPartOf(rd.Draft, l.text) || rd.Activity != reducer.Idle || r.question != nil || p.isSilent():
+		return
 	}
+	if r.mustWait(at, now) {
+		return
+	}
+	if r.eraseDraft() && l != nil {
+		l.clears++
+	}
+	p.clearedAt = now
+	r.wakeAt(now.Add(r.timing.idle))
 }
 
 // removeFailed removes a text that failed from the draft and reports whether it did. If it cannot now, the text is a
@@ -51,24 +54,8 @@ func (r *runner) removeFailed(t *typing) bool {
 		r.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
 	}
 	p := r.prog
-	if p == nil || p.isSilent() { // it may ask something before it reads these keys
-		return false
-	}
-	if r.returnGate() != "" || !p.driver.HasInBox(p.look(), t.draft) || !isPartOf(p.reading.Draft, t.draft) {
-		return false
-	}
-	return r.eraseDraft()
-}
-
-// removeReply removes from the draft a terminal reply that the program has taken for typed keys.
-func (r *runner) removeReply(now time.Time) {
-	p := r.prog
-	isReply := p.reading.HasDraft && p.driver.IsTerminalAnswer(p.reading.Draft)
-	isQuiet := !now.Before(p.readingSince.Add(r.timing.idle)) && now.Sub(r.lastKey) > r.timing.personQuiet
-	if isReply && isQuiet && r.mail.typing == nil {
-		p.readingSince = now // so that it is tried again only after timing.idle
-		r.eraseDraft()
-	}
+	mayErase := p != nil && !p.isSilent() && r.returnGate() == "" // if silent, it may ask something before it reads the keys
+	return mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && r.eraseDraft()
 }
 
 // eraseDraft deletes the draft, unless it has changed by now, or the program asks something or is about to draw it.
@@ -100,5 +87,6 @@ func (r *runner) isTextUnread() bool {
 // isPartOf reports whether a draft shows nothing but a text, a visible part of it, or its placeholder.
 func isPartOf(draft, text string) bool {
 	d := driver.RemoveBlanks(draft)
-	return d != "" && strings.Contains(driver.RemoveBlanks(text), d) || strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
+	isPlaceholder := strings.HasPrefix(draft, "[Pasted ") && strings.HasSuffix(draft, "]")
+	return isPlaceholder || d != "" && strings.Contains(driver.RemoveBlanks(text), d)
 }

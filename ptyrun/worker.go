@@ -1,0 +1,103 @@
+package ptyrun
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// How other goroutines work with the loop: they have it call functions, and it gives them jobs.
+
+// post makes the loop call f. It returns false if the loop has ended.
+func (r *runner) post(f func()) bool {
+	select {
+	case r.calls <- f:
+		return true
+	case <-r.done:
+		return false
+	}
+}
+
+// call makes the loop call f, and returns when it has. It returns false if the loop has ended.
+func (r *runner) call(f func()) bool {
+	done := make(chan struct{})
+	if !r.post(func() { f(); close(done) }) {
+		return false
+	}
+	<-done
+	return true
+}
+
+// inLoop makes the loop call f and returns its results.
+func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
+	if !r.call(func() { out, err = f() }) {
+		return out, errOver
+	}
+	return out, err
+}
+
+// poll asks the loop every readDelay whether a condition holds. It returns false after within.
+func (r *runner) poll(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+	for until := time.Now().Add(within); time.Now().Before(until); {
+		done, err := inLoop(r, func() (bool, error) { return holds(), nil })
+		if err != nil || done {
+			return done, err
+		}
+		select {
+		case <-time.After(readDelay):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
+// worker runs jobs in order, beside the loop, because they wait for locks and disks.
+type worker struct {
+	lock sync.Mutex
+	last chan struct{} // closed when the last job is done
+}
+
+func (w *worker) do(job func()) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	before, done := w.last, make(chan struct{})
+	w.last = done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		job()
+	}()
+}
+
+// wait waits for all jobs. Call do no more.
+func (w *worker) wait() {
+	if w.last != nil {
+		<-w.last
+	}
+}
+
+// retry calls try until it succeeds. When the loop has ended it calls it once.
+func (r *runner) retry(what string, try func() error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		isLast := false
+		select {
+		case <-r.done:
+			isLast = true
+		default:
+		}
+		err := try()
+		if err != nil {
+			r.Log.Error(what, "err", err)
+		}
+		if err == nil || isLast {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.done:
+		}
+	}
+}
