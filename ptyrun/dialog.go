@@ -19,10 +19,9 @@ type Question struct {
 	ID     wire.ID // also of the message to the lead
 	Dialog driver.Dialog
 
-	ruleOption *driver.Option // to press by a rule as soon as the question is in the log
-	pressed    *driver.Option // while its effect is awaited
-	pressedBy  string
-	closed     chan struct{} // closed when the dialog is gone
+	pressed   *driver.Option // while its effect is awaited
+	pressedBy string
+	closed    chan struct{} // closed when the dialog is gone
 }
 
 // Options returns the options as JSON; nil: there are none.
@@ -69,30 +68,26 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	}
 	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
 
-	// An unknown tool matches no rule, not even one for all tools.
-	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
-		switch r.Decide(d) {
-		case Allow:
-			q.ruleOption = firstOption(d.Options, driver.Option.AllowsOnce)
-		case Deny:
-			q.ruleOption = firstOption(d.Options, driver.Option.Denies)
-		}
-	}
-	if q.ruleOption == nil {
+	if o := r.ruledOption(d); o == nil {
 		r.notifyOfQuestion(q)
+	} else { // when the question is in the log: the events of the answer must come after it
+		r.events.do(func() { r.post(func() { r.wg.Go(func() { r.answerByRule(q, *o) }) }) })
 	}
 }
 
-// answerLoggedQuestion has a rule answer its question now that this is in the log: the answer's events must come after
-// the question's.
-func (r *runner) answerLoggedQuestion(e *wire.Event) {
-	q := r.question
-	if q == nil || q.ruleOption == nil || e.Field("id") != string(q.ID) {
-		return
+// ruledOption returns the option that a rule chooses; nil: none. An unknown tool matches no rule, not even one for all
+// tools.
+func (r *runner) ruledOption(d driver.Dialog) *driver.Option {
+	if d.Kind != "permission" || d.Tool == "" || r.Decide == nil {
+		return nil
 	}
-	ruled := *q.ruleOption
-	q.ruleOption = nil
-	r.wg.Go(func() { r.answerByRule(q, ruled) })
+	switch r.Decide(d) {
+	case Allow:
+		return firstOption(d.Options, driver.Option.AllowsOnce)
+	case Deny:
+		return firstOption(d.Options, driver.Option.Denies)
+	}
+	return nil
 }
 
 // answerByRule presses a rule's option, retrying while a person's recent keys forbid it. An option without effect is

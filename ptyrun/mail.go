@@ -39,7 +39,6 @@ func (r *runner) handleEntry(e watcher.Entry) {
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: r.now(), Event: e.Event})
 		r.handleSessionEvent(e.Event)
-		r.answerLoggedQuestion(e.Event)
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)

@@ -34,7 +34,8 @@ type binding struct {
 
 	syncing    sync.Mutex // guards the following
 	isAttached bool
-	modified   time.Time // of the sessions when they were read
+	known      []*session.Session // as last read
+	modified   time.Time          // when the last of them was changed
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -72,24 +73,26 @@ func (r *runner) keepSessions() {
 // syncSessions attaches the agent to its sessions, has them know how its output is captured, completes those that have
 // reached their goal or timed out, and has the loop know them. What fails is tried again by the next call. It runs
 // beside the loop.
-func (r *runner) syncSessions() (failed error) {
-	b, name := r.binding, r.Box.Agent()
+func (r *runner) syncSessions() error {
+	b := r.binding
 	b.syncing.Lock()
 	defer b.syncing.Unlock()
-	var all []*session.Session
-	isByLine, isEngaged, hasGoal := false, false, false
+	r.readSessions() // one may be new; an error comes again below
+	all, isByLine, isEngaged, hasGoal := b.known, false, false, false
 	if !r.call(func() {
-		all, isByLine, isEngaged = b.all, r.captures(r.now()) == lines, r.isEngaged()
+		isByLine, isEngaged = r.captures(r.now()) == lines, r.isEngaged()
 		hasGoal, b.hasGoal = b.hasGoal, false
 	}) {
 		return nil
 	}
+	var failed error
 	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
 	if !b.isAttached || hasGoal || slices.ContainsFunc(all, isOutdated) {
 		o := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: isByLine, Rules: b.Rules}
-		failed = b.store.Attach(r.ctx, name, o)
-		b.isAttached = b.isAttached || failed == nil
-		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && failed != nil })
+		err := b.store.Attach(r.ctx, r.Box.Agent(), o)
+		b.isAttached = b.isAttached || err == nil
+		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && err != nil })
+		failed = err
 	}
 	for _, s := range all {
 		if limit := b.Rules.WhenIdle; isEngaged || limit == 0 || s.State != wire.SessionActive || time.Since(s.UpdatedAt) < limit {
@@ -98,14 +101,23 @@ func (r *runner) syncSessions() (failed error) {
 		_, err := b.store.Change(r.ctx, s.SessionID, func(s *session.Session) error { return s.ApplyRules(b.Rules, time.Now()) })
 		failed = errors.Join(failed, err)
 	}
-	if at := b.store.Modified(); at.IsZero() || !at.Equal(b.modified) {
-		now, err := b.store.AgentSessions(name, all)
-		r.call(func() { r.updateSessions(now) })
-		if failed = errors.Join(failed, err); err == nil {
-			b.modified = at
-		}
+	return errors.Join(failed, r.readSessions())
+}
+
+// readSessions has the loop know the sessions, if they have changed. The caller holds syncing.
+func (r *runner) readSessions() error {
+	b := r.binding
+	at := b.store.Modified()
+	if !at.IsZero() && at.Equal(b.modified) {
+		return nil
 	}
-	return failed
+	all, err := b.store.AgentSessions(r.Box.Agent(), b.known)
+	b.known = all
+	r.call(func() { r.updateSessions(all) })
+	if err == nil {
+		b.modified = at
+	}
+	return err
 }
 
 // unbindSessions detaches the agent from its sessions; if it exited by itself they are complete. If another runner has
