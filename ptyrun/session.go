@@ -77,7 +77,9 @@ func (r *runner) syncSessions() error {
 	b := r.binding
 	b.syncing.Lock()
 	defer b.syncing.Unlock()
-	r.readSessions() // one may be new; an error comes again below
+	if b.isAttached { // one may be new; an error comes again below
+		r.readSessions()
+	}
 	all, isByLine, isEngaged, hasGoal := b.known, false, false, false
 	if !r.call(func() {
 		isByLine, isEngaged = r.captures(r.now()) == lines, r.isEngaged()
