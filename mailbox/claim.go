@@ -84,20 +84,27 @@ func (b *Box) isRunning() bool {
 	return running || err != nil
 }
 
-// claimGroup is a group of messages that were claimed together.
+// claimGroup is a batch of messages that were claimed together.
 type claimGroup struct {
+	Batch
 	Repeat map[wire.ID]bool // messages that were handed out before, and may have been received
 
 	box    *Box
 	left   []wire.ID // messages that are not known to have moved
-	claim  claim     // the claim of each message, but for Times
+	claim  claim     // the claim of each message, but for Times and Acked
 	before claims    // all claims before
 }
 
-// claim adds a claim of each item to all, and counts how often the message was handed out.
-func (b *Box) claim(all claims, items []*Item, c claim) claimGroup {
+// claimUnread selects messages as Read does, but for those in skipped, and adds a claim of each to all. It counts how
+// often a message was handed out.
+func (b *Box) claimUnread(all claims, opt ReadOptions, skipped claims, c claim) (claimGroup, error) {
 	group := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
-	for _, it := range items {
+	batch, err := b.choose(opt, skipped)
+	if err != nil {
+		return claimGroup{}, err
+	}
+	group.Batch = batch
+	for _, it := range batch.Items {
 		c.Times, c.Acked = all[it.ID].Times+1, all[it.ID].Acked
 		all[it.ID] = c
 		group.left = append(group.left, it.ID)
@@ -105,20 +112,19 @@ func (b *Box) claim(all claims, items []*Item, c claim) claimGroup {
 			group.Repeat[it.ID] = true
 		}
 	}
-	return group
+	return group, nil
 }
 
 // update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
-func (c *claimGroup) update(ctx context.Context, change func(wire.ID, claim) claim) error {
-	if len(c.left) == 0 {
+func (g *claimGroup) update(ctx context.Context, change func(wire.ID, claim) claim) error {
+	if len(g.left) == 0 {
 		return nil
 	}
-	return c.box.updateClaims(ctx, func(all claims) error {
-		for _, id := range c.left {
-			now, mine := all[id], c.claim
-			mine.Times, mine.Acked = now.Times, now.Acked
-			if now == mine {
-				all[id] = change(id, now)
+	return g.box.updateClaims(ctx, func(all claims) error {
+		for _, id := range g.left {
+			c := all[id]
+			if c.Owner == g.claim.Owner && c.At.Equal(g.claim.At) && c.Until.Equal(g.claim.Until) {
+				all[id] = change(id, c)
 			}
 		}
 		return nil
@@ -126,7 +132,7 @@ func (c *claimGroup) update(ctx context.Context, change func(wire.ID, claim) cla
 }
 
 // restoreBefore undoes a claim whose owner did not receive the message; it is for update.
-func (c *claimGroup) restoreBefore(id wire.ID, _ claim) claim { return c.before[id] }
+func (g *claimGroup) restoreBefore(id wire.ID, _ claim) claim { return g.before[id] }
 
 // storedClaim is an entry of the file, which may be for several messages.
 type storedClaim struct {

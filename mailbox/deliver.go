@@ -167,7 +167,6 @@ func (t *target) publish(ctx context.Context) {
 	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
 	if err == nil {
 		defer unlock()
-		err = b.CheckPresent()
 	}
 	for _, o := range t.outcomes {
 		if o.Err != nil {
@@ -213,10 +212,8 @@ func (b *Box) isDelivered(id wire.ID) (bool, error) {
 		bad, isBad := errors.AsType[*BadError](err)
 		switch {
 		case errors.Is(err, ErrNotFound): // moved meanwhile
-		case err == nil || isBad && bad.Unreadable != nil:
+		case !isBad || bad.Unreadable != nil:
 			return true, nil
-		case !isBad:
-			return false, err
 		case !b.setAsideBad(p, bad):
 			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.file(id))
 		}

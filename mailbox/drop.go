@@ -18,12 +18,9 @@ import (
 
 // Ingested is the result of Ingest.
 type Ingested struct {
-	Bad        int   // files moved to bad
-	Waiting    int   // files that are not ingested yet: look again in a second
-	WaitReason error // why the last of them waits
+	Bad     int // files moved to bad
+	Waiting int // files that are not ingested yet: look again in a second
 }
-
-func (t *Ingested) wait(n int, why error) { t.Waiting, t.WaitReason = t.Waiting+n, why }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
 const ingestLockTimeout = 20 * time.Millisecond
@@ -69,8 +66,7 @@ func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		t.wait(len(files), err)
-		return t, nil
+		return Ingested{Waiting: len(files)}, nil
 	}
 	if err != nil {
 		return t, err
@@ -83,11 +79,10 @@ func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
 	for i, file := range files {
 		err := b.ingest(ctx, file, &t)
 		if err != nil {
-			t.wait(1, err)
+			t.Waiting++
 		}
-		isOver := isHeld(err) || ctx.Err() != nil || time.Now().After(end)
-		if left := len(files) - i - 1; isOver && left > 0 {
-			t.wait(left, cmp.Or(err, errors.New("the next read continues")))
+		if isHeld(err) || ctx.Err() != nil || time.Now().After(end) {
+			t.Waiting += len(files) - i - 1
 			break
 		}
 	}

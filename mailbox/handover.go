@@ -48,13 +48,12 @@ func (call *HookCall) hasMade(c claim) bool {
 
 // Handover is the mail for one hook call. The caller calls Sent or NotSent after it.
 type Handover struct {
-	Batch                 // without Items there is no mail
-	GivenUp  int          // unread messages that were handed over too often in vain
-	Repeated bool         // the same hook, installed twice, has just handed mail over: the program goes on
-	Received []wire.Event // message_read of messages that this call proves received, for the caller to append
+	claimGroup              // without Items there is no mail
+	GivenUp    int          // unread messages that were handed over too often in vain
+	Repeated   bool         // the same hook, installed twice, has just handed mail over: the program goes on
+	Received   []wire.Event // message_read of messages that this call proves received, for the caller to append
 
 	call HookCall
-	claimGroup
 }
 
 // HandOver moves the messages that the call proves received, and then selects unread, unclaimed messages as Read does
@@ -85,7 +84,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 		return nil
 	})
 	if err != nil { // nothing is claimed, so nothing may be answered
-		h.Batch, h.claimGroup = Batch{More: h.More + len(h.Items)}, claimGroup{}
+		h.claimGroup = claimGroup{Batch: Batch{More: h.More + len(h.Items)}}
 	}
 	return h, errors.Join(errs, err)
 }
@@ -122,7 +121,7 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 }
 
 // claimNew selects the messages for this call's answer, and claims them.
-func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
+func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) (err error) {
 	skipped := all.live(h.call.Now, b.isRunning())
 	for id, c := range all {
 		if _, isLive := skipped[id]; isLive {
@@ -132,14 +131,10 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 			h.GivenUp++
 		}
 	}
-	var err error
 	opt.countsAll = true // an agent waits for its hook
-	if h.Batch, err = b.choose(opt, skipped); err != nil {
-		return err
-	}
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime)}
-	h.claimGroup = b.claim(all, h.Items, mine)
-	return nil
+	h.claimGroup, err = b.claimUnread(all, opt, skipped, mine)
+	return err
 }
 
 // Sent records that the answer was written: the claims now wait for a later call. The caller appends the events.

@@ -56,20 +56,19 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	}
 	b.Ingest(ctx) // what cannot be ingested now stays where it is
 	opt.Limit = 1
-	var batch Batch
 	var group claimGroup
 	lease := Lease{By: by}
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // after the wait for the lock
 		lease.Until = now.Add(d)
-		batch, err = b.choose(opt, all.live(now, b.isRunning()))
-		group = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))})
+		mine := claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))}
+		group, err = b.claimUnread(all, opt, all.live(now, b.isRunning()), mine)
 		return err
 	})
-	if err != nil || len(batch.Items) == 0 {
+	if err != nil || len(group.Items) == 0 {
 		return nil, err
 	}
-	it := batch.Items[0]
+	it := group.Items[0]
 	received, showErr := show(it, lease)
 	ctx = context.WithoutCancel(ctx) // the message was shown
 	if !received {

@@ -150,9 +150,8 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 
 // Walked is what Walk found beside the messages.
 type Walked struct {
-	More     int      // messages beyond the limit
-	Bad      int      // files that are not messages
-	Ingested Ingested // with Unread
+	More int // messages beyond the limit
+	Bad  int // files that are not messages, or cannot be read
 }
 
 // Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
@@ -163,15 +162,15 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		return found, err
 	}
 	if rg.Unread {
-		found.Ingested, _ = b.Ingest(ctx) // what cannot be ingested now stays where it is
+		b.Ingest(ctx) // what cannot be ingested now stays where it is
 	}
 	shown := 0
-	listErr := b.listPlaces(rg, func(p place, ids []wire.ID) bool {
+	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
 		if rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
 		}
-		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { found.Bad++ }, &err) {
+		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
@@ -180,9 +179,9 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 				break
 			}
 		}
-		return err == nil
+		return true
 	})
-	return found, cmp.Or(err, listErr)
+	return found, err
 }
 
 // IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
@@ -199,8 +198,8 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 }
 
 // openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids. It skips messages
-// that have moved on, calls bad for a *BadError, and stops at any other error, which it stores in failed.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError), failed *error) iter.Seq2[int, *Item] {
+// that have moved on, and calls bad for files that are not messages or cannot be read.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, p.file
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -216,20 +215,16 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 		replaced := b.replacements()
 		for i, id := range ids {
 			it, err := b.openIn(dir, name(id), p, id, keep)
-			badErr, isBad := errors.AsType[*BadError](err)
-			switch {
-			case isBad:
-				bad(badErr)
-			case errors.Is(err, ErrNotFound):
-			case err != nil:
-				*failed = err
+			if err, isBad := errors.AsType[*BadError](err); isBad {
+				bad(err)
+			}
+			if err != nil {
+				continue
+			}
+			b.addLease(it, claimed)
+			b.setSuperseded(it, replaced)
+			if !yield(i, it) {
 				return
-			default:
-				b.addLease(it, claimed)
-				b.setSuperseded(it, replaced)
-				if !yield(i, it) {
-					return
-				}
 			}
 		}
 	}
@@ -242,14 +237,14 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	b.Ingest(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
+	owed, err2 := b.OwedIDs()
+	bad, err3 := b.badNames()
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
 		if claims[id].isLiveLease(now) {
 			c.Leased++
 		}
 	}
-	owed, err2 := b.OwedIDs()
-	bad, err3 := b.badNames()
 	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
 	return c, cmp.Or(err, err2, err3)
 }

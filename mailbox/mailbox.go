@@ -165,10 +165,17 @@ func (s *Store) Running(agent wire.Name) (bool, error) {
 	return s.locks.Held(string(agent) + ".runner")
 }
 
-func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, seen func() error) (unlock func(), err error) {
-	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, DefaultLockTimeout), seen)
+// lock takes a lock if check (nil: always) allows it before and after.
+func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, check func() error) (unlock func(), err error) {
+	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, DefaultLockTimeout), check)
 	if err != nil {
 		return nil, err
+	}
+	if check != nil {
+		if err := check(); err != nil {
+			l.Unlock()
+			return nil, err
+		}
 	}
 	return func() { l.Unlock() }, nil
 }
@@ -240,13 +247,7 @@ func (b *Box) lockName(lock string) string { return strings.ReplaceAll(b.in(), "
 
 // lock takes one of the mailbox's locks, if the mailbox exists.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.CheckPresent)
-	if err == nil {
-		if err = b.CheckPresent(); err != nil {
-			unlock()
-		}
-	}
-	return unlock, err
+	return b.store.lock(ctx, b.lockName(lock), lockfile.Exclusive, b.CheckPresent)
 }
 
 func (b *Box) locked(ctx context.Context, lock string, f func() error) error {

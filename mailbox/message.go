@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -112,8 +111,6 @@ func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep f
 	switch {
 	case absent(err), err == nil && keep != nil && !keep(data):
 		return nil, notFound(id)
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
-		return nil, err // this process ran out of resources; the file may be fine
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	case err != nil: // one unreadable file must not hide the others

@@ -63,20 +63,20 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
 	ingested, _ := b.Ingest(ctx) // what cannot be ingested now stays where it is
-	unlock, err := b.lock(ctx, "reader")
-	if isUnwritable(err) {
-		return b.showUnmarked(ctx, opt, err, show)
-	}
-	if err != nil {
-		return batch, err
+	unlock, lockErr := b.lock(ctx, "reader")
+	if lockErr != nil {
+		if unlock, opt.changesNothing = func() {}, isUnwritable(lockErr); !opt.changesNothing {
+			return batch, lockErr
+		}
 	}
 	defer func() { unlock() }()
 	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
 		return batch, err
 	}
 	batch.SetAside += ingested.Bad
-	batch.MarkErr = b.checkMovable(batch.Items)
-
+	if len(batch.Items) > 0 {
+		batch.MarkErr = cmp.Or(lockErr, b.checkMovable(batch.Items))
+	}
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
 	isLocked := timer.Stop()
@@ -85,9 +85,8 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	}
 	var claimed claims // by others, while the lock was released
 	if !isLocked {
-		if unlock, err = b.lock(ctx, "reader"); err != nil {
+		if unlock, batch.MarkErr = b.lock(ctx, "reader"); batch.MarkErr != nil {
 			unlock = func() {}
-			batch.MarkErr = err
 			return batch, showErr
 		}
 		claimed = b.hiddenFromReaders()
@@ -96,19 +95,6 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	unlock()
 	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
-}
-
-// showUnmarked is Read on a disk that cannot be written, which is why.
-func (b *Box) showUnmarked(ctx context.Context, opt ReadOptions, why error, show func(Batch) (int, error)) (Batch, error) {
-	batch, err := b.Peek(ctx, opt)
-	if err != nil {
-		return batch, err
-	}
-	if len(batch.Items) > 0 {
-		batch.MarkErr = why
-	}
-	_, err = show(batch)
-	return batch, err
 }
 
 // markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
@@ -132,16 +118,14 @@ func (b *Box) markReceived(batch *Batch, received int, claimed claims) (events [
 // checkMovable returns why the items cannot be marked, if that is known before they are shown: a read-only disk, or a
 // file in place of a directory.
 func (b *Box) checkMovable(items []*Item) error {
-	var dirs []string
+	dirs := map[string]bool{"inbox/new": true}
 	for _, it := range items {
-		dirs = append(dirs, "inbox/new", "inbox/done")
-		if it.RequiresAck {
-			dirs[len(dirs)-1] = "inbox/cur"
-		}
+		dirs["inbox/cur"] = dirs["inbox/cur"] || it.RequiresAck
+		dirs["inbox/done"] = dirs["inbox/done"] || !it.RequiresAck
 	}
-	slices.Sort(dirs)
-	for _, dir := range slices.Compact(dirs) {
-		if err := b.store.root.Writable(b.in(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for dir, isNeeded := range dirs {
+		err := b.store.root.Writable(b.in(dir))
+		if isNeeded && err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -166,7 +150,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 		}
 	}
 	isFull, now := false, time.Now()
-	for i, it := range b.openEach(b.unread(), list, nil, isBad, &err) {
+	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
 		if !opt.changesNothing { // a message that another program put into new has no mark yet
 			b.NoteSuperseded(it.Message)
 		}
@@ -211,12 +195,8 @@ func (b *Box) LastBatch() (items []*Item, err error) {
 		return isEarlier
 	})
 	for _, id := range slices.Backward(ids) {
-		it, err := b.Get(id)
-		_, isBad := errors.AsType[*BadError](err)
-		if err == nil {
+		if it, err := b.Get(id); err == nil {
 			items = append(items, it)
-		} else if !errors.Is(err, ErrNotFound) && !isBad {
-			return nil, err
 		}
 	}
 	return items, err

@@ -33,7 +33,7 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if err := cmp.Or(b.CheckPresent(), s.root.MkdirAll(retiredDir)); err != nil {
+	if err := s.root.MkdirAll(retiredDir); err != nil {
 		return "", err
 	}
 	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))

@@ -99,19 +99,18 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 // The methods stop waiting for the reader lock when their context ends, so a runner that shuts down passes a fresh one.
 // A method that failed may be called again. A Claim is not for concurrent use.
 type Claim struct {
-	Items  []*Item   // in the requested order
-	Leased []wire.ID // skipped because they are leased
-	Turn   string    // the turn that the messages went into, if known, for the event injected
+	claimGroup           // Items are in the requested order
+	Leased     []wire.ID // skipped because they are leased
+	Turn       string    // the turn that the messages went into, if known, for the event injected
 
 	runner *Runner
-	claimGroup
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
 // as when the runner lock is lost, nothing is claimed.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	c := &Claim{runner: r}
-	err := r.updateClaims(ctx, func(all claims) error {
+	err := r.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow()
 		live := all.live(now, true)
 		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // released, but that could not be written
@@ -119,11 +118,10 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 			return c.Owner == r.owner && !isTyping
 		})
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
-		batch, err := r.box.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live)
+		c.claimGroup, err = r.box.claimUnread(all, ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, claim{Owner: r.owner, At: now})
 		if err != nil {
 			return err
 		}
-		c.Items, c.claimGroup = batch.Items, r.box.claim(all, batch.Items, claim{Owner: r.owner, At: now})
 		var injecting []wire.Event
 		for _, it := range c.Items {
 			injecting = append(injecting, event("pty", wire.EventInjecting, it.ID))
