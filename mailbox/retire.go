@@ -45,32 +45,25 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 func (s *Store) Restore(ctx context.Context, as string) error {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
-	if _, err := s.lastRetired(as); err != nil && !b.Exists() {
+	var kept []*Box
+	unlock, err := b.lockAll(ctx, func() error {
+		there, err := s.root.Exists(b.in())
+		if there {
+			err = fmt.Errorf("%s: %w", b.Address(), ErrExists)
+		}
+		if err == nil {
+			kept, err = s.Retired(as)
+		}
+		if err == nil && len(kept) == 0 {
+			err = fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent)
+		}
 		return err
-	}
-	unlock, err := b.lockAll(ctx, nil)
+	})
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if there, err := s.root.Exists(b.in()); there {
-		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
-	} else if err != nil {
-		return err
-	}
-	kept, err := s.lastRetired(as)
-	if err != nil {
-		return err
-	}
-	return s.moveMailbox(kept.in(), b.in())
-}
-
-func (s *Store) lastRetired(as string) (*Box, error) {
-	kept, err := s.Retired(as)
-	if len(kept) == 0 {
-		return nil, cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", as, ErrNoAgent))
-	}
-	return kept[0], nil
+	return s.moveMailbox(kept[0].in(), b.in())
 }
 
 func (s *Store) moveMailbox(from, to string) error {
@@ -83,11 +76,11 @@ func (s *Store) moveMailbox(from, to string) error {
 	return nil
 }
 
-// lockAll takes the locks for moving a whole mailbox.
-func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
+// lockAll takes the locks for moving a whole mailbox, if check allows it before and after.
+func (b *Box) lockAll(ctx context.Context, check func() error) (unlock func(), err error) {
 	unlock = func() {}
 	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
-		one, err := b.store.lock(ctx, name, lockfile.Exclusive, seen)
+		one, err := b.store.lock(ctx, name, lockfile.Exclusive, check)
 		if err != nil {
 			unlock()
 			return nil, err
