@@ -469,6 +469,38 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 	}
 }
 
+// A line that is no message gets an error response, and the session continues.
+func TestStrayLine(t *testing.T) {
+	s := newTeam(t)
+	r := s.raw("atm-mcp")
+	for line, want := range map[string]string{
+		"Picked up _JAVA_OPTIONS":   `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
+		`{"jsonrpc":"2.0","id":2,`:  `"code":-32700`,
+		`{"jsonrpc":"2.0"} trailer`: `"code":-32700`,
+		`{"id":2}`:                  `"code":-32600`,
+		`[]`:                        `"code":-32600`,
+		"\r\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}` + " \r":                        `"id":3,"result":{}`,
+		`{"jsonrpc":"2.0","id":5,"method":"ping"}{"jsonrpc":"2.0","id":6,"method":"ping"}`: `"code":-32700`,
+	} {
+		r.say(line)
+		if got := r.hear(); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", line, got)
+		}
+	}
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"ping"` + strings.Repeat(" ", 17<<20) + "}") // the SDK's default is 16 MiB
+	if got := r.hear(); !strings.Contains(got, `"id":4,"result":{}`) {
+		t.Error(got)
+	}
+	r.in.WriteString("torn")
+	r.in.Close()
+	if got := r.hear(); !strings.Contains(got, "-32700") {
+		t.Error(got)
+	}
+	if err := r.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Calls that came before stdin was closed are answered; a wait ends then.
 func TestClientCloses(t *testing.T) {
 	s := newTeam(t)

@@ -10,7 +10,12 @@
 package mcp
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"sync"
@@ -100,9 +105,37 @@ type connection struct {
 
 // Connect makes the server's only connection.
 func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := (&sdk.StdioTransport{}).Connect(ctx)
+	messages, to := io.Pipe()
+	go forwardMessages(to)
+	c, err := (&sdk.IOTransport{Reader: messages, Writer: os.Stdout, MaxLineLength: -1}).Connect(ctx)
 	return &connection{Connection: c, server: s}, err
 }
+
+// forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
+// error response, except as the first line: then the peer is no MCP client, and the SDK ends.
+func forwardMessages(to *io.PipeWriter) {
+	lines, hasForwarded := bufio.NewReader(os.Stdin), false
+	for {
+		line, end := lines.ReadBytes('\n')
+		line = bytes.TrimSpace(line)
+		_, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
+		switch isJSON := json.Valid(line); {
+		case isJSON && err == nil, len(line) > 0 && !hasForwarded:
+			hasForwarded = true
+			to.Write(append(line, '\n'))
+		case isJSON:
+			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
+		case len(line) > 0:
+			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
+		}
+		if end != nil {
+			to.CloseWithError(end)
+			return
+		}
+	}
+}
+
+const errorResponse = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
 
 // Read waits at the end of stdin until all calls are answered: the SDK would drop them, and the client may be a file.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {

@@ -138,12 +138,16 @@ func listBad(c *cli.Context, box *mailbox.Box) error {
 		return printCount(c, len(files))
 	}
 	bad, text := []map[string]string{}, ""
-	for _, f := range files {
+	shown := files
+	if n := c.Int("limit"); n > 0 {
+		shown = files[:min(n, len(files))]
+	}
+	for _, f := range shown {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
 		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
-	return command.PrintAs(c, map[string]any{"messages": bad, "more": 0, "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
+	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
 func printCount(c *cli.Context, n int) error {
@@ -170,7 +174,9 @@ var searchCommand = &cli.Command{
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
 		items, err := s.Search(c.Context, words)
-		if err := command.WarnUnreadable(err); err != nil {
+		if err != nil && len(items) == 0 { // what could not be read may match
+			return err
+		} else if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -183,7 +189,7 @@ var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
 	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the newest `N` (default 50); 0: all", "all"),
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		id, err := findThread(s, c.Args().First())
@@ -199,6 +205,9 @@ var threadCommand = &cli.Command{
 		}
 		r, limit := s.Renderer(), c.Int("limit")
 		r.Whole = true
+		if c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
+			limit = 0 // a program wants all of it
+		}
 		return printLetters(c, s, r, items, limit, "")
 	}),
 }
