@@ -26,7 +26,7 @@ type Run struct {
 func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
 
 // isActive reports whether the session works or asks something.
-func (t *Turn) isActive() bool { return !t.isOver() && (t.IsOpen() || len(t.Requests) > 0) }
+func (t *Turn) isActive() bool { return t.IsOpen() || len(t.Requests) > 0 }
 
 // isAlive reports whether the session goes on, as far as is known.
 func (t *Turn) isAlive() bool { return !t.isOver() && !t.IsPresumedEnded }
@@ -45,7 +45,7 @@ func (s *State) Turn() *Turn {
 		isParallel := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
 		switch {
 		case !t.isAlive():
-		case last.Activity == Idle && !last.IsOpen() && t.isActive() && isParallel:
+		case last.Activity == Idle && t.isActive() && isParallel:
 			shown = t
 		case last.Activity == Exited && (t.isActive() || !shown.isActive()):
 			shown = t

@@ -25,8 +25,7 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	case "agent_thought_chunk":
 		return t.work(e, Thinking, "")
 	case "thread_active": // Codex: it works, and waits for nothing
-		isKnown := t.IsOpen() && t.Word() == WordBusy && t.matchTurn(e.turn)
-		return isKnown || t.work(e, Thinking, "")
+		return t.Word() == WordBusy || t.work(e, Thinking, "")
 
 	case "tool_call_start":
 		return t.startCall(e)
@@ -48,10 +47,10 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	case "server_request":
 		return t.ask(e, waitingOf(e, ClientTool))
 	case "permission_result", "tool_result":
-		if stillAsks, isNews := t.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))); stillAsks || len(t.Requests) == 0 {
-			return isNews
+		if len(t.Requests) == 0 {
+			return false
 		}
-		return t.work(e, Thinking, "")
+		return t.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))) || t.work(e, Thinking, "")
 	case "state_change":
 		return t.changeState(e, Activity(e.Text("new")))
 	case "state_update": // the second version of ACP reports all of the above with it
@@ -175,13 +174,11 @@ func (t *Turn) startCall(e *event) bool {
 	if slices.Contains(t.EndedCalls, call) || t.hasEnded(e.turn) && !(isNewCall && t.reopenTurn(e)) {
 		return false
 	}
-	stillAsks, isNews := t.answerByStart(e, tool, call)
+	stillAsks := t.answerByStart(e, tool, call)
 	if tool == "" && t.Activity == ToolRunning {
 		tool = t.Detail
 	}
-	if !stillAsks {
-		isNews = t.work(e, ToolRunning, tool)
-	}
+	isNews := stillAsks || t.work(e, ToolRunning, tool)
 	t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
 	return isNews
 }
@@ -191,10 +188,7 @@ func (t *Turn) endCall(e *event) (isNews bool) {
 	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "name"), maxID)
 	isOfTurn := t.ID != "" && (e.turn == "" || e.turn == t.ID)
 	if isLate := t.hasEnded(e.turn) || isOfTurn && !t.IsOpen(); !isLate {
-		stillAsks := false
-		if stillAsks, isNews = t.answerByEnd(tool, call); !stillAsks {
-			isNews = t.work(e, Thinking, "")
-		}
+		isNews = t.answerByEnd(tool, call) || t.work(e, Thinking, "")
 	}
 	t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
 	return isNews
@@ -211,8 +205,8 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		if id != "" && len(t.Requests) == 0 && !t.IsOpen() {
 			return false // it answers a question of a turn that is over by now
 		}
-		if stillAsks, isNews := t.answerID(id); stillAsks {
-			return isNews
+		if t.answerID(id) {
+			return true
 		}
 		if t.isOver() {
 			t.setActivity(Unknown, "") // the runner sees that it goes on
@@ -233,8 +227,8 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		if t.isOver() || len(t.Requests) > 0 && id == "" {
 			return false // it may still ask, and what has ended is not back
 		}
-		if stillAsks, isNews := t.answerID(id); stillAsks {
-			return isNews
+		if t.answerID(id) {
+			return true
 		}
 	default:
 		return false

@@ -212,39 +212,34 @@ func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
 
 // answerByStart takes a call's start as the answer to the request for it. The start of another call soon after the
 // request answers nothing; a later one does, since then the request was refused.
-func (t *Turn) answerByStart(e *event, tool, call string) (stillAsks, isNews bool) {
+func (t *Turn) answerByStart(e *event, tool, call string) (stillAsks bool) {
 	i, isKnown := t.requestFor(tool, call)
-	if !isKnown || i < 0 && e.at.Sub(t.Requests[0].Since).Abs() >= parallelCalls {
-		return false, false
-	}
-	return t.answer(i)
+	wasRefused := isKnown && i < 0 && e.at.Sub(t.Requests[0].Since).Abs() >= parallelCalls
+	return isKnown && !wasRefused && t.answer(i)
 }
 
 // answerByEnd takes a call's end as the answer to the request for it, and to no other.
-func (t *Turn) answerByEnd(tool, call string) (stillAsks, isNews bool) {
+func (t *Turn) answerByEnd(tool, call string) (stillAsks bool) {
 	i, isKnown := t.requestFor(tool, call)
-	if !isKnown {
-		return false, false
-	}
-	return t.answer(i)
+	return isKnown && t.answer(i)
 }
 
 // answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.
-func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
+func (t *Turn) answerID(id string) (stillAsks bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
-		return false, false
+		return false
 	}
 	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
 // answer removes the request at an index, -1 for none. The last request stays until the caller sets the next activity.
-// stillAsks reports whether other requests are open, isNews whether another one is shown now.
-func (t *Turn) answer(i int) (stillAsks, isNews bool) {
+// It reports whether other requests are open.
+func (t *Turn) answer(i int) (stillAsks bool) {
 	if i >= 0 && len(t.Requests) == 1 {
-		return false, false
+		return false
 	}
 	if i >= 0 {
 		t.Requests = slices.Delete(t.Requests, i, i+1)
 	}
-	return true, i == 0
+	return true
 }

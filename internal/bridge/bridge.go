@@ -66,11 +66,12 @@ type Bridge struct {
 	consumer      jetstream.Consumer
 	files         jetstream.ObjectStore
 	bucket        jetstream.KeyValue
-	runID         wire.ID       // of this process, in the lease
-	leaseRevision uint64        // 0: we do not hold the lease
-	reconnected   chan struct{} // nil in Once
-	rowsErrors    sync.Map      // the last error with each host's rows, by key
-	unfinished    atomic.Int32  // envelopes that the server will deliver again
+	runID         wire.ID           // of this process, in the lease
+	leaseRevision uint64            // 0: we do not hold the lease
+	isContinuous  bool              // under Run, not Once
+	reconnected   chan struct{}     // to the server
+	rowsErrors    map[string]string // the last error with each host's rows, by key
+	unfinished    atomic.Int32      // envelopes that the server will deliver again
 }
 
 // Transfer is one thing that was sent or received, or was rejected.
@@ -133,7 +134,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 
 // Run sends and receives until the context ends. While there is no server, it retries.
 func (b *Bridge) Run(ctx context.Context) error {
-	b.reconnected = make(chan struct{}, 8) // one for each loop that may wait for it
+	b.isContinuous, b.reconnected = true, make(chan struct{}, 8) // one for each loop that may wait for it
 	return b.withLock(ctx, func() error { return b.repeat(ctx, b.reconnected, maxPause, b.serve) })
 }
 
@@ -144,6 +145,7 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer lock.Unlock()
+	b.rowsErrors = map[string]string{}
 	err = f()
 	if b.conn != nil {
 		if b.conn.IsConnected() {
@@ -254,7 +256,7 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	isFirst := b.leaseRevision == 0 && b.reconnected != nil
+	isFirst := b.leaseRevision == 0 && b.isContinuous
 	if err = b.openStores(ctx); err == nil {
 		err = b.takeLease(ctx)
 	}

@@ -58,7 +58,7 @@ func (b *Bridge) receive(ctx context.Context) error {
 			cancel()
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
 		}
-		if n == 0 && b.reconnected == nil {
+		if n == 0 && !b.isContinuous {
 			return nil
 		}
 	}
@@ -70,7 +70,7 @@ func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int
 	limited, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	var received jetstream.MessageBatch
-	if b.reconnected != nil {
+	if b.isContinuous {
 		received, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(limited))
 	} else {
 		received, err = b.consumer.FetchNoWait(batchSize)

@@ -67,13 +67,15 @@ func (b *Bridge) receiveRows(ctx context.Context) error {
 			switch {
 			case !ok:
 				return errors.New("receive rows: the subscription ended")
-			case entry == nil && b.reconnected == nil: // Once has all rows
+			case entry == nil && !b.isContinuous: // these were all
 				return nil
 			case entry == nil || entry.Key() == rowsKey(b.Host):
 				continue
 			}
-			err := b.saveRows(entry, entry.Created().Add(-ahead))
-			if last, _ := b.rowsErrors.Swap(entry.Key(), fmt.Sprint(err)); err != nil && last != err.Error() {
+			if err := b.saveRows(entry, entry.Created().Add(-ahead)); err == nil {
+				delete(b.rowsErrors, entry.Key())
+			} else if err.Error() != b.rowsErrors[entry.Key()] {
+				b.rowsErrors[entry.Key()] = err.Error()
 				b.warn("%s: %v", entry.Key(), err)
 			}
 		case <-timeout:
