@@ -156,7 +156,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, mailbox.ErrNoAgent) {
 			return false, gone
 		}
-		if q.team.LostRunner(q.box.Agent(), delivery) {
+		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.isHanded {
 			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 	}

@@ -44,15 +44,6 @@ func (ts *Turns) Delivery(id wire.ID) *Delivery {
 // program ended.
 func (d *Delivery) wasCutShort() bool { return d.hasProgramEnded || d.Turn.wasCutShort() }
 
-// LostRunner reports whether a member's runner was killed before the message's turn ended.
-func (t *Team) LostRunner(name wire.Name, d *Delivery) bool {
-	if !d.isHanded || d.Turn.HasEnded() {
-		return false
-	}
-	m, err := t.Summary(name)
-	return err == nil && m.RunnerGone
-}
-
 func (ts *Turns) updateDeliveries(e *wire.Event) {
 	var about *Delivery
 	if slices.Contains(deliveryKinds, e.Kind) {

@@ -43,10 +43,14 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 // ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json. Sessions are
 // updated before that, since they read no archived events.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
-	if !dry {
-		if err := t.refreshSessionsOf(ctx, name); err != nil {
-			return moved, err
+	sessions, _, err := t.Sessions().List()
+	for _, s := range sessions {
+		if err == nil && !dry && s.AgentID == string(name) {
+			_, err = t.RefreshSession(ctx, s)
 		}
+	}
+	if err != nil {
+		return moved, err
 	}
 	f := stateFold{log: t.Box(name).Log()}
 	defer f.close()
@@ -61,16 +65,6 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 	}
 	moved.Events, moved.Bytes, err = f.log.ArchiveBefore(ctx, before, dry, fold)
 	return moved, err
-}
-
-func (t *Team) refreshSessionsOf(ctx context.Context, name wire.Name) error {
-	sessions, _, err := t.Sessions().List()
-	for _, s := range sessions {
-		if err == nil && s.AgentID == string(name) {
-			_, err = t.RefreshSession(ctx, s)
-		}
-	}
-	return err
 }
 
 type stateFold struct {

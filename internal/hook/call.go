@@ -92,8 +92,6 @@ func (c *call) hasRunner() bool {
 	return runs
 }
 
-func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
-
 // newEvent makes an event of this call. The pairs are fields and their texts; empty ones are left out. key identifies
 // the event together with session and kind. It is "" if the tool gives nothing: then an equal text within two seconds
 // is the same event.

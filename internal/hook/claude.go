@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -156,7 +157,7 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	isAnswered := c.isBlocked() && (w == nil || w.Tool == "" || w.Tool == tool)
+	isAnswered := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool)
 	switch {
 	case isAnswered && c.isInBackground():
 		c.turn = ""

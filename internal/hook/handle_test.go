@@ -105,7 +105,7 @@ func TestUnderACP(t *testing.T) {
 		Gemini:   calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`),
 		OpenCode: `{"type":"permission.asked","properties":{"id":"p1","sessionID":"s1","permission":"bash"}}`,
 	} {
-		if _, err := Handle(ctx, tool, []byte(in), Options{Box: bob, IsACP: true, State: folded(t, bob), Stdout: &out}); err != nil {
+		if _, err := Handle(ctx, tool, []byte(in), Options{Box: bob, Now: time.Now(), IsACP: true, State: folded(t, bob), Stdout: &out}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -314,7 +314,7 @@ func TestFailsOpen(t *testing.T) {
 			bob := team(t, nil)
 			id := mail(t, bob, "hello")
 			var out strings.Builder
-			o := Options{Box: bob, State: folded(t, bob), Stdout: &out, Stderr: &out}
+			o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &out}
 			if c.with != nil {
 				c.with(&o)
 			}
@@ -351,7 +351,7 @@ func TestLocksHeld(t *testing.T) {
 	<-reading
 	began := time.Now()
 	var out strings.Builder
-	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Stdout: &out})
+	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Now: time.Now(), Stdout: &out})
 	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > mailbox.DefaultLockTimeout {
 		t.Errorf("exit %d, %q, %v, after %v", exit, out.String(), err, took)
 	}

@@ -62,7 +62,7 @@ func ParseTool(name string) (Tool, error) {
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box
-	Now        time.Time                      // zero: the current time
+	Now        time.Time
 	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
 	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
@@ -76,9 +76,6 @@ type Options struct {
 // Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
 // else 0. It prints err on stderr, and err does not change the code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
-	if o.Now.IsZero() {
-		o.Now = time.Now()
-	}
 	c, err := parse(tool, in, o)
 	if err != nil {
 		return 0, fmt.Errorf("hook for %s: %w", tool, err)

@@ -19,11 +19,16 @@ func (c *call) opencode() {
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
-	if p.Info.ParentID != "" || in.Get("subagent") != nil {
-		c.handleSubagentBus(p)
+	if p.Info.ParentID != "" || in.Get("subagent") != nil { // its dialogs block the agent, whose session is another one
+		c.Session, c.subagent = "", "subagent"
+		if c.kind == "permission.asked" {
+			c.askBusPermission(p)
+		} else if c.kind == "permission.replied" && c.lastTurn().Activity == reducer.Confirming {
+			c.changeState("tool_running", c.subagent, "id", c.dialogID(p))
+		}
 		return
 	}
-	switch in.Text("type") {
+	switch c.kind {
 	case "session.created":
 		c.startSession("created")
 	case "session.deleted":
@@ -144,22 +149,12 @@ func (c *call) handleStatus(p *busProperties) {
 func (c *call) settle() {
 	t := c.lastTurn()
 	c.turn = t.ID
-	if t.IsOpen() && isRetrying(t) {
-		c.endTurn("failed", t.ID, "")
-	} else if t.IsOpen() {
-		c.endTurn("completed", t.ID, "")
-	} else {
-		c.events = append(c.events, c.turnIdle(t.ID))
-	}
-}
-
-// handleSubagentBus handles an event of a sub-agent: its dialogs block the agent, whose session is another one.
-func (c *call) handleSubagentBus(p *busProperties) {
-	c.Session, c.subagent = "", "subagent"
 	switch {
-	case c.kind == "permission.asked":
-		c.askBusPermission(p)
-	case c.kind == "permission.replied" && c.isBlocked():
-		c.changeState("tool_running", c.subagent, "id", c.dialogID(p))
+	case !t.IsOpen():
+		c.events = append(c.events, c.turnIdle(t.ID))
+	case isRetrying(t):
+		c.endTurn("failed", t.ID, "")
+	default:
+		c.endTurn("completed", t.ID, "")
 	}
 }
