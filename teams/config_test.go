@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.
@@ -31,14 +30,9 @@ func TestHasOtherRules(t *testing.T) {
 	if team.HasOtherRules("bob") {
 		t.Error("the rules of another count")
 	}
-	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"tester\"\n"), 0o600))
+	must(t, os.WriteFile(path, []byte("[[rules]]\ntool = \"Edit\"\ndecision = \"deny\"\n"), 0o600))
 	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")
-	}
-	must(t, os.Remove(path))
-	must(t, team.SavePolicy("bob", policy.Policy{})) // as earlier versions saved it
-	if team.HasOtherRules("bob") {
-		t.Error("without roles, a policy that names none is another")
 	}
 }
 

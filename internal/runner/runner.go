@@ -170,8 +170,8 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
-			q := policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input}
-			return ptyrun.Decision(p.Decide(q))
+			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input}
+			return ptyrun.Decision(p.Rules.Decide(q))
 		},
 		// These go to whoever answers the agent's questions.
 		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {

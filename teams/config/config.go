@@ -118,18 +118,11 @@ func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	return words
 }
 
-// Policy is the policy for the permission requests of a member. Rules and roles of others are not part of it.
+// Policy is the policy for the permission requests of a member, without rules that are not for it.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
-	role := c.Members[asker].Role
-	p := policy.Policy{
-		Lead: c.Lead, Approvers: c.Approvers,
-		Mute: !c.SessionOf(asker).AllowHumanInput,
-	}
-	if role != "" {
-		p.Roles = map[wire.Name]string{asker: role}
-	}
+	p := policy.Policy{Lead: c.Lead, Approvers: c.Approvers, Mute: !c.SessionOf(asker).AllowHumanInput}
 	for _, r := range c.Rules {
-		if (r.Agent == "" || r.Agent == asker) && (r.Role == "" || r.Role == role) {
+		if (r.Agent == "" || r.Agent == asker) && (r.Role == "" || r.Role == c.Members[asker].Role) {
 			p.Rules = append(p.Rules, r)
 		}
 	}

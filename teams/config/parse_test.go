@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back policy.Policy
-	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Decide(policy.Request{Agent: "bob", Tool: "Bash", Input: "git log"}) != policy.Allow || back.CheckAnswerer("bob", "me", false) != nil {
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Rules.Decide(policy.Request{Tool: "Bash", Input: "git log"}) != policy.Allow || back.CheckAnswerer("bob", "me", false) != nil {
 		t.Errorf("%s: %+v, %v", data, back, err)
 	}
 	back.Rules[0].Decision = policy.Deny
@@ -216,4 +216,37 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A rule is for an agent, for a role or for everybody.
+func TestRulesOfSomebody(t *testing.T) {
+	const rules = `[members]
+bob = { role = "coder" }
+carol = {}
+dave = {}
+[[rules]]
+agent = "carol"
+tool = "Bash"
+decision = "deny"
+[[rules]]
+role = "coder"
+tool = "Bash"
+decision = "allow"
+[[rules]]
+tool = "Edit"
+decision = "deny"
+`
+	config, mistakes := Parse([]byte(rules), nil)
+	for _, c := range []struct {
+		agent wire.Name
+		tool  string
+		want  policy.Decision
+	}{
+		{"bob", "Bash", policy.Allow}, {"carol", "Bash", policy.Deny}, {"dave", "Bash", policy.Ask},
+		{"dave", "Edit", policy.Deny}, {"bob", "Read", policy.Ask},
+	} {
+		if got := config.Policy(c.agent).Rules.Decide(policy.Request{Tool: c.tool, Input: "x"}); got != c.want {
+			t.Errorf("%s, %s: %s, not %s; %v", c.agent, c.tool, got, c.want, mistakes)
+		}
+	}
 }

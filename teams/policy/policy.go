@@ -15,15 +15,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Policy says what answers permission requests and who may answer them, and whether people may talk to agents in
-// sessions. It survives a round trip through JSON unchanged.
+// Policy says what answers the permission requests of one agent and who may answer them, and whether people may talk to
+// it in sessions. It survives a round trip through JSON unchanged.
 type Policy struct {
-	Lead      wire.Name            `json:"lead,omitempty"`
-	Approvers []wire.Name          `json:"approvers"` // null: team.toml names none
-	People    []wire.Name          `json:"people,omitempty"`
-	Roles     map[wire.Name]string `json:"roles,omitempty"`
-	Rules     Rules                `json:"rules,omitempty"`
-	Mute      bool                 `json:"mute,omitempty"` // nobody may talk to agents in sessions
+	Lead      wire.Name   `json:"lead,omitempty"`
+	Approvers []wire.Name `json:"approvers"` // null: team.toml names none
+	People    []wire.Name `json:"people,omitempty"`
+	Rules     Rules       `json:"rules,omitempty"` // those that are for this agent
+	Mute      bool        `json:"mute,omitempty"`  // nobody may talk to it in sessions
 }
 
 // Equal reports whether two policies are the same.
@@ -31,12 +30,6 @@ func (p Policy) Equal(q Policy) bool {
 	one, _ := json.Marshal(p)
 	other, _ := json.Marshal(q)
 	return bytes.Equal(one, other)
-}
-
-// Decide applies the rules to a request, with the role of the agent that makes it.
-func (p Policy) Decide(q Request) Decision {
-	q.role = p.Roles[q.Agent]
-	return p.Rules.decide(q)
 }
 
 // DenyOnly returns the policy with only its deny rules. It applies when an agent starts another agent that no person

@@ -31,13 +31,10 @@ type Rule struct {
 
 // Request is a permission request of an agent.
 type Request struct {
-	Agent   wire.Name
 	Tool    string // "": unknown
 	Alias   string // another name of the tool, or ""; a rule may name either
 	Command bool   // Input is a command, whatever the tool's name suggests (see TakesNoCommand)
 	Input   string // the command, path or address that the tool is about to use
-
-	role string
 }
 
 // isTool reports whether the name in a rule matches the tool. toAllow: only under a name that may allow the request.
@@ -62,15 +59,14 @@ func (q Request) isAllowedAs(tool string) bool {
 // Rules are no sandbox: an agent that may run a script may run anything.
 type Rules []Rule
 
-// decide applies the rules to a request.
-func (rules Rules) decide(q Request) Decision {
+// Decide applies the rules, whoever they are for, to a request.
+func (rules Rules) Decide(q Request) Decision {
 	in := parseInput(q)
 	isUncertain := in.isCut // or an earlier deny or ask rule may match
 	for _, r := range rules {
 		name, pattern, hasPattern := splitTool(r.Tool)
 		isTool := q.isTool(name, r.Decision == Allow)
 		switch {
-		case (r.Role != "" && r.Role != q.role) || (r.Agent != "" && r.Agent != q.Agent):
 		case r.Decision == Allow:
 			if !q.isAllowedAs(q.Tool) || !isTool || hasPattern && !(in.isPlain && glob(pattern, in.text)) {
 				continue

@@ -7,17 +7,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// rulesOf parses rules like "allow Bash(git *)", with "@role" or "bob:" before the tool.
+// rulesOf parses rules like "allow Bash(git *)".
 func rulesOf(lines ...string) (rs Rules) {
 	for _, l := range lines {
 		decision, tool, _ := strings.Cut(l, " ")
-		r := Rule{Decision: Decision(decision), Tool: tool}
-		if rest, ok := strings.CutPrefix(tool, "@"); ok {
-			r.Role, r.Tool, _ = strings.Cut(rest, " ")
-		} else if agent, rest, ok := strings.Cut(tool, ": "); ok {
-			r.Agent, r.Tool = wire.Name(agent), rest
-		}
-		rs = append(rs, r)
+		rs = append(rs, Rule{Decision: Decision(decision), Tool: tool})
 	}
 	return rs
 }
@@ -112,11 +106,11 @@ func TestAllow(t *testing.T) {
 		{"git 'a\\' '; rm x #'", Ask}, // in fish the second quote ends the first word
 		{"git 'a'\\'';rm", Ask},       // either the quote never ends or rm runs
 	} {
-		if got := git.decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
+		if got := git.Decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
 			t.Errorf("%q: %s, not %s", c.input, got, c.want)
 		}
 	}
-	if got := rulesOf("allow *").decide(Request{Tool: "Bash", Input: "x…"}); got != Ask {
+	if got := rulesOf("allow *").Decide(Request{Tool: "Bash", Input: "x…"}); got != Ask {
 		t.Error("what was cut is allowed")
 	}
 }
@@ -208,24 +202,8 @@ func TestRules(t *testing.T) {
 		if c.rules != "" {
 			rs = rulesOf(strings.Split(c.rules, "\n")...)
 		}
-		if got := rs.decide(Request{Agent: "bob", Tool: c.tool, Input: c.input}); got != c.want {
+		if got := rs.Decide(Request{Tool: c.tool, Input: c.input}); got != c.want {
 			t.Errorf("%q, %s(%s): %s, not %s", c.rules, c.tool, c.input, got, c.want)
-		}
-	}
-}
-
-func TestRulesOfSomebody(t *testing.T) {
-	t.Parallel()
-	p := Policy{Roles: map[wire.Name]string{"bob": "coder"}, Rules: rulesOf("deny carol: Bash", "allow @coder Bash", "deny Edit")}
-	for _, c := range []struct {
-		agent wire.Name
-		tool  string
-		want  Decision
-	}{
-		{"bob", "Bash", Allow}, {"carol", "Bash", Deny}, {"dave", "Bash", Ask}, {"dave", "Edit", Deny}, {"bob", "Read", Ask},
-	} {
-		if got := p.Decide(Request{Agent: c.agent, Tool: c.tool, Input: "x"}); got != c.want {
-			t.Errorf("%s, %s: %s, not %s", c.agent, c.tool, got, c.want)
 		}
 	}
 }
@@ -254,12 +232,12 @@ func FuzzAllow(f *testing.F) {
 	rules := rulesOf("allow Bash(git *)")
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, line := range []string{"git " + s, "git " + s + " x"} {
-			if rules.decide(Request{Tool: "Bash", Input: line}) != Allow {
+			if rules.Decide(Request{Tool: "Bash", Input: line}) != Allow {
 				continue
 			}
 			// An allowed line ends outside quotes, so that a command after it is seen.
 			for _, behind := range []string{"\nrm x", ";rm x", "&&rm x", "|rm x"} {
-				if got := rules.decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
+				if got := rules.Decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
 					t.Errorf("%q is allowed", line+behind)
 				}
 			}
@@ -328,7 +306,7 @@ func TestCommandOfAnotherTool(t *testing.T) {
 		{"allow execute", "execute", "Search", Allow},
 	} {
 		q := Request{Tool: c.tool, Alias: c.alias, Command: true, Input: "ls; rm x"}
-		if got := rulesOf(strings.Split(c.rules, "\n")...).decide(q); got != c.want {
+		if got := rulesOf(strings.Split(c.rules, "\n")...).Decide(q); got != c.want {
 			t.Errorf("%q, %s|%s: %s, not %s", c.rules, c.tool, c.alias, got, c.want)
 		}
 	}

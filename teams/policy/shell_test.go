@@ -26,7 +26,7 @@ func TestShellsAgree(t *testing.T) {
 		for range 2 + r.IntN(12) {
 			line += tokens[r.IntN(len(tokens))]
 		}
-		if strings.ContainsAny(line, "'\"\\;&|\n") && strings.Contains(line, "X") && rules.decide(Request{Tool: "Bash", Input: line}) == Allow {
+		if strings.ContainsAny(line, "'\"\\;&|\n") && strings.Contains(line, "X") && rules.Decide(Request{Tool: "Bash", Input: line}) == Allow {
 			allowed = append(allowed, line)
 		}
 	}
