@@ -47,6 +47,7 @@ type writer struct {
 	tar   *tar.Writer
 	err   error // ends the backup: nothing more is written
 	total mailbox.Moved
+	saved map[string]bool // the messages, as team/agent/id
 
 	missing []error
 }
@@ -54,7 +55,7 @@ type writer struct {
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
 // backup is useless.
 func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Moved, missing, err error) {
-	w := &writer{ctx: ctx, tar: tar.NewWriter(to)}
+	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
 	format, err := r.Dir().ReadFile(rootdir.FormatFile, 20)
@@ -85,14 +86,8 @@ func (w *writer) reportMissing(what string, err error) bool {
 
 func (w *writer) writeTeam(t *teams.Team) {
 	w.writeDir(string(t.Name))
-	boxes, err := t.Boxes()
-	w.reportMissing(string(t.Name), err)
-	for _, box := range boxes {
-		w.writeMessages(box)
-		for _, sub := range []string{"sent", "events", "shared", "run/claude", "inbox"} {
-			w.writeTree(t, string(box.Agent())+"/"+sub)
-		}
-	}
+	skipped := w.total.Skipped
+	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
 	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes}
 	outboxes, err := t.Outboxes()
 	w.reportMissing(mailbox.BridgeDir, err)
@@ -101,9 +96,12 @@ func (w *writer) writeTeam(t *teams.Team) {
 			names = append(names, mailbox.BridgeDir+"/"+string(box.Address().Host)+dir)
 		}
 	}
-	for _, name := range append(names, ".files") {
+	for _, name := range names {
 		w.writeTree(t, name)
 	}
+	w.total.Skipped = skipped // only the second pass counts them
+	w.writeMailboxes(t)       // messages that arrived, or were restored from the archive, during the first pass
+	w.writeTree(t, ".files")
 }
 
 func (w *writer) writeHeader(h tar.Header) {
@@ -124,6 +122,17 @@ func (w *writer) writeDir(name string) {
 	w.writeHeader(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
+func (w *writer) writeMailboxes(t *teams.Team, others ...string) {
+	boxes, err := t.Boxes()
+	w.reportMissing(string(t.Name), err)
+	for _, box := range boxes {
+		w.writeMessages(box)
+		for _, sub := range others {
+			w.writeTree(t, string(box.Agent())+"/"+sub)
+		}
+	}
+}
+
 func (w *writer) writeMessages(box *mailbox.Box) {
 	box.Ingest(w.ctx)
 	ids, err := box.List(w.ctx)
@@ -138,11 +147,16 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 	top := string(box.Address().Team) + "/" + string(box.Agent())
 	w.writeDir(top)
 	for _, id := range ids {
+		key := top + "/" + string(id)
+		if w.saved[key] || w.err != nil {
+			continue
+		}
 		where, data, err := box.ReadRaw(id)
 		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
 		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {
 			w.writeData(top+"/"+where, data, id.Time())
+			w.saved[key] = true
 			w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 		}
 	}
