@@ -62,21 +62,24 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	return s, nil
 }
 
-// RunCommand returns the command that runs a member: with what team.toml says, else as it last ran. CMD stands for a
-// program that is not known or cannot be typed.
+// RunCommand returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
+// program if neither is known or the command cannot be typed.
 func (t *Team) RunCommand(name wire.Name) string {
-	line, last := "atm run "+string(name), t.runInfo(name)
-	if c, _ := t.Config(); len(c.Members[name].Command) > 0 {
+	line := "atm run " + string(name)
+	c, _ := t.Config()
+	run, configured := t.runInfo(name), c.Members[name].Command
+	last := run.Command
+	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
 		return line
 	}
-	if last.Driver == "acp" {
+	if run.Driver == "acp" {
 		line += " --driver acp"
 	}
 	again := line + " --"
-	for _, word := range last.Command {
+	for _, word := range last {
 		again += " " + policy.Quote(word)
 	}
-	if len(last.Command) == 0 || len(again) > 200 || letter.Escape(again) != again {
+	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
 		return line + " -- CMD"
 	}
 	return again
