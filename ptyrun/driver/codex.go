@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
@@ -88,5 +89,12 @@ func (d *Driver) codexRequest(l *Look, first, end int) (tool, input string) {
 	if start == end {
 		return "", ""
 	}
-	return "Bash", strings.TrimPrefix(joinRows(l, start, end, keepAll), "$ ")
+	command := strings.TrimPrefix(joinRows(l, start, end, keepAll), "$ ")
+	if hiddenLines.MatchString(command) {
+		return "", ""
+	}
+	return "Bash", command
 }
+
+// hiddenLines matches the row in place of the end of a long command: "[… 48 lines] ^a view all".
+var hiddenLines = regexp.MustCompile(`(?m)^ *\[… \d+ lines?\]`)

@@ -37,7 +37,7 @@ var opencode = Driver{
 	},
 	dialogs: dialogStyle{
 		request: (*Driver).opencodeRequest,
-		kinds:   []phrase{{"dismiss", "question"}, {"△ ", "permission"}},
+		kinds:   []phrase{{"dismiss", "question"}, {"△", "permission"}},
 		headings: []phrase{
 			{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"},
 			{"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"},
@@ -74,7 +74,7 @@ func (d *Driver) findBarredOptions(l *Look) (f layout, ok bool) {
 			}
 		}
 		f.end = f.top
-		ok = hasAny(strings.Join(text, " "), keyHints) || strings.HasPrefix(text[0], "△ ")
+		ok = hasAny(strings.Join(text, " "), keyHints) || strings.HasPrefix(text[0], "△")
 	}
 	f.first, f.isWhole = first, first > 0 // at 0 a command may start above the screen
 	return f, ok
@@ -99,17 +99,21 @@ func (l *Look) barredRows() (first, end int) {
 	return first, end
 }
 
+// fullDialog is the number of rows of the largest dialog, without the last, blank one. It may show only the start of a
+// command.
+const fullDialog = 14
+
 // opencodeRequest reads a dialog of opencode: a heading, then "→ Tool input" or "$ command".
 func (d *Driver) opencodeRequest(l *Look, first, end int) (tool, input string) {
 	rows := textRows(l, first, end)
-	if len(rows) < 2 || !strings.HasPrefix(rows[0], "△ ") || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+	if len(rows) < 2 || !strings.HasPrefix(rows[0], "△") || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
 		return "", "" // empty or truncated
 	}
 	rows = rows[1:]
 	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
 	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
-		if slices.ContainsFunc(rows[start+1:], isCommand) {
-			return "", "" // it is uncertain where the command starts
+		if _, bottom := l.barredRows(); slices.ContainsFunc(rows[start+1:], isCommand) || bottom-first >= fullDialog {
+			return "", "" // it is uncertain where the command starts or ends
 		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
 	}
