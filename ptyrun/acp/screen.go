@@ -3,10 +3,12 @@
 package acp
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	emulator "github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Marks at the start of a row, for package driver.
@@ -57,9 +61,9 @@ func plain(s string) string {
 }
 
 // frame draws the new part of the transcript and below it the live rows, none wider than the terminal, with the cursor
-// at their end.
-func (s *screen) frame(cursor string, rows ...string) {
-	live := strings.Join(rows, "\r\n") + cursor
+// at their end. request is what the driver reads of them, if they are a request.
+func (s *screen) frame(request, cursor string, rows ...string) {
+	live := "\x1b]" + emulator.RequestOSC + ";" + request + "\x1b\\" + strings.Join(rows, "\r\n") + cursor
 	if s.undrawn.Len() == 0 && live == s.last {
 		return
 	}
@@ -82,48 +86,49 @@ func (f *front) drawSized(cols, rows int) {
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
 	switch {
 	case f.shown() != nil:
-		f.screen.frame("", f.shown().rows(cols, rows)...)
+		f.screen.frame(f.shown().dialog(), "", f.shown().rows(cols, rows)...)
 	case f.session == "":
-		f.screen.frame("", indent+"…")
+		f.screen.frame("", "", indent+"…")
 	case f.turn != nil:
-		f.screen.frame(showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
+		f.screen.frame("", showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
 	default:
-		f.screen.frame(showCursor, box)
+		f.screen.frame("", showCursor, box)
 	}
 }
 
-// rows draws a request in at most so many rows. If its input does not fit the driver cannot read it, and no rule
-// answers.
-func (r *request) rows(cols, maxRows int) []string {
-	var rows []string
-	if r.kind == "permission" {
-		request := driver.FrontRequest(r.tool, r.alias, r.isCommand, r.input)
-		for piece := range slices.Chunk([]byte(request), cols-len(indent)) {
-			rows = append(rows, string(piece))
-		}
+// dialog returns the request for the driver. It has no tool if its input is too long: then no rule answers.
+func (r *request) dialog() string {
+	q := driver.Dialog{Kind: r.kind, Prompt: wire.Clip(plain(cmp.Or(r.prompt, r.input)), maxPrompt)}
+	if r.kind == "permission" && len(r.input) <= maxRaw {
+		q.Tool, q.Alias, q.IsCommand, q.Input = r.tool, r.alias, r.isCommand, r.input
 	}
-	if r.prompt != r.input {
-		prompt := strings.Split(ansi.Hardwrap(plain(r.prompt), cols-len(indent)-1, false), "\n")
-		isBlank := func(row string) bool { return strings.TrimSpace(row) == "" } // at one the driver would stop reading
-		rows = append(rows, slices.DeleteFunc(prompt, isBlank)...)
-	}
-	rows = rows[:min(len(rows), max(maxRows-len(r.options)-3, 1))]
 	for i, o := range r.options {
-		selector := indent
-		if i == 0 {
-			selector = "❯ "
-		}
-		label := strings.Join(strings.Fields(plain(o.Name)), " ")
-		rows = append(rows, fmt.Sprintf("%s%d. %s (%s)", selector, i+1, ansi.Truncate(label, max(cols-30, 8), "…"), o.Kind))
+		option := driver.Option{ID: strconv.Itoa(i + 1), Label: r.label(i), Kind: string(o.Kind)}
+		q.Options = append(q.Options, option)
 	}
-	for i := range rows {
-		rows[i] = indent + rows[i]
+	raw, _ := json.Marshal(q)
+	return string(raw)
+}
+
+const maxPrompt = 4 << 10 // bytes of a text for people, in the request for the driver
+
+func (r *request) label(i int) string {
+	return wire.Clip(strings.Join(strings.Fields(plain(r.options[i].Name)), " "), 200)
+}
+
+// rows draws a request for people, in at most so many rows.
+func (r *request) rows(cols, maxRows int) []string {
+	text := r.prompt
+	if r.kind == "permission" && r.input != r.prompt {
+		text += "\n" + r.input
 	}
-	foot := driver.FrontFoot
-	if len(r.options) > 9 {
-		foot += "; a is 10, b 11"
+	rows := strings.Split(ansi.Hardwrap(plain(text), cols-len(indent), true), "\n")
+	rows = rows[:min(len(rows), max(maxRows-len(r.options)-3, 1))]
+	for i := range r.options {
+		rows = append(rows, ansi.Truncate(fmt.Sprintf("%c. %s", driver.FrontKeys[i], r.label(i)), cols-len(indent), "…"))
 	}
-	return slices.Concat([]string{driver.FrontAsks + r.kind}, rows, []string{foot})
+	rows = append(rows, "its number or letter answers, Esc ends the turn")
+	return append([]string{"? " + r.kind}, rows...)
 }
 
 func (f *front) press(typed []string) {

@@ -33,7 +33,7 @@ func frontOf(r *request) *front { return &front{session: "s1", request: r} }
 func TestDialogIsRead(t *testing.T) {
 	options := []acp.PermissionOption{{Name: "Always", Kind: "allow_always"}, {Name: "Yes (reject_once)", Kind: "allow_once"}, {Name: "No", Kind: "reject_once"}}
 	for _, input := range []string{
-		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("x", 9000),
+		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("\a", 16<<10), strings.Repeat("x", 99000),
 	} {
 		for _, cols := range []int{40, 80, 120} {
 			prompt := map[int]string{40: "? permission\n \n\n  ❯ 1. Allow (allow_once)", 80: "", 120: "? permission\n  ❯ 1. Allow (allow_once)"}[cols]
@@ -44,7 +44,7 @@ func TestDialogIsRead(t *testing.T) {
 			if d == nil || d.Kind != "permission" || r.Prompt || len(d.Options) != 3 {
 				t.Fatalf("%.20q at %d: %+v", input, cols, d)
 			}
-			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.IsCommand != (cols == 80) || d.Input != input) || d.Tool == "" && len(input) < 300 {
+			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.IsCommand != (cols == 80) || d.Input != input) || d.Tool == "" && len(input) <= maxRaw {
 				t.Errorf("%.20q at %d: %s %s %.40q", input, cols, d.Tool, d.Alias, d.Input)
 			}
 			allow, _ := d.Allowing()
@@ -61,7 +61,7 @@ func TestOptionsHaveKeys(t *testing.T) {
 	for _, n := range []int{1, 9, maxOptions} {
 		for i := range n {
 			r := &request{kind: "question", prompt: "Which?", answer: make(chan int, 1)}
-			r.options = slices.Repeat([]acp.PermissionOption{{Name: "Take it", Kind: "choice"}}, n)
+			r.options = slices.Repeat([]acp.PermissionOption{{Name: "Take it"}}, n)
 			f := frontOf(r)
 			_, reading := drawn(t, f, 80, 24)
 			if d := reading.Dialog; d == nil || len(d.Options) != n {
@@ -151,7 +151,7 @@ func TestPress(t *testing.T) {
 	if f.press([]string{"e", "\r", "\x04"}); f.draft != "e" {
 		t.Errorf("in a turn the draft is %q", f.draft)
 	}
-	r := &request{kind: "question", options: []acp.PermissionOption{{Name: "Yes", Kind: "choice"}}, answer: make(chan int, 1)}
+	r := &request{kind: "question", options: []acp.PermissionOption{{Name: "Yes"}}, answer: make(chan int, 1)}
 	f = frontOf(r)
 	drawn(t, f, 80, 24)
 	f.press([]string{"2", "z", "é", "\r", "x"})

@@ -138,7 +138,7 @@ func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) erro
 	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?"}
 	for _, m := range methods {
 		if m.Agent != nil {
-			r.options = append(r.options, acp.PermissionOption{OptionId: acp.PermissionOptionId(m.Agent.Id), Name: m.Agent.Name, Kind: "choice"})
+			r.options = append(r.options, acp.PermissionOption{OptionId: acp.PermissionOptionId(m.Agent.Id), Name: m.Agent.Name, Kind: ""})
 		}
 	}
 	chosen := 0

@@ -62,7 +62,6 @@ func (d *Dialog) cancelOption() (Option, bool) {
 // A dialogStyle describes the dialogs of a program.
 type dialogStyle struct {
 	digitsChoose bool              // the digit of an option chooses it at once
-	isFront      bool              // readFrontDialog reads them
 	kinds        []phrase          // prefixes of the first row or the question, or texts below the options, and the dialog's kind
 	headings     []phrase          // prefixes of the row that names the tool, and the tool
 	verbs        map[string]string // what the row of a running tool calls it, and the tool
@@ -75,6 +74,9 @@ type dialogStyle struct {
 // readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
 // list above it is a quotation.
 func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
+	if d.Name == front.Name {
+		return d.readRequest(l)
+	}
 	var f layout
 	ok := false
 	if d.box.shape == barred && box == nil {
@@ -85,9 +87,6 @@ func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
 	}
 	if !ok || box != nil && f.top <= box.bottom {
 		return nil
-	}
-	if d.dialogs.isFront {
-		return d.readFrontDialog(l, f)
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
 	q := &Dialog{Kind: d.kindOfDialog(text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
@@ -228,12 +227,12 @@ type layout struct {
 }
 
 // findOptions finds the lowest numbered list, which must have one selected option (a question may have none), at least
-// two options (for the front, one) and no row of the transcript below it.
+// two options and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	isQuestion := strings.Contains(l.solidFoot(), "Entertoselect")
 	isForeign := func(line string) bool { return d.kindOf(line) != otherRow }
 	f, ok = l.numberedIn(0, len(l.Lines), isQuestion, isForeign)
-	if !ok || f.selected < 0 && !isQuestion || len(f.options) < 2 && !d.dialogs.isFront {
+	if !ok || f.selected < 0 && !isQuestion || len(f.options) < 2 {
 		return f, false
 	}
 	for i := range f.options {

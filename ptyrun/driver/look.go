@@ -14,6 +14,7 @@ type Look struct {
 	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
+	Request          string // what the front of package ptyrun/acp asks: a [Dialog] as JSON, or ""
 	Modes            screen.Modes
 	Cols             int
 	// Foreground is the name of the foreground process, if that is not the program we started. For plain programs only:
@@ -26,7 +27,7 @@ type Look struct {
 func LookAt(s *screen.Screen) Look {
 	cols, rows := s.Size()
 	x, y := s.Cursor()
-	l := Look{CursorX: x, CursorY: y, Title: s.Title(), Modes: s.Modes(), Cols: cols}
+	l := Look{CursorX: x, CursorY: y, Title: s.Title(), Request: s.Request(), Modes: s.Modes(), Cols: cols}
 	for y := range rows {
 		cells := s.Row(y)
 		l.Cells = append(l.Cells, cells)

@@ -54,6 +54,7 @@ type Screen struct {
 	cols, rows    int
 	scrollback    int // lines
 	title         string
+	request       string
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
 	replies       []byte
@@ -228,7 +229,14 @@ func (s *Screen) ContentLost() bool {
 	return lost
 }
 
-const maxString = 1024 // bytes of a string that are kept
+// RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent asks.
+const RequestOSC = "9279"
+
+// Bytes of a string that are kept.
+const (
+	maxString  = 1 << 10
+	maxRequest = 256 << 10
+)
 
 // stringPattern matches a string (OSC, DCS, APC, PM, SOS) and its end. BEL (of an OSC) and ESC \ end it; the byte 0x9C
 // does not, because it is part of "✳". CAN and SUB cancel it, and so does another sequence, which is not removed. At
@@ -242,7 +250,11 @@ func (s *Screen) withoutStrings(p []byte) (out []byte) {
 	s.partialString = nil
 	for at := stringPattern.FindSubmatchIndex(p); at != nil; at = stringPattern.FindSubmatchIndex(p) {
 		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
-		found = found[:min(len(found), len("\x1b]")+maxString)]
+		limit := maxString
+		if bytes.HasPrefix(found, []byte("\x1b]"+RequestOSC)) {
+			limit = maxRequest
+		}
+		found = found[:min(len(found), len("\x1b]")+limit)]
 		out, p = append(out, p[:at[0]]...), p[at[1]:]
 		isWhole := end == "\a" || end == "\x1b\\"
 		switch {
@@ -266,6 +278,8 @@ func (s *Screen) runOSC(text, end string) {
 			}
 			return r
 		}, strings.ToValidUTF8(rest, "\ufffd"))
+	case RequestOSC:
+		s.request = rest
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
@@ -293,6 +307,9 @@ func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
 // Title returns the window title, without control characters.
 func (s *Screen) Title() string { return s.title }
+
+// Request returns the text of the last RequestOSC string.
+func (s *Screen) Request() string { return s.request }
 
 // Cursor returns the cursor's position, from 0.
 func (s *Screen) Cursor() (x, y int) {
