@@ -135,7 +135,7 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total, prompts := ingested{}, prompts{}
+	var total ingested
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *mailbox.Box
@@ -144,7 +144,6 @@ func ingest(c *cli.Context) error {
 		}
 		isBad := err != nil
 		if !isBad {
-			prompts.pair(&e)
 			e, err = appendEvent(c, to, e)
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
@@ -169,26 +168,6 @@ func ingest(c *cli.Context) error {
 		return failure.Exit(failure.ExitFailed)
 	}
 	return err
-}
-
-// prompts are the prompts of an ACP stream by the id of their call.
-type prompts map[string]wire.Event
-
-// pair gives an answer, which has only the id of its call, the session and the turn of that prompt.
-func (p prompts) pair(e *wire.Event) {
-	b := e.Body()
-	id := string(b.Raw("id"))
-	asked, isPrompt := p[id]
-	switch {
-	case id == "" || b.Raw("jsonrpc") == nil:
-	case e.Kind == wire.TurnStarted && b.Raw("sessionId") != nil: // ACP as it is today, which has no turn ids
-		e.TurnID = cmp.Or(e.TurnID, string(wire.NewID()))
-		p[id] = *e
-	case e.Kind == "turn_complete" && isPrompt:
-		e.Session, e.TurnID = cmp.Or(e.Session, asked.Session), cmp.Or(e.TurnID, asked.TurnID)
-	case e.Kind == "turn_complete" && b.Raw("stopReason") == nil: // the error of another call
-		e.TurnID = cmp.Or(e.TurnID, "answer-"+id)
-	}
 }
 
 // readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.

@@ -87,7 +87,7 @@ func typeText(c *cli.Context) (err error) {
 	if r.Raw {
 		text, err = unescape(strings.Join(words, " "))
 	} else if len(words) > 0 || !r.Enter {
-		text, err = command.StdinText(c, words)
+		text, err = command.MessageText(c, words)
 	}
 	if err == nil && !r.Raw {
 		err = checkNoKeys(c.Args().First(), words, text)

@@ -203,15 +203,14 @@ func errorObject(e *failure.Error) map[string]any {
 	return object
 }
 
-// commandInHint finds commands to type, not those in a sentence such as "bob has not called atm read".
-var commandInHint = regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
-
 // actsAsMe are the verbs that need --as to mean the same again.
 var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event")
 
 // CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
 func CompleteHint(c *cli.Context, hint string) string {
-	return commandInHint.ReplaceAllStringFunc(hint, func(found string) string {
+	// Commands to type, not those in a sentence such as "bob has not called atm read".
+	commands := regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
+	return commands.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.LastIndex(found, " ")
 		verb := found[at+1:]
 		hasFlag := verb[0] == '-' // atm --team main read

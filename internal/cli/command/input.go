@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -30,31 +31,24 @@ func MessageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "message", Usage: "`TEXT` as a flag"}
 }
 
-// MessageText returns the text of --message, else that of StdinText.
-func MessageText(c *cli.Context, words []string) (string, error) {
-	if c.IsSet("message") && len(words) > 0 {
-		return "", TextTwice(words[0])
-	} else if c.IsSet("message") {
-		words = []string{c.String("message")}
-	}
-	return StdinText(c, words)
-}
-
 // TextTwice is the error for a text beside one in a flag.
 func TextTwice(word string) *failure.Error {
 	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
 }
 
-// StdinText returns the text of a message: the words joined by spaces; or stdin, if the only word is "-" or there is
-// none and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor. NotPiped applies to
-// words.
-func StdinText(c *cli.Context, words []string) (string, error) {
+// MessageText returns the text of a message: that of --message; or the words joined by spaces; or stdin, if the only word
+// is "-" or there is none and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor.
+// NotPiped applies to words.
+func MessageText(c *cli.Context, words []string) (string, error) {
+	if c.IsSet("message") {
+		if len(words) > 0 {
+			return "", TextTwice(words[0])
+		}
+		words = []string{c.String("message")}
+	}
 	text := strings.Join(words, " ")
 	if len(words) > 0 && text != "-" {
-		if err := NotPiped(); err != nil {
-			return "", err
-		}
-		return text, CheckText(text)
+		return text, cmp.Or(NotPiped(), CheckText(text))
 	}
 	if !HasText(os.Stdin) {
 		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))

@@ -31,7 +31,7 @@ func ack(c *cli.Context, s *command.Scope) (err error) {
 		ids, text = ids[:last], ids[last]
 	}
 	if text != "" || c.IsSet("text") {
-		if text, err = command.StdinText(c, []string{text}); err != nil {
+		if text, err = command.MessageText(c, []string{text}); err != nil {
 			return err
 		}
 	}

@@ -147,8 +147,6 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	}
 }
 
-var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
-
 // resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
 func resume(k *call) error {
 	trial := k.session.InteractiveSession
@@ -163,9 +161,9 @@ func resume(k *call) error {
 	}
 	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
 	config, again := plan.SessionOf(k.agent()), k.s.Team.RunCommand(k.agent())
-	words := config.ResumeWords(own)
+	words, isPlain := config.ResumeWords(own), regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`).MatchString(string(own))
 	switch {
-	case strings.Contains(config.ResumeCmd, "{session_id}") && !sessionID.MatchString(string(own)): // it might be a flag
+	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
 		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
 			WithHint("%s; then the session continues", again)
 	case len(words) > 0:
