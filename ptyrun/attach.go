@@ -33,7 +33,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 				r.post(func() { r.viewerSent(v, in) })
 				continue
 			}
-		case <-r.done:
+		case <-r.ctx.Done():
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {

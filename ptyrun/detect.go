@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ const (
 func (p *program) scheduleRead(now time.Time) {
 	p.outputAt = now
 	if p.screen.IsBehind() {
-		p.freeAt = now.Add(freeAfter)
+		p.freeMemory.Reset(freeAfter)
 		p.nextRead = earlier(now.Add(2*readDelay), later(now, p.lastRead.Add(floodReadEvery)))
 	} else if p.nextRead.IsZero() {
 		p.nextRead = now.Add(readDelay)
@@ -54,7 +53,7 @@ func (r *runner) readScreen(now time.Time) {
 	if !isSameReading(p.reading, before) {
 		p.readingSince = now
 	}
-	p.hasWorked = p.hasWorked || showsWork(p.reading)
+	r.turn.hasWorked = r.turn.hasWorked || showsWork(p.reading)
 	if !p.reading.Prompt {
 		p.promptSince = time.Time{}
 	} else if p.promptSince.IsZero() {
@@ -93,10 +92,6 @@ func (r *runner) stepScreen(now time.Time) {
 		r.readScreen(now)
 	}
 	r.wakeAt(p.nextRead)
-	if !p.freeAt.IsZero() && !r.mustWait(p.freeAt, now) {
-		p.freeAt = time.Time{}
-		go debug.FreeOSMemory() // the runtime would keep the flood's memory for minutes
-	}
 	if p.screen.ContentLost() {
 		r.jiggle(p)
 	}
@@ -212,7 +207,7 @@ func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 			break
 		}
 		unanswered := 3 * hold
-		if !p.hasWorked {
+		if !r.turn.hasWorked {
 			hold, unanswered = 3*hold, 21*hold
 		}
 		if !now.Before(p.readingSince.Add(hold)) && r.response() == "" {

@@ -140,8 +140,8 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 	} {
 		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
 		p.screen.Write([]byte(c.screen))
-		p.readingSince, p.hasWorked = time.Now(), c.worked
-		r := &runner{Options: Options{timing: &timing{idle: hold}}, prog: p, turn: turn{text: "do it", isOurs: true}}
+		p.readingSince = time.Now()
+		r := &runner{Options: Options{timing: &timing{idle: hold}}, prog: p, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
 		last := hold
 		for range 3 { // it asks again each time that time has passed
 			last = r.settleTime(driver.Reading{Activity: reducer.Idle}, p.readingSince.Add(last))
@@ -162,7 +162,7 @@ func TestJiggle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Stop(t.Context(), 0)
-	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), done: make(chan struct{})}
+	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), ctx: t.Context()}
 	p := &program{child: c, output: make(chan []byte, maxPieces)}
 	go readOutput(c, p.output)
 	shown := ""

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (r *runner) answerByRule(q *Question, o driver.Option) {
 
 func (r *runner) notifyOfQuestion(q *Question) {
 	if asked := *q; r.NotifyLead != nil {
-		r.notify("telling the lead about a question", func() error { return r.NotifyLead(r.ctx, asked) })
+		r.notify("telling the lead about a question", func() error { return r.NotifyLead(context.Background(), asked) })
 	}
 }
 
@@ -156,7 +157,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	close(q.closed)
 	if r.WithdrawNotice != nil {
-		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(r.ctx, q.ID) })
+		r.notify("withdrawing a question", func() error { return r.WithdrawNotice(context.Background(), q.ID) })
 	}
 }
 

@@ -39,23 +39,23 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 
 // interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
 // asks something nothing is pressed, because the key would answer it. It runs beside the loop.
-func (r *runner) interrupt(ctx context.Context, by interrupter) (control.Outcome, error) {
+func (r *runner) interrupt(ctx context.Context, by interrupter) (out control.Outcome, err error) {
 	if err := r.awaitTurn(ctx); err != nil {
-		return control.Outcome{}, err
+		return out, err
 	}
 	if by == byMail {
 		if isFree, err := r.awaitPerson(ctx); !isFree {
-			return control.Outcome{}, err
+			return out, err
 		}
 	}
 	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
 	if err != nil {
-		return control.Outcome{}, err
+		return out, err
 	}
 	if cut == nil {
 		return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
 	}
-	out := control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
+	out = control.Outcome{Done: "interrupted", Detail: string(cut.activity)}
 	if cut.undone != nil { // before any key, so that they are unread if this runner is killed
 		if err := <-cut.undone; err != nil {
 			return out, err
@@ -65,10 +65,10 @@ func (r *runner) interrupt(ctx context.Context, by interrupter) (control.Outcome
 	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
 		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
-	switch {
-	case !r.post(func() {}): // the key has ended the program, and with it this runner
+	if r.ctx.Err() != nil { // the key has ended the program, and with it this runner
 		return out, nil
-	case err == nil && !isOver:
+	}
+	if err == nil && !isOver {
 		err = errors.New("it was told to stop but goes on")
 	}
 	return out, err
@@ -93,16 +93,13 @@ func (r *runner) awaitTurn(ctx context.Context) error {
 func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 	hasWaited := false
 	_, err = r.poll(ctx, personTimeout, func() bool {
-		now := r.now()
-		r.refresh(now)
+		r.refresh(r.now())
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
-		if isFree = p == nil || !hasDraft && !r.mustWait(r.lastKey.Add(r.timing.personQuiet), now); isFree {
-			return true
-		}
-		isOver := hasWaited && !isWork(p.reading.Activity)
+		isFree = p == nil || !hasDraft && r.now().Sub(r.lastKey) >= r.timing.personQuiet
+		isOver := hasWaited && !isFree && !isWork(p.reading.Activity)
 		hasWaited = true
-		return isOver
+		return isFree || isOver
 	})
 	return isFree, err
 }
@@ -175,7 +172,7 @@ func (r *runner) undoTurn() <-chan error {
 		var failed error
 		for _, id := range ids {
 			if r.Inject != Pointer {
-				failed = errors.Join(failed, r.Box.MarkUndone(r.ctx, id))
+				failed = errors.Join(failed, r.Box.MarkUndone(context.Background(), id))
 			}
 		}
 		r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids)

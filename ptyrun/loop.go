@@ -24,13 +24,12 @@ import (
 // runner is the state of a run. Only the loop touches it; other goroutines post.
 type runner struct {
 	Options
-	ctx    context.Context
-	isAuto bool // the screen may choose another driver
+	ctx    context.Context // ends with the loop
+	isAuto bool            // the screen may choose another driver
 	wg     sync.WaitGroup
 
-	nextStep time.Time     // when step wants to be called again
-	calls    chan func()   // for the loop to call; unbuffered, so that none is left over when it ends
-	done     chan struct{} // closed when the loop has ended
+	nextStep time.Time   // when step wants to be called again
+	calls    chan func() // for the loop to call; unbuffered, so that none is left over when it ends
 
 	dir       *durable.Root // run/
 	recording *record.Writer
@@ -67,7 +66,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err := o.check(); err != nil {
 		return Exit{}, err
 	}
-	r := newRunner(ctx, o)
+	running, end := context.WithCancel(context.Background())
+	defer end()
+	r := newRunner(running, o)
 	if err := r.openDir(); err != nil {
 		return r.exit, err
 	}
@@ -92,12 +93,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
 	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
-	serving, stop := context.WithCancel(r.ctx)
-	r.startHelpers(serving, server, inbox)
+	r.startHelpers(server, inbox)
 
 	err = r.loop(ctx.Done())
-	close(r.done)
-	stop()
+	end()
 	err = errors.Join(err, inbox.Close(), server.Close())
 	if err := r.recording.Close(); err != nil {
 		r.Log.Error("ending the recording", "err", err)
@@ -121,8 +120,8 @@ func (o *Options) check() error {
 
 func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
-		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), done: make(chan struct{}), overdueCheck: make(chan struct{}, 1),
+		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
+		calls: make(chan func()), overdueCheck: make(chan struct{}, 1),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
@@ -157,11 +156,11 @@ func (r *runner) startRecording() (err error) {
 }
 
 // startHelpers starts the goroutines that bring clients, mail, events and sessions to the loop.
-func (r *runner) startHelpers(ctx context.Context, server *control.Server, inbox *watcher.Watcher) {
-	r.wg.Go(func() { server.Serve(ctx, r) })
+func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
+	r.wg.Go(func() { server.Serve(r.ctx, r) })
 	r.wg.Go(func() {
 		for {
-			e, err := inbox.Next(ctx)
+			e, err := inbox.Next(r.ctx)
 			if err != nil || !r.post(func() { r.handleEntry(e) }) {
 				return
 			}

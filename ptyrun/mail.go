@@ -204,7 +204,7 @@ func (r *runner) remind() {
 		select {
 		case <-r.overdueCheck:
 		case <-time.After(next):
-		case <-r.done:
+		case <-r.ctx.Done():
 			return
 		}
 		isIdle, err := inLoop(r, func() (bool, error) {

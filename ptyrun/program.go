@@ -2,8 +2,10 @@ package ptyrun
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -31,7 +33,6 @@ type program struct {
 	reportedDetail string
 	clearedAt      time.Time // when its draft was
 	keyVersion     uint64    // the screen's at the last key of a text of ours
-	hasWorked      bool      // since it accepted a text of ours
 	isReady        bool      // it has once been idle for FirstIdle
 	capture        capture
 }
@@ -46,7 +47,7 @@ type screenState struct {
 	frameSince   time.Time      // when an open frame began; zero: none is open
 	nextRead     time.Time      // zero: no output since the last read
 	lastRead     time.Time
-	freeAt       time.Time // when to return memory after a flood; zero: there was none
+	freeMemory   *time.Timer // runs after a flood, whose memory the runtime would keep for minutes
 }
 
 // asks reports whether the screen shows a dialog, perhaps one that only the title tells of.
@@ -71,6 +72,8 @@ func (r *runner) startProgram() error {
 	}
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"}
 	p.readingSince, p.outputAt = now, now
+	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
+	p.freeMemory.Stop()
 	r.prog, r.pid = p, c.PID()
 	if r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
@@ -82,7 +85,7 @@ func (r *runner) startProgram() error {
 			}
 		}
 	}
-	r.changeClaim(func() error { return r.Hold.EndSessions(r.ctx) }) // of earlier programs
+	r.changeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
@@ -133,7 +136,7 @@ func (r *runner) programEnded() {
 	}
 	now := r.now()
 	r.setExit(p)
-	if _, err := p.child.Stop(r.ctx, exitGrace); err != nil {
+	if _, err := p.child.Stop(context.Background(), exitGrace); err != nil {
 		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {

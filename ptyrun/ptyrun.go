@@ -22,14 +22,27 @@
 //
 // How it works: one loop owns the state of the run. It sleeps until a channel delivers something (output or the end of
 // the program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires. Then it
-// calls step, in which each topic checks the state, does what is due, and says when it wants to be called again. An
-// injection is a straight-line function that runs as a coroutine of the loop. Whatever blocks on a terminal, lock, disk
-// or client runs in a goroutine of its own that posts to the loop; Run waits for all of them.
+// calls step, in which each topic checks the state, does what is due, and says when it wants to be called again.
+// Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop; Run waits
+// for all of them.
 //
-// One turn: the reducer tells the runner to deliver a message, which is queued (stepMail). When the gate opens, inject
-// claims it, types it, presses return and sees it accepted; beginTurn reports the start of the turn. stepScreen reads
-// what the program draws and reports what has been stable; a dialog becomes a Question until it is gone. endTurn
-// reports the end of the turn with the response that the driver cuts out of the screen.
+// One turn: the reducer tells the runner to deliver a message, which is queued (stepMail). When the gate opens, the
+// message goes through the steps of recipe: it is claimed, typed, submitted and seen accepted. beginTurn reports the
+// start of the turn. stepScreen reads what the program draws and reports what has been stable; a dialog becomes a
+// Question until it is gone. endTurn reports the end of the turn with the response that the driver cuts out of the
+// screen.
+//
+// Where to look:
+//
+//	loop, worker             the runner's state and its loop; how other goroutines work with it
+//	program, restart         one start of the program, its input and output; the next start, and the end
+//	detect, turn             what the screen shows; the turns that are made of that
+//	mail, gate               which message is next; whether it may be typed now
+//	letter, inject, typed    as what text; how; what becomes of the message
+//	draft, interrupt         what of ours is left in the draft; how a turn is cut short
+//	dialog                   what the program asks, and who answers
+//	session, capture         interactive sessions; what of the program's output is theirs
+//	server, attach           requests through the socket; people's terminals
 package ptyrun
 
 import (

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (r *runner) stop(why string) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(r.ctx, stopGrace) // programEnded tries again and logs the error
+		others, _ := c.Stop(context.Background(), stopGrace) // programEnded tries again and logs the error
 		s.ended = process.Names(others)
 		close(s.done)
 	})

@@ -168,7 +168,7 @@ func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.O
 // Stop returns when the loop has ended; by then what the agent started is gone.
 func (r *runner) Stop(context.Context) (control.Outcome, error) {
 	r.post(func() { r.stop("asked to") })
-	<-r.done
+	<-r.ctx.Done()
 	e := r.exit
 	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }

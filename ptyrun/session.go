@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,7 +56,7 @@ func (r *runner) keepSessions() {
 	for every := time.Duration(0); ; {
 		select {
 		case <-time.After(every):
-		case <-r.done:
+		case <-r.ctx.Done():
 			return
 		}
 		if err := r.syncSessions(); err != nil {
@@ -91,7 +92,7 @@ func (r *runner) syncSessions() error {
 	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
 	if !b.isAttached || hasGoal || slices.ContainsFunc(all, isOutdated) {
 		o := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: isByLine, Rules: b.Rules}
-		err := b.store.Attach(r.ctx, r.Box.Agent(), o)
+		err := b.store.Attach(context.Background(), r.Box.Agent(), o)
 		b.isAttached = b.isAttached || err == nil
 		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && err != nil })
 		failed = err
@@ -100,7 +101,7 @@ func (r *runner) syncSessions() error {
 		if limit := b.Rules.WhenIdle; isEngaged || limit == 0 || s.State != wire.SessionActive || time.Since(s.UpdatedAt) < limit {
 			continue
 		}
-		_, err := b.store.Change(r.ctx, s.SessionID, func(s *session.Session) error { return s.ApplyRules(b.Rules, time.Now()) })
+		_, err := b.store.Change(context.Background(), s.SessionID, func(s *session.Session) error { return s.ApplyRules(b.Rules, time.Now()) })
 		failed = errors.Join(failed, err)
 	}
 	return errors.Join(failed, r.readSessions())
@@ -144,14 +145,14 @@ func (r *runner) unbindSessions(failed error) {
 	case isCompleted:
 		how = fmt.Sprintf("%s has left", name)
 	}
-	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
+	if err := b.store.Detach(context.Background(), name, isCompleted, how); err != nil {
 		r.Log.Error("detaching from sessions", "err", err)
 	}
 }
 
 func (r *runner) abortAll() error {
 	var aborts []session.Input
-	_, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err := r.Box.Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
 		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
 			aborts = append(aborts, in)
 		}
@@ -175,13 +176,13 @@ func (r *runner) abort(in session.Input) error {
 		r.post(func() { r.stopForSession("aborted by " + string(in.From.Agent)) })
 	}
 	for _, id := range ids {
-		_, bad := b.store.Change(r.ctx, id, nil)
+		_, bad := b.store.Change(context.Background(), id, nil)
 		err = errors.Join(err, bad)
 	}
 	if err != nil { // it stays unread, and whoever changes a session next carries it out
 		return err
 	}
-	_, err = r.Box.Read(r.ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
+	_, err = r.Box.Read(context.Background(), mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
 	return err
 }
 

@@ -17,6 +17,7 @@ type turn struct {
 	startRow      uint64    // rows that had scrolled when it began
 	isOurs        bool      // text began it, and its end has not been reported
 	isInterrupted bool      // by us
+	hasWorked     bool      // the screen has shown work, or a dialog, since it was idle
 	hasActed      bool      // it has shown more than thinking
 	lastAnswer    string    // the last one reported; kept from turn to turn
 }
@@ -29,11 +30,12 @@ func (r *runner) hasHooks() bool {
 // beginTurn reports a turn that begins with a text of ours, and returns its id if that is known.
 func (r *runner) beginTurn(text string, now time.Time) (id string) {
 	p, previous := r.prog, r.prog.reported
-	p.reported, p.reportedDetail, p.readingSince, p.hasWorked = reducer.Thinking, "", now, showsWork(p.reading)
+	p.reported, p.reportedDetail, p.readingSince = reducer.Thinking, "", now
 	if p.reading.Prompt {
 		p.promptSince = now
 	}
-	r.turn.id, r.turn.isOurs, r.turn.text, r.turn.hasActed = "", true, text, false
+	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
+	r.turn.hasWorked, r.turn.hasActed = showsWork(p.reading), false
 	if !r.hasHooks() {
 		r.appendTurnStarted(text)
 		r.appendStateChange(previous, reducer.Thinking, "")
@@ -60,7 +62,7 @@ func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
 		r.appendTurnEnded(rd, shown)
 	}
-	t.id, t.isOurs, t.isInterrupted, p.hasWorked = "", false, false, false
+	t.id, t.isOurs, t.isInterrupted, t.hasWorked = "", false, false, false
 }
 
 func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"errors"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -17,14 +18,14 @@ func (r *runner) typingDone(t *typing) {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(r.ctx)
+			err := t.claim.Typed(context.Background())
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // retry only the events
 				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
 		})
 	case t.claim != nil:
-		r.changeClaim(func() error { return t.claim.NotTyped(r.ctx) })
+		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.addMarkers("injected:", t)
@@ -74,9 +75,9 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	if t.claim == nil {
 		r.reportError("the first prompt was not typed: " + reason)
 	} else if isUntouched {
-		r.changeClaim(func() error { return t.claim.NotTyped(r.ctx) })
+		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 	} else { // a program that hung may still read it
-		r.changeClaim(func() error { return t.claim.MaybeTyped(r.ctx) })
+		r.changeClaim(func() error { return t.claim.MaybeTyped(context.Background()) })
 	}
 	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
 	if t.hasBegun() && (outcome == outcomeFailed || isLeftInBox) {

@@ -13,7 +13,7 @@ func (r *runner) post(f func()) bool {
 	select {
 	case r.calls <- f:
 		return true
-	case <-r.done:
+	case <-r.ctx.Done():
 		return false
 	}
 }
@@ -84,7 +84,7 @@ func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		isLast := false
 		select {
-		case <-r.done:
+		case <-r.ctx.Done():
 			isLast = true
 		default:
 		}
@@ -97,7 +97,7 @@ func (r *runner) retry(what string, try func() error) {
 		}
 		select {
 		case <-time.After(pause):
-		case <-r.done:
+		case <-r.ctx.Done():
 		}
 	}
 }
