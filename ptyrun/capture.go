@@ -50,17 +50,22 @@ const (
 	lines
 )
 
-// captures says what is captured now: with Pipe only answers until the program's driver is known.
+// captures says what is captured now:
+//
+//	       an agent                            a program that no driver knows
+//	Pipe   answers                             lines, once that is certain; until then answers
+//	PTY    lines; on the alternate screen,     lines
+//	       where they do not stay, answers
+//	Log    nothing                             nothing
 func (r *runner) captures(now time.Time) captured {
 	p, capture := r.prog, r.binding.Capture
 	isPlain := p != nil && p.driver.Plain
+	isCertain := isPlain && (!r.isAuto || p.isReady || now.Sub(p.started) >= recogniseTime)
 	isAlt := p != nil && p.screen.Modes().Alt
 	switch {
 	case capture == Log:
 		return nothing
-	case capture == PTY && (isPlain || !isAlt):
-		return lines
-	case capture != PTY && isPlain && (!r.isAuto || p.isReady || now.Sub(p.started) >= recogniseTime):
+	case capture == PTY && (isPlain || !isAlt), capture != PTY && isCertain:
 		return lines
 	}
 	return answers

@@ -80,18 +80,6 @@ func (r *runner) recipe() []recipeStep {
 	}
 }
 
-// An injectError says why the program did not accept a text, or may not have. errNotInjected ends a recipe without an
-// event, because nothing has happened.
-type injectError struct{ outcome, reason string }
-
-func (n *injectError) Error() string { return n.reason }
-
-var errNotInjected = errors.New("nothing is typed")
-
-// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
-// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
-const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
-
 // stepTyping carries on the recipe as far as it gets.
 func (r *runner) stepTyping(now time.Time) {
 	t, steps := r.mail.typing, r.recipe()

@@ -35,7 +35,7 @@ type runner struct {
 	recording *record.Writer
 	events    worker // appends events
 	claims    worker // claims messages and settles the claims
-	notifier  worker // sends questions to people, and withdraws them
+	notifier  worker // sends questions to people and withdraws them, and sends reminders
 
 	state    reducer.State
 	prog     *program // nil between two programs
@@ -53,8 +53,7 @@ type runner struct {
 
 	attached
 
-	hasMoreMail  bool          // there is unread mail that the reducer had no room for
-	overdueCheck chan struct{} // requests a check for overdue answers
+	hasMoreMail bool // there is unread mail that the reducer had no room for
 }
 
 // Run runs the agent until its program has exited for good, ctx ends or somebody stops it. The caller holds the runner
@@ -121,14 +120,14 @@ func (o *Options) check() error {
 func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
 		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), overdueCheck: make(chan struct{}, 1),
+		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	if r.Inject != Off {
 		r.mail.prompt = r.Prompt
 	}
-	r.initialSize = r.size()
+	r.initialSize, r.mail.remindAt = r.size(), r.now().Add(checkEvery)
 	if o.Sessions != nil {
 		store := &session.Store{Mail: o.Box.Store()}
 		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]humanInput{}}
@@ -166,7 +165,6 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 			}
 		}
 	})
-	r.wg.Go(r.remind)
 	if r.binding != nil {
 		r.wg.Go(r.keepSessions)
 	}
@@ -235,6 +233,7 @@ func (r *runner) step(now time.Time) {
 	if r.prog == nil {
 		r.stepRestart(now)
 		r.stepMail(now) // a claim may have come
+		r.stepReminders(now)
 		return
 	}
 	r.captureResting(now)
@@ -242,6 +241,7 @@ func (r *runner) step(now time.Time) {
 	r.apply(reducer.Input{Now: now}) // an answer may be due, or a lease have ended
 	r.stepDraft(now)
 	r.stepMail(now)
+	r.stepReminders(now)
 }
 
 // wakeAt makes the loop call step at that time at the latest. Zero is never.

@@ -22,6 +22,7 @@ type mail struct {
 	isPromptUndone bool            // urgent mail undid its turn: it is typed again after that mail
 	isInterrupting bool            // a turn, for urgent mail
 	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
+	remindAt       time.Time       // when overdue answers are checked next
 	retryAt        time.Time       // zero: no injection has just failed
 	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
 	failures       int             // in a row
@@ -117,8 +118,7 @@ func (r *runner) apply(in reducer.Input) {
 				}
 			})
 		case reducer.Overdue:
-			r.mail.needsReminder = true
-			r.requestOverdueCheck()
+			r.mail.needsReminder, r.mail.remindAt = true, r.now()
 		}
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
@@ -129,27 +129,21 @@ func (r *runner) apply(in reducer.Input) {
 // stepMail continues the injection under way, or begins one.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
-	if m.typing != nil {
-		r.stepTyping(now)
-		return
-	}
 	isPromptNext := m.prompt != "" && !(m.isPromptUndone && len(m.queue) > 0)
 	switch {
+	case m.typing != nil:
 	case !isPromptNext && len(m.queue) == 0:
-		if m.needsReminder && r.gate(now) == control.GateOpen {
-			r.requestOverdueCheck()
-		}
 	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isPromptNext:
-		m.prompt = ""
-		m.typing = &typing{text: r.Prompt}
-		r.stepTyping(now)
+		m.prompt, m.typing = "", &typing{text: r.Prompt}
 	default:
 		n := 1
 		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {
 			n++
 		}
 		m.typing = &typing{ids: slices.Clone(m.queue[:n])}
+	}
+	if m.typing != nil {
 		r.stepTyping(now)
 	}
 }
@@ -187,40 +181,24 @@ func (r *runner) changeClaim(change func() error) {
 	})
 }
 
-func (r *runner) requestOverdueCheck() {
-	select {
-	case r.overdueCheck <- struct{}{}:
-	default:
-	}
-}
-
 // remindEvery is how often overdue answers are checked. Tests shorten it.
 var remindEvery = time.Minute
 
-// remind sends what is due about overdue answers, beside the loop: when the reducer names one, when the gate opens
-// after that, and every minute, because the reducer does not know of mail that was read before the runner started.
-func (r *runner) remind() {
-	for next := checkEvery; r.Remind != nil; next = remindEvery {
-		select {
-		case <-r.overdueCheck:
-		case <-time.After(next):
-		case <-r.ctx.Done():
-			return
-		}
-		isIdle, err := inLoop(r, func() (bool, error) {
-			p := r.prog
-			isShell := p != nil && p.driver.Plain // it would run the reminder
-			isOpen := p != nil && r.mail.typing == nil && r.gate(r.now()) == control.GateOpen
-			r.mail.needsReminder = r.mail.needsReminder && !isOpen // so that stepMail asks again when the gate opens
-			return isOpen && !isShell, nil
-		})
-		if err != nil {
-			return
-		}
-		if err := r.Remind(r.ctx, isIdle); err != nil {
-			r.Log.Error("sending reminders of overdue answers", "err", err)
-		}
+// stepReminders sends what is due about overdue answers: when the reducer names one, when the gate opens after that,
+// and every minute, because the reducer does not know of mail that was read before the runner started.
+func (r *runner) stepReminders(now time.Time) {
+	m := &r.mail
+	isDue := !r.mustWait(m.remindAt, now)
+	if r.Remind == nil || !isDue && !m.needsReminder {
+		return
 	}
+	isOpen := m.typing == nil && r.gate(now) == control.GateOpen
+	if !isDue && !isOpen {
+		return
+	}
+	m.remindAt, m.needsReminder = now.Add(remindEvery), m.needsReminder && !isOpen
+	isIdle := isOpen && !r.prog.driver.Plain // a shell would run the reminder
+	r.notify("sending reminders of overdue answers", func() error { return r.Remind(context.Background(), isIdle) })
 }
 
 // undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then more than that

@@ -38,7 +38,7 @@
 //	program, restart         one start of the program, its input and output; the next start, and the end
 //	detect, turn             what the screen shows; the turns that are made of that
 //	mail, gate               which message is next; whether it may be typed now
-//	letter, inject, typed    as what text; how; what becomes of the message
+//	letter, inject, outcome  as what text; how; what becomes of the message
 //	draft, interrupt         what of ours is left in the draft; how a turn is cut short
 //	dialog                   what the program asks, and who answers
 //	session, capture         interactive sessions; what of the program's output is theirs

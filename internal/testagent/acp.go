@@ -85,7 +85,11 @@ func (a *acpAgent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (r
 }
 
 func (a *acpAgent) say(ctx context.Context, id acp.SessionId, text string) {
-	a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: acp.UpdateAgentMessageText(text)})
+	a.update(ctx, id, acp.UpdateAgentMessageText(text))
+}
+
+func (a *acpAgent) update(ctx context.Context, id acp.SessionId, u acp.SessionUpdate) {
+	a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: u})
 }
 
 func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
@@ -170,10 +174,7 @@ func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId
 }
 
 func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolCallId, command string) (string, error) {
-	update := func(u acp.SessionUpdate) {
-		a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: u})
-	}
-	update(acp.StartToolCall(call, "Bash: "+command, acp.WithStartKind(acp.ToolKindExecute), acp.WithStartRawInput(map[string]any{"command": command})))
+	a.update(ctx, id, acp.StartToolCall(call, "Bash: "+command, acp.WithStartKind(acp.ToolKindExecute), acp.WithStartRawInput(map[string]any{"command": command})))
 	r, err := a.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
 		SessionId: id, ToolCall: acp.ToolCallUpdate{ToolCallId: call},
 		Options: []acp.PermissionOption{
@@ -186,6 +187,6 @@ func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolC
 	if r.Outcome.Selected != nil {
 		answer = string(r.Outcome.Selected.OptionId)
 	}
-	update(acp.UpdateToolCall(call, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(answer)))
+	a.update(ctx, id, acp.UpdateToolCall(call, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(answer)))
 	return answer, err
 }

@@ -41,7 +41,8 @@ func (a *agent) handleSignal(sig os.Signal) {
 	if sig == syscall.SIGWINCH {
 		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
 			a.cols, a.rows, a.printed = cols, rows, 0
-			a.screen.clear()
+			a.screen.drawn = frame{}
+			os.Stdout.WriteString("\x1b[H\x1b[2J\x1b[3J")
 		}
 		return
 	}
@@ -58,10 +59,7 @@ const orphanEnv = "FAKEAGENT_ORPHAN"
 
 // leaveOrphan starts a process in a session of its own, and waits until that ignores signals.
 func (a *agent) leaveOrphan(duration time.Duration) {
-	exe, err := os.Executable()
-	if err != nil {
-		exe = os.Args[0]
-	}
+	exe, _ := os.Executable()
 	cmd := exec.Command(exe)
 	cmd.Args = os.Args[:1]
 	cmd.Env = append(os.Environ(), orphanEnv+"="+duration.String())

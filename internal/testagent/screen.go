@@ -53,8 +53,3 @@ func up(n int) string {
 	}
 	return fmt.Sprintf("\x1b[%dA", n)
 }
-
-func (p *painter) clear() {
-	p.drawn = frame{}
-	os.Stdout.WriteString("\x1b[H\x1b[2J\x1b[3J")
-}

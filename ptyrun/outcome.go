@@ -9,6 +9,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// An injectError says why the program did not accept a text, or may not have. errNotInjected ends a recipe without an
+// event, because nothing has happened.
+type injectError struct{ outcome, reason string }
+
+func (n *injectError) Error() string { return n.reason }
+
+var errNotInjected = errors.New("nothing is typed")
+
+// The outcomes of a failed injection, as in its event. Unverified: the text was not seen on the screen, or not seen to
+// be accepted. Failed: it was not submitted or stayed in the draft. Stuck: the program did not read it.
+const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
+
 // typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.leftover = nil, 0, nil
