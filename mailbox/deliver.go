@@ -130,9 +130,6 @@ type target struct {
 func (b *Box) prepareTemp() error {
 	err := b.makeOutbox()
 	if err == nil {
-		err = b.CheckPresent()
-	}
-	if err == nil {
 		err = b.mkdir(b.in("inbox/tmp"))
 	}
 	if err == nil && !b.store.root.OwnerCanRead(b.in("inbox/tmp")) {

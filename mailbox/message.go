@@ -164,15 +164,11 @@ func isMessageFile(name string) bool {
 func (b *Box) days(top place, since time.Time) (days []place, err error) {
 	names, err := b.store.root.Names(top.dir)
 	for _, name := range names {
-		if !isDay(name) {
-			continue
-		}
 		info, e := b.store.root.Lstat(top.day(name).dir)
-		switch {
-		case absent(e):
-		case e != nil:
+		if e != nil && !absent(e) {
 			err = errors.Join(err, e)
-		case info.IsDir() && !info.ModTime().Before(since):
+		}
+		if e == nil && isDay(name) && info.IsDir() && !info.ModTime().Before(since) {
 			days = append(days, top.day(name))
 		}
 	}
