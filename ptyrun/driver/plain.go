@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -74,6 +76,9 @@ func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string)
 		right = "" // a prompt at the right margin
 	}
 	rest, isKnown := strings.CutPrefix(line, known)
+	if !isKnown {
+		rest, isKnown = strings.CutPrefix(l.wrappedAbove(known)+line, known)
+	}
 	m := somePrompt.FindString(line)
 	switch {
 	case known != "" && isKnown:
@@ -86,6 +91,16 @@ func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string)
 		prompt = line
 	}
 	return prompt, strings.TrimSpace(draft + right)
+}
+
+// wrappedAbove returns the rows above the cursor that its row continues, from a prompt on: each is full.
+func (l *Look) wrappedAbove(prompt string) (text string) {
+	for y := l.CursorY - 1; y >= 0 && ansi.StringWidth(l.line(y)) >= l.Cols-1; y-- {
+		if text = l.line(y) + text; strings.HasPrefix(text, prompt) {
+			return text
+		}
+	}
+	return ""
 }
 
 // somePrompt matches a prompt, up to the last place where it may end; continuation matches one for the rest of an input.

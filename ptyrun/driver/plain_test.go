@@ -76,6 +76,10 @@ func TestPlain(t *testing.T) {
 			{"\x1b[?2004h项目 $ ", idle, "", "", ""},
 			{"echo 你好", idle, "draft", "echo 你好", ""},
 		},
+		"a command longer than the row": {
+			{"\x1b[?2004h\x1b]0;x\abob$ ", idle, "", "", ""},
+			{"echo 0123456789012345678901234567890123456789012345678901234567 5$ ", idle, "draft", "echo 0123456789012345678901234567890123456789012345678901234567 5$", ""},
+		},
 		"python3": {
 			{"Python 3.11.7\r\nType \"help\", \"copyright\", \"credits\" or \"license\" for more information.\r\n", starting, "no prompt on the screen", "", ""},
 			{">>> ", idle, "", "", ""},
