@@ -125,14 +125,10 @@ func (c *call) addEvent(kind, key string, pairs ...string) {
 // has reported anything else in between.
 func (c *call) addRepeatable(kind string, pairs ...string) {
 	e, isKnown := c.newEvent(kind, "", pairs...), false
-	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
-	events, _ := c.o.Box.Log().Tail(isOld)
-	for _, recent := range events {
-		switch {
-		case isOld(&recent) || recent.Source != "hook" || recent.Session != c.Session:
-		case recent.EventID == e.EventID:
+	for _, recent := range c.recentEvents() {
+		if recent.EventID == e.EventID {
 			isKnown = true
-		case isKnown && !c.isUnique:
+		} else if isKnown && !c.isUnique {
 			e.EventID, isKnown = "hook/"+c.hash(e.EventID, recent.EventID), false
 		}
 	}
@@ -140,8 +136,25 @@ func (c *call) addRepeatable(kind string, pairs ...string) {
 }
 
 func (c *call) startTurn(prompt string) {
+	prompt = wire.Clip(prompt, maxPrompt)
+	if c.turn == "" && c.lastTurn().IsOpen() {
+		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
+			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
+				return
+			}
+		}
+	}
 	c.interruptOpen(c.turn)
-	c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(prompt, maxPrompt))
+	c.addEvent(wire.TurnStarted, c.turn, "prompt", prompt)
+}
+
+// recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
+func (c *call) recentEvents() []wire.Event {
+	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
+	events, _ := c.o.Box.Log().Tail(isOld)
+	return slices.DeleteFunc(events, func(e wire.Event) bool {
+		return isOld(&e) || e.Source != "hook" || e.Session != c.Session
+	})
 }
 
 // interruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open

@@ -361,3 +361,15 @@ func TestLocksHeld(t *testing.T) {
 		t.Error(all)
 	}
 }
+
+// A stop whose answer nobody reads ends the turn, whatever mail there is.
+func TestStopWithoutReader(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	mail(t, bob, "hello")
+	stop := calledWith(Claude, "Stop", `,"stop_hook_active":false`)
+	Handle(ctx, Claude, []byte(stop), Options{Box: bob, State: folded(t, bob), Stdout: brokenWriter{}})
+	if all := strings.Join(toldAll(events(t, bob)), "\n"); !strings.Contains(all, "turn_completed") || !strings.Contains(all, "turn_idle") {
+		t.Error(all)
+	}
+}

@@ -115,7 +115,11 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		exit, err = c.answer()
 	}
 	if err != nil {
-		return 0, errors.Join(err, h.NotSent(ctx))
+		err = errors.Join(err, h.NotSent(ctx))
+		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
+			err = errors.Join(err, log.Append(ctx, c.endEvents...))
+		}
+		return 0, err
 	}
 	announced, err := h.Sent(ctx)
 	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))

@@ -79,6 +79,9 @@ func ask(c *cli.Context, s *command.Scope) error {
 		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
 			return err
 		}
+		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
+			return command.OtherText(m.ID)
+		}
 	}
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
@@ -96,6 +99,9 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
+		if _, forecast := s.Root.Forecast(o.To[0], o.Message); !c.Bool("json") {
+			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
+		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})
 	short := o.Message.ID.Short(6)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -81,6 +83,10 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if isNew {
+		if _, err := process.LookUp(spec.Command[0], spec.Env); err != nil {
+			return failure.Failed("run %s: %w", spec.Command[0], err).
+				WithHint("install it, or name its file: atm run %s -- ./%s", k.name(), filepath.Base(spec.Command[0]))
+		}
 		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
@@ -155,6 +161,11 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
 	spec.Dir, err = k.chooseDir(m, isPlanned, root)
+	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
+		if err == nil && !utf8.ValidString(text) {
+			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
+		}
+	}
 	spec.Env = environment(c, m, spec)
 	return spec, err
 }

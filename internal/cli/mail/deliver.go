@@ -200,6 +200,9 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 			r.addFailed(c, box.Address(), failure.Refused("message %s is from %s, not from you", m.ID.Short(6), it.From).
 				WithHint("atm show %s shows it; send yours with an id of its own", m.ID.Short(6)))
 			return
+		case it.Body != m.Body && isAwaited(c):
+			r.addFailed(c, box.Address(), command.OtherText(m.ID))
+			return
 		case it.Body != m.Body:
 			command.Warn(c, "%s was already sent to %s with another text; this text was not sent", m.ID.Short(6), box.Agent())
 		}

@@ -84,6 +84,9 @@ var replyCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
+		if parent.Type == wire.TypePermissionRequest {
+			command.Warn(c, "a reply is mail, and answers no question: atm pending")
+		}
 		to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
 		return send(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 	}),
@@ -104,7 +107,10 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	}
 	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
 	split := strings.FieldsFunc(words[0], isSeparator)
-	isStranger := func(name string) bool { return !s.IsMember(name) }
+	isStranger := func(names string) bool {
+		all := strings.FieldsFunc(names, isSeparator)
+		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) })
+	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
 		return nil, nil, s.NoRecipient()
 	}
@@ -133,6 +139,9 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+	}
+	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
+		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}
 	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
@@ -193,6 +202,9 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		return "", command.TextTwice(words[0])
 	case file == "-":
 		return command.MessageText(c, []string{"-"})
+	case file == "" && len(words) > 0 && c.IsSet("attach") && isFile(words[0]):
+		return "", failure.Usage("--attach takes one file, and %s is another", words[0]).
+			WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
 	case file == "":
 		text, err := command.MessageText(c, words)
 		if isOptional && text == "" && len(words) == 0 && !c.IsSet("message") {
@@ -209,6 +221,11 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	}
 	defer f.Close()
 	return command.ReadText(f)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // setObjects sets the payload and the metadata.

@@ -80,15 +80,15 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 		command.Warn(c, "%s has no attachments", m.ID.Short(6))
 	}
 	saved := []string{}
+	var failed error
 	for _, a := range m.Attachments {
-		name, err := saveAs(dir, store, a)
-		if err != nil {
-			err = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
-			return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), err)
+		if name, err := saveAs(dir, store, a); err == nil {
+			saved = append(saved, filepath.Join(c.String("save"), name))
+		} else if failed == nil {
+			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
-		saved = append(saved, filepath.Join(c.String("save"), name))
 	}
-	return command.PrintAs(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"))
+	return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {

@@ -75,6 +75,9 @@ var restoreCommand = &cli.Command{
 // runBackup writes a temp file beside the target, and links it into place when it is complete.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
+	if path == "-" {
+		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
 		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")

@@ -89,7 +89,11 @@ func (m *madeRoot) text(c *cli.Context) string {
 	} else if m.Toml != "" {
 		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
-		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
+		from, to := m.Members[0], m.Members[1]
+		if me := wire.Name(cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
+			from, to = me, from
+		}
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
 	}
 	return text + "\nnext: " + command.CompleteHint(c, next)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -138,6 +139,12 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 	added, err := addMembers(c.Context, s.Team, names)
 	if err != nil {
 		return err
+	}
+	for _, n := range added {
+		if kept, _ := s.Team.Box(n).Store().Retired(string(n)); len(kept) > 0 {
+			old := filepath.Base(kept[0].Path())
+			command.Warn(c, "a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
+		}
 	}
 	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
 	if len(added) == 0 {
