@@ -74,11 +74,7 @@ type Turns struct {
 
 // Turns folds a member's events since a time. The caller may apply the events after Seq.
 func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
-	return t.turns(name, func(e *wire.Event) bool { return e.At.Before(since) })
-}
-
-func (t *Team) turns(name wire.Name, isBefore func(*wire.Event) bool) (*Turns, error) {
-	events, err := t.Box(name).Log().Tail(isBefore)
+	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 	return foldTurns(events), err
 }
 
@@ -93,18 +89,17 @@ func foldTurns(events []wire.Event) *Turns {
 // History lists a member's turns, oldest first: the newest limit, or with 0 all in the log.
 func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
 	n := 0
-	ts, err := t.turns(name, func(e *wire.Event) bool {
+	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool {
 		if e.Kind == wire.TurnStarted || e.Kind == wire.TurnCompleted {
 			n++
 		}
 		return limit > 0 && n > 2*limit+8 // two events each, and some turns that began earlier
 	})
 	out := []Turn{}
-	for _, turn := range ts.list {
-		out = append(out, *turn)
-	}
-	if limit > 0 {
-		out = out[max(0, len(out)-limit):]
+	for i, list := 0, foldTurns(events).list; i < len(list); i++ {
+		if limit == 0 || i >= len(list)-limit {
+			out = append(out, *list[i])
+		}
 	}
 	return out, err
 }
