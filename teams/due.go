@@ -17,7 +17,6 @@ import (
 // one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
-// overdue returns the messages in box whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	return t.Unanswered(ctx, box, func(it *mailbox.Item) bool { return it.DueAt.Before(time.Now()) })
 }

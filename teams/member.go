@@ -172,7 +172,6 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	return m, nil
 }
 
-// setView fills in what the events tell, and what the reducer makes of it with the other evidence.
 func (m *Member) setView(s *reducer.State, v reducer.View) {
 	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
 	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)

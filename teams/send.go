@@ -161,7 +161,6 @@ func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	return errors.Join(errs...)
 }
 
-// sendTo sends a message to another member of the team.
 func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
 	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
 }

@@ -151,7 +151,6 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 	return out, err
 }
 
-// deliverInput delivers human input to an agent.
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
 	if err == nil {

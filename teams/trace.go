@@ -195,7 +195,6 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	}
 }
 
-// addAnswers adds the ack and the first reply of a recipient.
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
 	answerer := a
 	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {

@@ -118,7 +118,6 @@ func (ts *Turns) Apply(e *wire.Event) {
 	ts.updateDeliveries(e)
 }
 
-// addContent adds the prompt, response or tool call that an event reports in its body b.
 func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	t.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(t.Response, e))
 	switch e.Kind {

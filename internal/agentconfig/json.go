@@ -117,7 +117,6 @@ func put(root *hujson.Value, pointer, value string) error {
 	return nil
 }
 
-// remove removes the value at a pointer, if there is one.
 func remove(root *hujson.Value, pointer string) {
 	isStandard := root.IsStandard()
 	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(pointer)))
@@ -126,7 +125,6 @@ func remove(root *hujson.Value, pointer string) {
 	}
 }
 
-// jsonFile is the edit of a JSON file that gets hooks and settings.
 func jsonFile(path string, hooks hookSet, settings []setting) edit {
 	return edit{path: path, apply: func(f *file, isRemoval bool) error {
 		root, err := parseJSON(f.after)

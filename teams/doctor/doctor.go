@@ -280,8 +280,6 @@ func (d *doctor) checkSessions(t *teams.Team) {
 	}
 }
 
-// checkBridge reports waiting mail for other hosts, rejected envelopes from them, a host that is named like a team, and
-// hosts' rows that cannot be read.
 func (d *doctor) checkBridge(t *teams.Team) {
 	hosts, err := d.root.Keys.Hosts()
 	boxes, err2 := t.Outboxes()

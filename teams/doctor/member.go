@@ -95,8 +95,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 }
 
-// checkRunner reports a runner that does not answer or does not record, one that was started before the rules of
-// team.toml changed, and the leftover processes of a runner that was killed.
 func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	name := b.Agent()
 	if !m.Running {

@@ -116,7 +116,6 @@ func asRegexp(pattern string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
 }
 
-// matches reports whether a regular expression matches all of s.
 func matches(expression, s string) bool {
 	return regexp.MustCompile("(?s)^" + expression + "$").MatchString(s)
 }
