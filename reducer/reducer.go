@@ -111,8 +111,7 @@ type Turn struct {
 	StartedCalls    []string  `json:"started_calls,omitempty"`     // the turn's newest tool calls
 	EndedCalls      []string  `json:"ended_calls,omitempty"`
 
-	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook reported it; another may have kept the turn going
-	Reopened        int  `json:"reopened,omitempty"`          // how often the turn went on after such an end
+	Reopened        int  `json:"reopened,omitempty"`          // how often the turn went on after its end
 	IsReplaced      bool `json:"is_replaced,omitempty"`       // the session has ended, its program goes on with another
 	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since its last event
 }

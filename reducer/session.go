@@ -139,7 +139,7 @@ func (s *State) endSession(e *event) {
 	// A session that was silent during this one's whole life is presumed to have ended without a word, until it is heard
 	// again. One that asks is silent by nature; and while a runner's program runs, the session may be that program's.
 	for i := range s.Turns {
-		if o := &s.Turns[i]; len(o.Requests) == 0 && !o.isOver() && o.LastSeq <= t.FirstSeq {
+		if o := &s.Turns[i]; len(o.Requests) == 0 && o.LastSeq <= t.FirstSeq {
 			o.IsPresumedEnded = true
 		}
 	}

@@ -100,7 +100,6 @@ func (t *Turn) complete(e *event) bool {
 		// Its idle, its program's end or the same event came first. A runner only repeats its exited.
 		if id == t.ID && (!isRecorded || t.Last.IsCutOff && e.source != "pty") {
 			t.recordEnd(e, Last{Status: endStatus(e)})
-			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
 		return false
 	}
@@ -108,7 +107,7 @@ func (t *Turn) complete(e *event) bool {
 	t.nameTurn(id, e)
 	t.setOrigin(e)
 	t.recordEnd(e, Last{Status: endStatus(e)})
-	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
+	t.Status = TurnTerminal
 	if isNews {
 		t.setActivity(Idle, "")
 		if e.Text("status") == Awaiting {
@@ -273,25 +272,23 @@ func (t *Turn) beginTurn(e *event) {
 	t.ID, t.IsGenerated = cmp.Or(e.turn, "turn-"+strconv.FormatUint(e.seq, 10)), e.turn == ""
 	t.Status, t.Began, t.TurnSeq = TurnBusy, e.at, e.seq
 	t.StartedCalls, t.EndedCalls = nil, nil
-	t.EndIsTentative, t.Reopened = false, 0
+	t.Reopened = 0
 	t.setActivity(Unknown, "")
 }
 
-// reopenTurn reopens the turn that an event names, if only a hook reported its end. Hooks run in parallel, and any of
+// reopenTurn reopens the turn that a hook names, if its end was reported as completed. Hooks run in parallel, and any of
 // them may keep the program from stopping: what begins after that belongs to the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
+	last := t.End()
 	isOfTurn := e.source == "hook" && e.turn != "" && e.turn == t.ID
-	if !isOfTurn || !t.EndIsTentative || t.IsOpen() || t.isOver() {
+	if !isOfTurn || last == nil || last.Status != Completed || t.isOver() {
 		return false
 	}
 	t.Ended = forget(t.Ended, t.ID)
-	if l := t.Last; l != nil && l.ID == t.ID {
-		if l.DurationMS > 0 {
-			t.Began = l.At.Add(-l.Duration())
-		}
-		t.Last = nil
+	if last.DurationMS > 0 {
+		t.Began = last.At.Add(-last.Duration())
 	}
-	t.Status, t.EndIsTentative = TurnBusy, false
+	t.Last, t.Status = nil, TurnBusy
 	t.Reopened++
 	return true
 }

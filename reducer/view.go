@@ -53,8 +53,11 @@ func (s *State) Evaluate(ev Evidence) View {
 	switch {
 	case hasOtherSession && !ev.IsRunnerLocked:
 		t = s.Turns[len(s.Turns)-1] // the earlier sessions were the killed runner's
-	case t.Activity == Error && !isRunning && s.Read.After(t.Since):
-		s.forgetFailedStart(&t)
+	case t.Activity == Error && !isRunning && s.Read.After(t.Since): // somebody does its work since its start failed
+		t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
+		if !s.OffSince.IsZero() {
+			t.Activity = Exited
+		}
 	}
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
@@ -75,14 +78,6 @@ func (s *State) Evaluate(ev Evidence) View {
 		v.Detail = t.Last.problem()
 	}
 	return v
-}
-
-// forgetFailedStart makes an agent unknown or off again that has read its mail after its start had failed.
-func (s *State) forgetFailedStart(t *Turn) {
-	t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
-	if !s.OffSince.IsZero() {
-		t.Activity = Exited
-	}
 }
 
 // withRunner changes a view by what is known of the runner, which holds its lock.

@@ -27,7 +27,7 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		return e.encodeAs(sessionEvent, "waiting_for_input", false)
 	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
 		return e.encodeAs(olderNotice, "turn_complete", false)
-	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs && typeName != currentCall || o == nil):
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs || o == nil):
 		if line, ok := e.encodeAs(olderNotice, e.Kind, isTheirs); ok {
 			return line, true
 		}
