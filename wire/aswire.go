@@ -31,8 +31,7 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		if line, ok := e.encodeAs(olderNotice, e.Kind, isTheirs); ok {
 			return line, true
 		}
-		hasAnyID := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id")
-		if !hasAnyID { // else it is half a notification, not a bare update
+		if e.Text("session", "turn_id") == "" { // else it is half a notification, not a bare update
 			return e.encodeAs(olderUpdate, e.Kind, isTheirs)
 		}
 	}
@@ -60,7 +59,7 @@ func (e *Event) encodeAs(typeName, kind string, isTheirs bool) (json.RawMessage,
 		text, isText := texts[f.name]
 		raw := b.Raw(f.name)
 		switch {
-		case isTheirs && !isDaemon || o.Get(f.name) != nil:
+		case o.Get(f.name) != nil:
 		case isText && (isDaemon || text != "" || f.name == "prompt"):
 			o = o.With(f.name, Quote(text))
 		case !isText && raw != nil:
