@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -59,7 +58,11 @@ func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRe
 			return err
 		}
 		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-		if err := b.store.root.Publish(temp, to.file(m.ID), bytes.NewReader(data)); err != nil {
+		if err := b.store.root.Create(temp, data); err != nil {
+			return err
+		}
+		defer b.store.root.Remove(temp)
+		if err := b.store.root.Move(temp, to.file(m.ID)); err != nil {
 			return err
 		}
 		isRestored = true

@@ -9,8 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxName is the length in bytes to which a foreign file's name is cut. It leaves room for an id, .reason and the
-// temporary name that durable.Root.Replace makes of it, within the 255 bytes that file systems allow.
+// maxName is the length in bytes to which a foreign file's name is cut. It leaves room for an id and .reason
+// within the 255 bytes that file systems allow.
 const maxName = 160
 
 // cutName shortens a name, but keeps .json, which says how the file is parsed.

@@ -56,7 +56,7 @@ func (b *Box) Once(key *IdempotencyKey) (isKnown bool, err error) {
 	stored := *key
 	stored.ID = wire.NewID()
 	data, _ := json.Marshal(stored) // which cannot fail for strings
-	err = root.Publish(dir+"/."+string(wire.NewID())+".tmp", file, bytes.NewReader(append(data, '\n')))
+	err = root.Publish(file, bytes.NewReader(append(data, '\n')), true)
 	if isKnown = errors.Is(err, fs.ErrExist); isKnown {
 		data, err = root.ReadFile(file, 4<<20)
 		if err == nil && (json.Unmarshal(data, &stored) != nil || stored.Name != key.Name || !wire.IsID(string(stored.ID))) {

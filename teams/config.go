@@ -28,8 +28,7 @@ func (t *Team) Config() (*config.Config, error) {
 // WriteConfig writes a team.toml atomically unless there is one, and reports whether it did.
 func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	path = t.Dir().Join(config.File)
-	temp := "." + config.File + "." + string(wire.NewID()) + ".tmp"
-	err = t.Dir().Publish(temp, config.File, strings.NewReader(text))
+	err = t.Dir().Publish(config.File, strings.NewReader(text), true)
 	if errors.Is(err, fs.ErrExist) {
 		return path, false, nil
 	}

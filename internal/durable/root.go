@@ -11,6 +11,7 @@
 package durable
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -33,8 +34,7 @@ var (
 	ErrTooLarge     = errors.New("file too large")
 )
 
-// Fault lets a test fail an operation: it is called before each one, and its error becomes the operation's. A write
-// that fails first writes half. name is relative to the outermost root; for an open file it is the file's path.
+// Fault lets a test fail an operation: it is called before each one, and its error becomes the operation's. name is relative to the outermost root; for an open file it is the file's path.
 type Fault func(op, name string) error
 
 // Root is an open directory. It is safe for concurrent use.
@@ -198,7 +198,16 @@ func (r *Root) Names(dir string) (names []string, err error) {
 // have been killed before it did.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
-		f, err = r.openRegular(name, flag)
+		if flag&os.O_EXCL == 0 {
+			info, err := r.root.Lstat(name)
+			if err == nil && !info.Mode().IsRegular() {
+				return &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+			}
+			if err != nil && flag&os.O_CREATE == 0 {
+				return err
+			}
+		}
+		f, err = r.root.OpenFile(name, flag, 0o600)
 		return err
 	})
 	if err == nil && flag&os.O_CREATE != 0 {
@@ -210,19 +219,6 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 		}
 	}
 	return f, err
-}
-
-func (r *Root) openRegular(name string, flag int) (*os.File, error) {
-	if flag&os.O_EXCL == 0 {
-		info, err := r.root.Lstat(name)
-		switch {
-		case err == nil && !info.Mode().IsRegular():
-			return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-		case err != nil && flag&os.O_CREATE == 0:
-			return nil, err
-		}
-	}
-	return r.root.OpenFile(name, flag, 0o600)
 }
 
 // Open opens a regular file for reading.
@@ -247,24 +243,21 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 
 // Create writes and syncs a new file; fs.ErrExist if the name is taken. It removes a file that it could not write
 // whole.
-func (r *Root) Create(name string, data []byte) error {
-	return r.create(name, true, func(f *os.File) error { return r.Write(f, data) })
-}
+func (r *Root) Create(name string, data []byte) error { return r.CreateFrom(name, bytes.NewReader(data)) }
 
 // CreateFrom is Create with the content of a reader.
-func (r *Root) CreateFrom(name string, from io.Reader) error {
-	return r.create(name, true, func(f *os.File) error {
-		_, err := io.Copy(f, from)
-		return err
-	})
-}
+func (r *Root) CreateFrom(name string, content io.Reader) error { return r.create(name, content, true) }
 
-func (r *Root) create(name string, sync bool, write func(*os.File) error) error {
+func (r *Root) create(name string, content io.Reader, sync bool) error {
 	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
-	if err = write(f); err == nil && sync {
+	err = r.do("write", name, func() error {
+		_, err := io.Copy(f, content)
+		return err
+	})
+	if err == nil && sync {
 		err = r.SyncFile(f)
 	}
 	if err = cmp.Or(err, f.Close()); err != nil {
@@ -273,7 +266,7 @@ func (r *Root) create(name string, sync bool, write func(*os.File) error) error 
 	return err
 }
 
-// Write writes all of data to an open file.
+// Write writes all of data to an open file. A fault has half of it written.
 func (r *Root) Write(f *os.File, data []byte) error {
 	err := r.do("write", f.Name(), func() error { return nil })
 	if err != nil {
@@ -305,28 +298,15 @@ func (r *Root) MoveOver(old, new string) error {
 	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
 }
 
-// Publish writes a file under a temporary name and moves it to its own; fs.ErrExist if that is taken. Readers see the
-// whole file or none. The caller syncs the directory.
-func (r *Root) Publish(temp, name string, from io.Reader) error {
-	if err := r.CreateFrom(temp, from); err != nil {
+// Publish writes a new file; fs.ErrExist if the name is taken. Readers see the whole file or none. With sync its content
+// survives a power cut, once the caller has synced the directory. A kill leaves a temp file, as by Replace.
+func (r *Root) Publish(name string, content io.Reader, sync bool) error {
+	temp := tempBeside(name)
+	if err := r.create(temp, content, sync); err != nil {
 		return err
 	}
-	return r.publish("rename", temp, name)
-}
-
-// PublishEmpty is Publish for an empty file that need not survive a power cut. A kill leaves a hidden temp file, as by
-// Replace.
-func (r *Root) PublishEmpty(name string) error {
-	temp := tempFor(name)
-	if err := r.create(temp, false, func(*os.File) error { return nil }); err != nil {
-		return err
-	}
-	return r.publish("publish", temp, name)
-}
-
-func (r *Root) publish(op, temp, name string) error {
 	defer r.root.Remove(temp)
-	return r.do(op, name, func() error {
+	return r.do("publish", name, func() error {
 		err := r.renameOnly(temp, name)
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = r.root.Link(temp, name) // no less in one step, but forbidden in Claude Code's sandbox on macOS
@@ -362,17 +342,14 @@ func (r *Root) Remove(name string) error {
 
 const tempSuffix = ".tmp"
 
-// tempFor returns a name for a temp file beside a file, which nobody else uses.
-func tempFor(name string) string {
-	dir, base := path.Split(name)
-	return dir + "." + base + "." + rand.Text() + tempSuffix
-}
+// tempBeside returns a hidden name beside a file, which nobody else uses.
+func tempBeside(name string) string { return path.Join(path.Dir(name), "."+rand.Text()+tempSuffix) }
 
 // Replace writes a small file atomically: readers see the old content or the new. With sync it survives a power cut
 // once Replace returns. A kill leaves a hidden temp file beside it, which Stale lists. Never for messages.
 func (r *Root) Replace(name string, data []byte, sync bool) error {
-	temp := tempFor(name)
-	err := r.create(temp, sync, func(f *os.File) error { return r.Write(f, data) })
+	temp := tempBeside(name)
+	err := r.create(temp, bytes.NewReader(data), sync)
 	if err == nil {
 		err = r.MoveOver(temp, name)
 	}

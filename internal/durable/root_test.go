@@ -54,7 +54,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	r := open(t, nil)
 	write(t, r, "old", "old")
 	write(t, r, "other", "other")
-	publish := r.Publish("temp", "old", strings.NewReader("new"))
+	publish := r.Publish("old", strings.NewReader("new"), true)
 	for _, err := range []error{r.Create("old", []byte("new")), publish, r.Move("other", "old"), r.Move("old", "old")} {
 		if !errors.Is(err, fs.ErrExist) {
 			t.Error(err)
@@ -214,7 +214,7 @@ func TestFault(t *testing.T) {
 		{"open", create, "x"},
 		{"write", create, "x"},
 		{"fsync", create, "x"},
-		{"rename", func() error { return r.Publish("t", "y", strings.NewReader("new")) }, "x"},
+		{"publish", func() error { return r.Publish("y", strings.NewReader("new"), true) }, "x"},
 		{"rename", func() error { return r.Move("x", "y") }, "x"},
 		{"mkdir", func() error { return r.MkdirAll("dir/below") }, "x"},
 		{"remove", func() error { return r.Remove("x") }, "x"},

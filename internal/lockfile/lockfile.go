@@ -110,10 +110,18 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 		isLocked, err := lock()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := d.makeFile(name, mayMake); err != nil {
-				return nil, err
+			if mayMake != nil {
+				if err := mayMake(); err != nil {
+					return nil, err
+				}
 			}
-			continue
+			// A user who shares the team must find it with its permissions, even if this process is killed before it
+			// sets them.
+			err = d.team.Publish(fileOf(name), strings.NewReader(""), false)
+			if err == nil || errors.Is(err, fs.ErrExist) { // another process was quicker
+				continue
+			}
+			return nil, fmt.Errorf("lock %s: %w", name, err)
 		case err != nil:
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		case !isLocked:
@@ -128,23 +136,6 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 }
 
 func fileOf(name string) string { return directory + "/" + name }
-
-func (d Dir) makeFile(name string, mayMake func() error) error {
-	if mayMake != nil {
-		if err := mayMake(); err != nil {
-			return err
-		}
-	}
-	// A user who shares the team must find it with its permissions, even if this process is killed before it sets them.
-	err := d.team.PublishEmpty(fileOf(name))
-	if errors.Is(err, fs.ErrExist) { // another process was quicker
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("lock %s: %w", name, err)
-	}
-	return nil
-}
 
 // Lock is a lock that is held until Unlock.
 type Lock struct {

@@ -176,7 +176,7 @@ func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error
 	if err := t.Dir().MkdirAll(dir); err != nil {
 		return err
 	}
-	err := t.Dir().Publish(dir+"/.restoring."+string(wire.NewID())+".tmp", name, from)
+	err := t.Dir().Publish(name, from, true)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
