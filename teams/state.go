@@ -97,7 +97,7 @@ func (f *stateFold) startAtBase() error {
 	if ok && f.load(s) {
 		f.cursor = f.log.Follow(s.Seq)
 	} else { // damaged, or of another version
-		f.cursor, f.state = f.log.FollowAll(), reducer.State{}
+		f.cursor, f.state = f.log.Follow(0), reducer.State{}
 	}
 	return nil
 }
@@ -105,20 +105,12 @@ func (f *stateFold) startAtBase() error {
 // foldTo folds the events up to a sequence number, or with 0 all, and returns how many.
 func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 	for upTo == 0 || f.cursor.Seq() < upTo {
-		e, gap, err := f.cursor.Next()
+		e, _, err := f.cursor.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return n, err
-		}
-		if gap != nil {
-			// The missing events may have been archived a moment ago: then the base includes them.
-			if s, ok, _ := f.log.Base(); ok && s.Seq >= gap.To && f.load(s) {
-				f.close()
-				f.cursor = f.log.Follow(s.Seq)
-				continue
-			}
 		}
 		f.state.Apply(reducer.Input{Now: e.At, Event: &e})
 		n++

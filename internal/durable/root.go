@@ -243,7 +243,9 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 
 // Create writes and syncs a new file; fs.ErrExist if the name is taken. It removes a file that it could not write
 // whole.
-func (r *Root) Create(name string, data []byte) error { return r.CreateFrom(name, bytes.NewReader(data)) }
+func (r *Root) Create(name string, data []byte) error {
+	return r.CreateFrom(name, bytes.NewReader(data))
+}
 
 // CreateFrom is Create with the content of a reader.
 func (r *Root) CreateFrom(name string, content io.Reader) error { return r.create(name, content, true) }

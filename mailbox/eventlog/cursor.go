@@ -24,10 +24,9 @@ type Gap struct {
 // one, it goes on after its last event, which a restored log has, or else at the beginning. It is not for concurrent
 // use.
 type Cursor struct {
-	log         *Log
-	next        uint64 // the number of the next event
-	crc         uint32 // of the line of the last event
-	withArchive bool   // begin with the archived segments
+	log  *Log
+	next uint64 // the number of the next event
+	crc  uint32 // of the line of the last event
 
 	file     *os.File // the open segment; nil: open the one after first
 	first    uint64   // the first number of the segment
@@ -38,15 +37,12 @@ type Cursor struct {
 	isReread bool // these lines are read a second time
 }
 
-// Follow returns a cursor on the events after seq; 0: from the first that is not archived.
+// Follow returns a cursor on the events after seq, archived ones too.
 func (l *Log) Follow(after uint64) *Cursor {
 	c := &Cursor{log: l, next: after + 1}
 	c.openNext() // so that it notices if another log takes its place; after an error Next tries again
 	return c
 }
-
-// FollowAll returns a cursor on all events, beginning with the archived ones.
-func (l *Log) FollowAll() *Cursor { return &Cursor{log: l, next: 1, withArchive: true} }
 
 // Resume returns a cursor on the events after a snapshot, or false if the log no longer has the snapshot's event.
 func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
@@ -168,7 +164,7 @@ func (c *Cursor) rewind() {
 
 // lookForNewer looks for a newer segment, or another log, or returns io.EOF.
 func (c *Cursor) lookForNewer() error {
-	segs, err := c.segments()
+	segs, err := c.log.segments()
 	if err != nil || len(segs) == 0 {
 		return cmp.Or(err, io.EOF)
 	}
@@ -203,9 +199,18 @@ func (c *Cursor) restart() {
 // openNext opens a later segment, the one that should have the next event or else the first, or returns io.EOF.
 func (c *Cursor) openNext() error {
 	for {
-		segs, err := c.segments()
+		segs, err := c.log.segments()
 		if err != nil {
 			return err
+		}
+		if len(segs) > 0 && c.next < segs[0] {
+			// What the archive has beyond that is from before the agent was retired and created again.
+			old, err := c.log.segmentsIn(c.log.archive())
+			if err != nil {
+				return err
+			}
+			old = slices.DeleteFunc(old, func(first uint64) bool { return first >= segs[0] })
+			segs = append(old, segs...)
 		}
 		var next uint64
 		for _, first := range segs {
@@ -217,10 +222,11 @@ func (c *Cursor) openNext() error {
 			return io.EOF
 		}
 		f, err := c.log.Root.Open(c.log.segment(next))
-		if errors.Is(err, fs.ErrNotExist) && c.withArchive {
+		if errors.Is(err, fs.ErrNotExist) {
 			f, err = c.log.Root.Open(path.Join(c.log.archive(), segmentName(next)))
-		} else if errors.Is(err, fs.ErrNotExist) {
-			continue // archived since it was listed
+		}
+		if errors.Is(err, fs.ErrNotExist) { // the agent was retired since they were listed
+			continue
 		}
 		if err == nil {
 			c.file, c.first, c.isFinal, c.end = f, next, false, 0
@@ -228,15 +234,4 @@ func (c *Cursor) openNext() error {
 		}
 		return err
 	}
-}
-
-func (c *Cursor) segments() ([]uint64, error) {
-	segs, err := c.log.segments()
-	if err != nil || !c.withArchive || len(segs) == 0 {
-		return segs, err
-	}
-	// What the archive has beyond that is from before the agent was retired and created again.
-	old, err := c.log.segmentsIn(c.log.archive())
-	old = slices.DeleteFunc(old, func(first uint64) bool { return first >= segs[0] })
-	return append(old, segs...), err
 }

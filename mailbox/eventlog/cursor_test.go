@@ -130,15 +130,15 @@ func TestFollowerSurvives(t *testing.T) {
 	if n, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, fakeFold); n != 4 || err != nil {
 		t.Fatal(n, err)
 	}
-	same(t, read(t, c), "gap 3-4", "5 five", "6 six")
+	same(t, read(t, c), "3 three", "4 four", "5 five", "6 six")
 }
 
-// FollowAll begins with the archived events of this log, not with those of an earlier agent of the same name.
-func TestFollowAll(t *testing.T) {
+// A cursor begins with the archived events of this log, not with those of an earlier agent of the same name.
+func TestArchivedEvents(t *testing.T) {
 	smallSegments(t, 200)
 	l := openLog(t, scratch(t), nil)
 	all := func() []string {
-		c := l.FollowAll()
+		c := l.Follow(0)
 		defer c.Close()
 		return read(t, c)
 	}

@@ -129,9 +129,6 @@ func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 		}
 	}
 	c := l.Follow(base.Seq)
-	if base.Seq == 0 {
-		c = l.FollowAll()
-	}
 	defer c.Close()
 	for err == nil {
 		var gap *Gap
