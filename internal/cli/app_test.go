@@ -32,7 +32,7 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 	t.Helper()
 	path := append(parents[:len(parents):len(parents)], c.Name)
 	name := strings.Join(path, " ")
-	if !c.Hidden && (c.Usage == "" || c.UsageText == "") {
+	if c.Usage == "" || cmdline.Example(c) == "" {
 		t.Errorf("%s: no line, or no example", name)
 	}
 	flags := map[string]bool{}

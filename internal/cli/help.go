@@ -16,7 +16,7 @@ var mainHelp string
 
 var helpCommand = &cli.Command{
 	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
-	UsageText: "atm help send\natm help all", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
 	Action: func(c *cli.Context) error {
 		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
@@ -38,7 +38,7 @@ var helpCommand = &cli.Command{
 }
 
 var versionCommand = &cli.Command{
-	Name: "version", Usage: "print the version", UsageText: "atm version",
+	Name: "version", Usage: "print the version",
 	Action: func(c *cli.Context) error {
 		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
 	},
@@ -51,9 +51,10 @@ func printHelp(c *cli.Context, text string) error {
 func helpPage(c *cli.Command) string {
 	text := mainHelp
 	if c.Name != "" {
-		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
+		examples, description := cmdline.Page(c)
+		text = "  " + strings.ReplaceAll(examples, "\n", "\n  ") + "\n\n" +
 			cmdline.Synopsis(c) + ": " + c.Usage + "\n"
-		for _, part := range []string{c.Description, verbLines(c.VisibleCommands()), flagLines(c)} {
+		for _, part := range []string{description, verbLines(c.VisibleCommands()), flagLines(c)} {
 			if part != "" {
 				text += strings.TrimSuffix(part, "\n") + "\n\n"
 			}

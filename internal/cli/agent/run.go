@@ -36,10 +36,6 @@ import (
 
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
-	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run dora --driver acp -- opencode acp",
-	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
-		"Without CMD it runs the command in team.toml, and restarts that when it crashes.\n" +
-		"Exits with the program's code, or with 128+n after signal n.",
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("driver", "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp", config.Drivers...),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (a line that says atm read) or off", config.Injects...),

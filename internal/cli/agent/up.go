@@ -23,10 +23,6 @@ import (
 
 var upCommand = &cli.Command{
 	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
-	UsageText: "atm up\natm up bob\natm up --foreground\natm init --toml    writes a team.toml to start from",
-	Description: "Waits until each member is ready, or says why it is not; members that already run count too.\n" +
-		"With NAME it starts these and the members in their \"after\". Run it again after an interrupt.\n" +
-		"Exit 6: some are not ready.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
 	},
@@ -35,9 +31,7 @@ var upCommand = &cli.Command{
 
 var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
-	UsageText:   "atm down\natm down bob",
-	Description: "Their mail and their worktrees stay.",
-	Action:      command.With(command.OpenTeam, down),
+	Action: command.With(command.OpenTeam, down),
 }
 
 // A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.

@@ -23,13 +23,13 @@ func testApp() *cli.App {
 				&cli.StringFlag{Name: "message", Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
 				ListFlag("attach", ""), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
-			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
+			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all"}, &cli.BoolFlag{Name: "l"}, &cli.IntFlag{Name: "limit"},
 			}},
 			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
 			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{ListFlag("idle", ""), TimeoutFlag()}},
 			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
-			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
+			{Name: "run", ArgsUsage: "NAME [CMD…]", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
 				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
 			}},
@@ -127,8 +127,8 @@ func TestParseRefuses(t *testing.T) {
 		{"ls --limit many", `invalid value "many" for --limit`, ""},
 		{"wait --idle bob --timeout 5", "needs a unit: 5s", ""},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
-		{"run", "atm run needs NAME", "atm run bob -- bash"},
-		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- bash"},
+		{"run", "atm run needs NAME", "atm run bob -- claude"},
+		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- claude"},
 		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
 		{"team send bob hi", `unknown command "team send"`, "atm team add"},
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},

@@ -1,8 +1,9 @@
 // Package command is what the verbs of atm share.
 //
 // A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With),
-// calls one thing and prints one value. The first line of its UsageText is also a hint; its Aliases are listed nowhere;
-// its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another program's command line.
+// calls one thing and prints one value. Its Aliases are listed nowhere; its ArgsUsage is counted: [X] is optional, X…
+// repeats, CMD begins another program's command line. Its examples and other names of its flags are in package cmdline,
+// in pages.txt and synonyms.txt.
 //
 //	scope.go       the root, the team and the identity in force
 //	names.go       a word becomes an address, a mailbox or a message

@@ -19,8 +19,6 @@ import (
 
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
-	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
-	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack or a due answer"},
 		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
@@ -156,8 +154,6 @@ func printCount(c *cli.Context, n int) error {
 
 var searchCommand = &cli.Command{
 	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
-	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
-	Description: "Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,\nin:new|cur|done and since:. Newest first.",
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
@@ -187,7 +183,6 @@ var searchCommand = &cli.Command{
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
-	UsageText: "atm thread 9f3a1c", Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
 	},

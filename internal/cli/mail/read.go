@@ -20,10 +20,6 @@ import (
 
 var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
-	UsageText: "atm read\natm read --wait 5m --from alice\natm read --limit 5",
-	Description: "Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.\n" +
-		"A message counts as read once it was received: after a broken pipe it is shown again.\n" +
-		"Exit 0 if there is no mail, 4 if --wait timed out.",
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},

@@ -24,9 +24,7 @@ import (
 
 var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect", "display", "print"}, ArgsUsage: "ID",
-	Usage:       "show a whole message",
-	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
-	Description: "Marks nothing as read.",
+	Usage: "show a whole message",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
@@ -114,8 +112,6 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText:   "atm trace 9f3a1c",
-	Description: "A stage without evidence is left out; it may have been reached all the same.",
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {

@@ -24,9 +24,6 @@ import (
 
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
-	UsageText: "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
-	Description: "Returns at once if it is already so; after a send, wait for --turn-done ID.\n" +
-		"Marks nothing as read. Exit 4: it did not happen in time.",
 	Flags: []cli.Flag{
 		cmdline.ListFlag("reply", "an answer to the message `ID`"),
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`"),

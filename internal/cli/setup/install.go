@@ -24,20 +24,12 @@ import (
 
 var installCommand = &cli.Command{
 	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
-	UsageText: "atm install claude\natm install codex --local --as bob\natm install gemini --mcp --dry-run",
-	Description: "TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a\n" +
-		"file that a repository tracks; keeps what is there, and prints what it changed. The agent may then\n" +
-		"read and send without asking you (for opencode it prints what to allow), but not run, type, approve\n" +
-		"or stop.\n" +
-		"--local --as NAME also names the agent in this worktree.",
 	Flags: installFlags, Action: install,
 }
 
 var uninstallCommand = &cli.Command{
 	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
-	UsageText:   "atm uninstall claude\natm uninstall codex --local",
-	Description: "Restores what was in the files before, and keeps your own changes since then.",
-	Flags:       uninstallFlags, Action: install,
+	Flags: uninstallFlags, Action: install,
 }
 
 var uninstallFlags = []cli.Flag{

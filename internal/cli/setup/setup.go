@@ -39,10 +39,6 @@ func Commands() []*cli.Command {
 
 var initCommand = &cli.Command{
 	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
-	UsageText: "atm init alice bob me\natm init --toml alice bob me\natm init --here carol",
-	Description: "In a git repository the root is made at the top of the main worktree, and git ignores it.\n" +
-		"If a directory above has a root, init adds to that one.\n" +
-		"Run again, it adds what is missing, and accepts a root that came with a clone.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
@@ -52,14 +48,12 @@ var initCommand = &cli.Command{
 
 var whereCommand = &cli.Command{
 	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env", "root"}, Usage: "show the root, team and agent in force, and the source of each",
-	UsageText: "atm where",
-	Action:    where,
+	Action: where,
 }
 
 var primerCommand = &cli.Command{
 	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
-	UsageText: "atm primer --as bob",
-	Action:    primer,
+	Action: primer,
 }
 
 type madeRoot struct {
@@ -239,8 +233,6 @@ func primerText(s *command.Scope, inHook bool) (string, error) {
 
 var doctorCommand = &cli.Command{
 	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health", "healthcheck"}, Usage: "check everything, and name the command that fixes it",
-	UsageText:   "atm doctor\natm doctor --fix",
-	Description: "Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.\nExits 1 if something is wrong.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
 	},
