@@ -47,23 +47,22 @@ func (l *Line) findFlag(word string) cli.Flag {
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	verb, flags := l.Command.Name, slices.Concat(l.Command.Flags, l.app.Flags)
-	var synonym, ofAll cli.Flag
 	for _, f := range flags {
-		switch its := f.Names()[0]; {
-		case its == name:
+		if f.Names()[0] == name {
 			return f
-		case synonym == nil && isSynonym(verb+" --"+its, name):
-			synonym = f
-		case ofAll == nil && isSynonym("--"+its, name):
+		}
+	}
+	var ofAll cli.Flag
+	for _, f := range flags {
+		if its := "--" + f.Names()[0]; isSynonym(verb+" "+its, name) {
+			return f
+		} else if ofAll == nil && isSynonym(its, name) {
 			ofAll = f
 		}
 	}
-	switch {
-	case synonym != nil:
-		return synonym
-	case isSynonym("IGNORED", name) || isSynonym(verb+" IGNORED", name):
+	if isSynonym("IGNORED", name) || isSynonym(verb+" IGNORED", name) {
 		return ignored
-	case l.argNamed(word) >= 0:
+	} else if l.argNamed(word) >= 0 {
 		return nil
 	}
 	return ofAll
@@ -73,7 +72,7 @@ func (l *Line) findFlag(word string) cli.Flag {
 // place of a positional argument, and for the output format.
 func (l *Line) addFlag(words []string) (length int, err error) {
 	typed, value, hasValue := strings.Cut(words[0], "=")
-	f, arg, state := l.findFlag(typed), l.argNamed(typed), l.argNamed("--state")
+	f := l.findFlag(typed)
 	if f == nil && l.isBundle(typed) { // "-al" is -a and -l, "-n5" is -n 5
 		if first := l.findFlag(typed[:2]); takesValue(first) {
 			return 1, l.add(first, typed[:2], typed[2:])
@@ -88,11 +87,13 @@ func (l *Line) addFlag(words []string) (length int, err error) {
 			value, hasValue, length = next, true, 2
 		}
 	}
-	isArgument := f == nil || f.Names()[0] == "id" && !wire.IsID(value) // our own --id takes a whole UUID
+	if f == nil || f.Names()[0] == "id" && !wire.IsID(value) { // our own --id takes a whole UUID
+		if arg := l.argNamed(typed); arg >= 0 && value != "" {
+			l.flagged[arg] = append(l.flagged[arg], value)
+			return length, nil
+		}
+	}
 	switch {
-	case arg >= 0 && isArgument && value != "":
-		l.flagged[arg] = append(l.flagged[arg], value)
-		return length, nil
 	case f == nil && isSynonym("FORMAT", strings.TrimLeft(typed, "-")) && isSynonym("JSON", value):
 		l.Global = append(l.Global, "--json=true")
 		return length, nil
@@ -102,7 +103,8 @@ func (l *Line) addFlag(words []string) (length int, err error) {
 		return 1, failure.Usage("%s takes no value: what is %q?", typed, next).WithHint("leave it out, or put text after --")
 	case !takesValue(f) && !hasValue:
 		value = "true"
-	case !hasValue && state >= 0: // wait bob --idle
+	case !hasValue && l.argNamed("--state") >= 0: // wait bob --idle
+		state := l.argNamed("--state")
 		l.flagged[state] = append(l.flagged[state], f.Names()[0])
 		return 1, nil
 	case !hasValue || value == "" && slices.Contains(l.app.Flags, f):

@@ -15,26 +15,35 @@ var rewrites string
 //go:embed synonyms.txt
 var synonymTable string
 
-var synonyms = sync.OnceValue(func() map[string][]string {
+var (
+	lists    = sync.OnceValue(func() map[string][]string { return parseTable(rewrites) })
+	synonyms = sync.OnceValue(func() map[string][]string { return parseTable(synonymTable) })
+)
+
+// parseTable maps the name before "<" in a row, or each of some verbs and the name, to the words behind it.
+func parseTable(text string) map[string][]string {
 	table := map[string][]string{}
-	for row := range strings.Lines(synonymTable) {
+	for row := range strings.Lines(text) {
 		names, others, isRow := strings.Cut(row, " < ")
 		if !isRow {
 			continue
 		}
-		verbs, name := strings.Fields(names), ""
-		verbs, name = verbs[:len(verbs)-1], verbs[len(verbs)-1]
-		for _, verb := range verbs {
-			table[verb+" "+name] = strings.Fields(others)
+		verbs := strings.Fields(names)
+		last := len(verbs) - 1
+		for _, verb := range verbs[:last] {
+			table[verb+" "+verbs[last]] = strings.Fields(others)
 		}
-		if len(verbs) == 0 {
-			table[name] = strings.Fields(others)
+		if last == 0 {
+			table[names] = strings.Fields(others)
 		}
 	}
 	return table
-})
+}
 
-// isSynonym reports whether synonyms.txt lists a word under a name: "LIST", "--limit" or "send --to".
+// isListed reports whether a list of rewrites.txt, as MAIL, has a word.
+func isListed(list, word string) bool { return slices.Contains(lists()[list], word) }
+
+// isSynonym reports whether synonyms.txt has a word under a name: "TO", "--limit" or "send --to".
 func isSynonym(name, word string) bool { return slices.Contains(synonyms()[name], word) }
 
 // rewrite puts one of our verbs first where a line begins as another tool's: "list agents" becomes "team". The
@@ -56,7 +65,7 @@ func rewrite(app *cli.App, words []string) []string {
 	}
 	split := append([]string{one, two}, words[1:]...) // mail_read, team-add
 	verb = app.Command(one)
-	if verb != nil && (isSynonym("MAIL", two) || isSynonym("TEAM", two)) { // send-message, stop-agent
+	if verb != nil && (isListed("MAIL", two) || isListed("TEAM", two)) { // send-message, stop-agent
 		split = slices.Delete(split, 1, 2)
 	} else if _, n := applyRewrites(app, split); n < 2 && (verb == nil || verb.Command(two) == nil) {
 		return words
@@ -73,7 +82,7 @@ func applyRewrites(app *cli.App, words []string) (line []string, n int) {
 			continue
 		}
 		for pattern := range strings.SplitSeq(patterns, ", ") {
-			if first, _, _ := strings.Cut(pattern, " "); first != words[0] && !isSynonym(first, words[0]) {
+			if first, _, _ := strings.Cut(pattern, " "); first != words[0] && !isListed(first, words[0]) {
 				continue // as nearly all
 			}
 			if n = matchPattern(app, strings.Fields(pattern), words, strings.Fields(ours)); n > 0 && ours == "*" {
@@ -98,7 +107,7 @@ func matchPattern(app *cli.App, pattern, words, ours []string) (n int) {
 			return n
 		case p == "…" && isWord:
 			return n
-		case n == len(words) || p != words[n] && !(isWord && !isFlag(p) && isSynonym(p, words[n])):
+		case n == len(words) || p != words[n] && !(isWord && isListed(p, words[n])):
 			return 0
 		}
 		n++

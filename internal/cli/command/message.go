@@ -106,33 +106,6 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
 }
 
-// Stages lists in a line the stages of a delivery that there is evidence for.
-func Stages(r teams.DeliveryTrace) string {
-	var parts []string
-	for _, stage := range r.Stages {
-		if stage.Evidence == nil {
-			continue
-		}
-		part := stage.Name
-		if stage.At != nil {
-			part += " " + letter.Stamp(*stage.At)
-		}
-		if stage.Text != "" {
-			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
-		}
-		parts = append(parts, part)
-	}
-	switch {
-	case len(parts) == 0:
-		return "no evidence"
-	case r.State == mailbox.Withdrawn:
-		parts = append(parts, "withdrawn")
-	case r.State == mailbox.Unread && r.Reached("read"):
-		parts = append(parts, "unread again")
-	}
-	return strings.Join(parts, "   ")
-}
-
 // Shorts shortens ids to as many digits as tell them apart, with spaces between.
 func Shorts(ids []wire.ID) string {
 	n := letter.ShortLength(ids)

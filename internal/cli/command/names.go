@@ -129,12 +129,6 @@ func (s *Scope) others() (to []wire.Address, err error) {
 	return to, err
 }
 
-// NoRecipient is the error for a missing recipient.
-func (s *Scope) NoRecipient() *failure.Error {
-	return failure.Usage("to whom? %s", listed(s.Names())).
-		WithHint("atm send NAME \"text\"").WithCandidates(Strings(s.Names())...)
-}
-
 // Member opens the mailbox of a member on this machine.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)

@@ -17,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 // Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
@@ -96,17 +95,6 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// Interrupted is the error for an interrupted wait for what becomes of a sent message. The conditions are flags of atm wait.
-func (s *Scope) Interrupted(id wire.ID, conditions ...string) *failure.Error {
-	wait := "atm wait"
-	for _, flag := range conditions {
-		wait += " " + flag + " " + id.Short(6)
-	}
-	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", wait, s.Flags())
-	e.Exit, e.Done = failure.ExitInterrupted, map[string]any{"id": id}
-	return e
 }
 
 // Repaints reports whether Watch repaints its lines on the alternate screen.

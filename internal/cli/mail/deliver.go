@@ -124,14 +124,15 @@ func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
 // that the session's own commands would refuse.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
-	_, _, notInput := wire.HumanText(o.Message.Payload)
-	switch {
-	case o.Message.Type == wire.TypeAck:
+	switch o.Message.Type {
+	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
-	case o.Message.Type == wire.TypePermissionReply:
+	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
-	case o.Message.Type == wire.TypeHumanInput && notInput != nil:
-		return failure.Usage("the payload is not human input: %v", notInput).WithHint("atm help session")
+	case wire.TypeHumanInput:
+		if _, _, err := wire.HumanText(o.Message.Payload); err != nil {
+			return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+		}
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {

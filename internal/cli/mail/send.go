@@ -99,7 +99,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		words = append([]string{strings.Join(names, ",")}, words...)
 	}
 	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
-		return nil, nil, s.NoRecipient()
+		return nil, nil, noRecipient(s)
 	}
 	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
 	split := strings.FieldsFunc(words[0], isSeparator)
@@ -108,7 +108,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) })
 	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
-		return nil, nil, s.NoRecipient()
+		return nil, nil, noRecipient(s)
 	}
 	list, n := words[0], 1
 	for ; n < len(words); n++ {
@@ -125,6 +125,11 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
 	}
 	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
+}
+
+func noRecipient(s *command.Scope) error {
+	return failure.Usage("to whom? members: %s", command.Join(s.Names())).
+		WithHint("atm send NAME \"text\"").WithCandidates(command.Strings(s.Names())...)
 }
 
 // send sends a message with the content that the flags and the words give it.

@@ -125,7 +125,7 @@ var traceCommand = &cli.Command{
 			if len(it.To) > 1 {
 				text += s.Renderer().Called(r.To) + ": "
 			}
-			text += command.Stages(r) + "\n"
+			text += stagesText(r) + "\n"
 			for _, more := range []string{r.Due, r.Gate} {
 				if more != "" {
 					text += "  " + more + "\n"
@@ -134,4 +134,31 @@ var traceCommand = &cli.Command{
 		}
 		return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
 	}),
+}
+
+// stagesText lists in a line the stages of a delivery that there is evidence for.
+func stagesText(r teams.DeliveryTrace) string {
+	var parts []string
+	for _, stage := range r.Stages {
+		if stage.Evidence == nil {
+			continue
+		}
+		part := stage.Name
+		if stage.At != nil {
+			part += " " + letter.Stamp(*stage.At)
+		}
+		if stage.Text != "" {
+			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
+		}
+		parts = append(parts, part)
+	}
+	switch {
+	case len(parts) == 0:
+		return "no evidence"
+	case r.State == mailbox.Withdrawn:
+		parts = append(parts, "withdrawn")
+	case r.State == mailbox.Unread && r.Reached("read"):
+		parts = append(parts, "unread again")
+	}
+	return strings.Join(parts, "   ")
 }
