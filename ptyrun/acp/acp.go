@@ -6,8 +6,8 @@
 //
 // Guarantees:
 //
-//   - The front draws its own prompt or dialog below the transcript, and the driver believes only that. The agent's words
-//     are above it, with control characters escaped.
+//   - The front draws its own prompt or dialog below the transcript, and the driver believes only that; it gets the whole
+//     dialog in an OSC string. The agent's words are above it, with control characters escaped.
 //   - Turns, tool calls, requests, the agent's words and each change of state become events in the agent's log. The end
 //     of a turn is logged before the next prompt is drawn. The runner logs who answered a request, and the agent gets
 //     the answer after that. Updates that session/load replays are not logged.

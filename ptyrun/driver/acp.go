@@ -1,6 +1,9 @@
 package driver
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // front is the driver of package ptyrun/acp, which draws a screen for an agent that speaks the Agent Client Protocol.
 // It draws the agent's words indented or after a mark.
@@ -30,17 +33,18 @@ const (
 // FrontKeys are the keys of the options, in order.
 const FrontKeys = "123456789abcdefghijk"
 
-// readRequest returns the dialog of the front. It does not stand on the screen alone, where it may not fit, but also in
-// l.Request, as JSON.
+// readRequest returns the dialog of the front. It is on the screen for people, where it may not fit, and whole in
+// l.Request.
 func (d *Driver) readRequest(l *Look) *Dialog {
 	if l.Request == "" {
 		return nil
 	}
-	q := &Dialog{cancel: escape}
+	q := &Dialog{}
 	if json.Unmarshal([]byte(l.Request), q) != nil {
-		return &Dialog{Kind: "unknown"}
+		q = &Dialog{}
 	}
-	for i := range q.Options {
+	q.Kind, q.cancel = cmp.Or(q.Kind, "unknown"), escape
+	for i := range min(len(q.Options), len(FrontKeys)) {
 		q.Options[i].Keys = FrontKeys[i : i+1]
 	}
 	q.Fingerprint = d.fingerprint(q)

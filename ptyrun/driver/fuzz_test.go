@@ -19,6 +19,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("┃\r\n┃  \r\n┃\r\n┃  Build\r\n╹▀▀▀▀▀▀\x1b[2;4H"), uint8(40), uint8(8), "OpenCode")
 	f.Add([]byte("\x1b[?2004h$ ls"), uint8(40), uint8(8), "")
 	f.Add([]byte("❯ 1. a\r\n  2. b\r\n┃  △ x\r\n┃ Allow once  Reject  ⇆ select  enter confirm"), uint8(80), uint8(5), "⠋ x")
+	f.Add([]byte("\x1b]9279;{\"Options\":[{}"+strings.Repeat(",{}", 30)+"]}\x1b\\"), uint8(40), uint8(5), "")
+	f.Add([]byte("\x1b]9279;{\x1b\\"), uint8(40), uint8(5), "")
 	f.Add([]byte("Enter to select · Esc to cancel"), uint8(40), uint8(5), "") // the foot of a question alone
 	f.Fuzz(func(t *testing.T, b []byte, cols, rows uint8, title string) {
 		s := screen.New(int(cols%200)+1, int(rows%60)+1, 10)
