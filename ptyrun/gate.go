@@ -9,7 +9,7 @@ import (
 
 // What is typed into the program, and what must hold before:
 //
-//	inject                      gate before the text, returnGate before the return key
+//	recipe                      gate before the text, returnGate before the return key
 //	removeFailed, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interrupt                   keyWouldAnswer is false
 //	press                       the dialog of the answered question is still on the screen, and nobody types

@@ -33,20 +33,16 @@ type interruption struct {
 	undone   <-chan error // nil: the turn's messages stay read; see undoTurn
 }
 
-func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	return r.interrupt(ctx, byPerson)
-}
+func (r *runner) Interrupt(context.Context) (control.Outcome, error) { return r.interrupt(byPerson) }
 
 // interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
 // asks something nothing is pressed, because the key would answer it. It runs beside the loop.
-func (r *runner) interrupt(ctx context.Context, by interrupter) (out control.Outcome, err error) {
-	if err := r.awaitTurn(ctx); err != nil {
+func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
+	if err := r.awaitTurn(); err != nil {
 		return out, err
 	}
-	if by == byMail {
-		if isFree, err := r.awaitPerson(ctx); !isFree {
-			return out, err
-		}
+	if by == byMail && !r.awaitPerson() {
+		return out, nil
 	}
 	cut, err := inLoop(r, func() (*interruption, error) { return r.beginInterruption(by) })
 	if err != nil {
@@ -62,37 +58,34 @@ func (r *runner) interrupt(ctx context.Context, by interrupter) (out control.Out
 		}
 	}
 	r.pressInterrupt(cut.prog, by)
-	isOver, err := r.poll(ctx, turnEndTimeout, func() bool {
+	isOver := r.poll(turnEndTimeout, func() bool {
 		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
 	})
-	if r.ctx.Err() != nil { // the key has ended the program, and with it this runner
-		return out, nil
+	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
+		return out, errors.New("it was told to stop but goes on")
 	}
-	if err == nil && !isOver {
-		err = errors.New("it was told to stop but goes on")
-	}
-	return out, err
+	return out, nil
 }
 
 // awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller
 // may know of the turn from the log.
-func (r *runner) awaitTurn(ctx context.Context) error {
+func (r *runner) awaitTurn() error {
 	logged, err := r.Box.Log().LastSeq()
 	if err != nil {
 		return err
 	}
-	_, err = r.poll(ctx, turnBeginTimeout, func() bool {
+	r.poll(turnBeginTimeout, func() bool {
 		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
 		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
 	})
-	return err
+	return nil
 }
 
 // awaitPerson waits until nobody types and no draft of a person is left, which would block the urgent mail. It returns
 // false if the turn ended first.
-func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
+func (r *runner) awaitPerson() (isFree bool) {
 	hasWaited := false
-	_, err = r.poll(ctx, personTimeout, func() bool {
+	r.poll(personTimeout, func() bool {
 		r.refresh(r.now())
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
@@ -101,7 +94,7 @@ func (r *runner) awaitPerson(ctx context.Context) (isFree bool, err error) {
 		hasWaited = true
 		return isFree || isOver
 	})
-	return isFree, err
+	return isFree
 }
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.

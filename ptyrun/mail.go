@@ -113,7 +113,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.mail.isInterrupting = true
 			r.wg.Go(func() {
 				defer r.post(func() { r.mail.isInterrupting = false })
-				if _, err := r.interrupt(r.ctx, byMail); err != nil { // the message waits for the turn's end
+				if _, err := r.interrupt(byMail); err != nil { // the message waits for the turn's end
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
 			})

@@ -259,7 +259,7 @@ func (r *runner) stopIfOver(s *session.Session) {
 		r.stopForSession("session " + name + " was aborted")
 	case s.State == wire.SessionCompleted && s.Notes.Runner.Ended != "" && len(r.binding.alive()) == 0:
 		r.wg.Go(func() {
-			r.poll(r.ctx, lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
+			r.poll(lastTurnTime, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
 			r.post(func() { r.stopForSession(fmt.Sprintf("session %s is complete (%s)", name, s.Notes.Runner.Ended)) })
 		})
 	}

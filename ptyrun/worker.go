@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -36,20 +35,15 @@ func inLoop[T any](r *runner, f func() (T, error)) (out T, err error) {
 	return out, err
 }
 
-// poll asks the loop every readDelay whether a condition holds. It returns false after within.
-func (r *runner) poll(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
-	for until := time.Now().Add(within); time.Now().Before(until); {
-		done, err := inLoop(r, func() (bool, error) { return holds(), nil })
-		if err != nil || done {
-			return done, err
-		}
-		select {
-		case <-time.After(readDelay):
-		case <-ctx.Done():
-			return false, ctx.Err()
+// poll asks the loop every readDelay whether a condition holds. It returns false after within, and when the loop has
+// ended.
+func (r *runner) poll(within time.Duration, holds func() bool) (isSo bool) {
+	for until := time.Now().Add(within); time.Now().Before(until); time.Sleep(readDelay) {
+		if !r.call(func() { isSo = holds() }) || isSo {
+			return isSo
 		}
 	}
-	return false, nil
+	return false
 }
 
 // worker runs jobs in order, beside the loop, because they wait for locks and disks.
@@ -82,17 +76,13 @@ func (w *worker) wait() {
 // retry calls try until it succeeds. When the loop has ended it calls it once.
 func (r *runner) retry(what string, try func() error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		isLast := false
-		select {
-		case <-r.ctx.Done():
-			isLast = true
-		default:
-		}
+		isLast := r.ctx.Err() != nil
 		err := try()
-		if err != nil {
-			r.Log.Error(what, "err", err)
+		if err == nil {
+			return
 		}
-		if err == nil || isLast {
+		r.Log.Error(what, "err", err)
+		if isLast {
 			return
 		}
 		select {

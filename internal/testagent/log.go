@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -105,13 +106,7 @@ func WaitLog(ctx context.Context, path string, condition func(Entries) bool) (En
 
 // Of returns the entries of one event.
 func (es Entries) Of(event string) Entries {
-	var some Entries
-	for _, e := range es {
-		if e.Event == event {
-			some = append(some, e)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(es), func(e Entry) bool { return e.Event != event })
 }
 
 // Texts returns the texts of one event's entries, in order.

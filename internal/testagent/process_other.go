@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-const orphanEnv = "FAKEAGENT_ORPHAN"
-
 func openTerminal() (restore func(), cols, rows int, err error) {
 	return nil, 0, 0, errors.New("there is no terminal for agents on this system")
 }

@@ -54,9 +54,6 @@ func (a *agent) handleSignal(sig os.Signal) {
 // killSelf ends the program as if something else had killed it.
 func killSelf() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
-// orphanEnv makes a process the orphan; its value is the duration.
-const orphanEnv = "FAKEAGENT_ORPHAN"
-
 // leaveOrphan starts a process in a session of its own, and waits until that ignores signals.
 func (a *agent) leaveOrphan(duration time.Duration) {
 	exe, _ := os.Executable()

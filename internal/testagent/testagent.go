@@ -63,8 +63,10 @@ func (o *Options) flags() *flag.FlagSet {
 
 func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, signal) }
 
-// optionsEnv makes a test binary the program: its value is the Options.
-const optionsEnv = "FAKEAGENT_OPTIONS"
+const (
+	optionsEnv = "FAKEAGENT_OPTIONS" // makes a test binary the program: its value is the Options
+	orphanEnv  = "FAKEAGENT_ORPHAN"  // makes a process the orphan: its value is the duration
+)
 
 // RunIfReexecuted must be the first call in TestMain. In a process that Command describes, it runs the program and does
 // not return.
