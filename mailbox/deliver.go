@@ -151,8 +151,8 @@ func (o *Outcome) write() {
 	}
 }
 
-// publish moves the written messages into the mailbox. Nobody else delivers under an ID that this call made, so a shared
-// lock is enough for those.
+// publish moves the written messages into the mailbox. Nobody else delivers under an ID that this call made, so a
+// shared lock is enough for those.
 func (t *target) publish(ctx context.Context) {
 	if len(t.outcomes) == 0 {
 		return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -213,7 +214,16 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *In
 		return nil
 	}
 	defer f.Close()
-	isKnown, err := b.publishDropped(ctx, f, id, name)
+	before, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	isKnown, err := b.publishDropped(ctx, f, before, id, name)
+	after, statErr := f.Stat()
+	hasChanged := statErr != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())
+	if err == nil && hasChanged {
+		err = &BadError{Reason: "changed while it was ingested as " + string(id)}
+	}
 	bad, isBad := errors.AsType[*BadError](err)
 	switch {
 	case isBad:
@@ -232,29 +242,16 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *In
 }
 
 // publishDropped delivers a dropped file as a message or appends it as an event. isKnown says that it is a message that
-// was delivered before, under an id of its own. A *BadError says that the file is neither, or that it has changed
-// meanwhile.
-func (b *Box) publishDropped(ctx context.Context, f *os.File, id wire.ID, name string) (isKnown bool, err error) {
-	before, err := f.Stat()
+// was delivered before, under an id of its own. A *BadError says that the file is neither.
+func (b *Box) publishDropped(ctx context.Context, f *os.File, info fs.FileInfo, id wire.ID, name string) (isKnown bool, err error) {
+	m, e, err := b.parseDropped(f, info, id, name)
 	if err != nil {
 		return false, err
 	}
-	m, e, err := b.parseDropped(f, before, id, name)
-	switch {
-	case err != nil:
-	case e != nil:
-		err = b.Log().AppendSync(ctx, *e)
-	default:
-		isKnown, err = b.deliverDropped(ctx, m, id)
+	if e != nil {
+		return false, b.Log().AppendSync(ctx, *e)
 	}
-	if err != nil {
-		return false, err
-	}
-	after, err := f.Stat()
-	if err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
-		return false, &BadError{Reason: "changed while it was ingested as " + string(id)}
-	}
-	return isKnown, nil
+	return b.deliverDropped(ctx, m, id)
 }
 
 // deliverDropped delivers a dropped message, under the id ours if another message has its own id already. isKnown says

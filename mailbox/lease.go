@@ -45,8 +45,8 @@ func (e *LeasedError) Error() string {
 }
 
 // Lease leases the oldest unread message that nobody has claimed, of those that opt selects, or returns a nil Item if
-// there is none. The message stays in new, where readers and other leases skip it until MarkAcked, EndLease or the end of
-// d, which is at most MaxLease.
+// there is none. The message stays in new, where readers and other leases skip it until MarkAcked, EndLease or the end
+// of d, which is at most MaxLease.
 //
 // show reports whether the member received the message; if not, it is as before.
 func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt ReadOptions, show func(*Item, Lease) (received bool, err error)) (*Item, error) {

@@ -34,8 +34,7 @@
 // All locks are flocks on files under the team's .locks, taken in this order: runner, team, drops, inbox, reader,
 // events; never locks of two agents at once. Only runner is held while waiting for more than the file system and, for
 // at most two seconds, the output of Read. Looking takes no lock. A look before a lock does not count after it: files
-// are reached by their path below the team's directory, and a delivery checks that the inbox it opened is still the one
-// at its path.
+// are reached by their path below the team's directory.
 package mailbox
 
 import (

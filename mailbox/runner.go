@@ -118,7 +118,8 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 			return c.Owner == r.owner && !isTyping
 		})
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
-		c.claimGroup, err = r.box.claimUnread(all, ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, claim{Owner: r.owner, At: now})
+		these := ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
+		c.claimGroup, err = r.box.claimUnread(all, these, live, claim{Owner: r.owner, At: now})
 		if err != nil {
 			return err
 		}
