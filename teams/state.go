@@ -41,7 +41,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 }
 
 // ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json. Sessions are
-// updated before that, since they read no archived events.
+// updated before that, so that they need not read the archive.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
 	sessions, _, err := t.Sessions().List()
 	for _, s := range sessions {
