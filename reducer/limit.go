@@ -1,6 +1,8 @@
 package reducer
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 
 	"github.com/agentteammail/atm/wire"
@@ -16,8 +18,13 @@ const (
 	maxPrompt, maxOptions = 400, 3000
 )
 
-// shortID returns an id, or the end of one that is too long.
-func shortID(id string) string { return wire.Clip(id[max(0, len(id)-maxID):], maxID) }
+// shortID returns an id, or its hash if it is too long.
+func shortID(id string) string {
+	if wire.Clip(id, maxID) == id {
+		return id
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
+}
 
 // remember appends an id unless it is in the list. If there are too many, the oldest goes.
 func remember(ids []string, id string, most int) []string {

@@ -173,8 +173,8 @@ func (s *State) applySpawned(e *event) {
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
 		r.PID = int64(pid)
 	}
-	started, _ := time.Parse(time.RFC3339Nano, e.Text("started"))
-	if !started.IsZero() {
+	var started time.Time
+	if started.UnmarshalText([]byte(e.Text("started"))) == nil { // which accepts only what a snapshot can hold
 		r.Started = started
 	}
 	if s.Run.isSameAs(r.PID, started) {
