@@ -92,6 +92,9 @@ func TestParse(t *testing.T) {
 		{"start bob", "up -- bob"},
 		{"unread --limit 3 --json", "--json=true ls --limit=3 --"},
 		{"mail bob hi", "send -- bob hi"},
+		{"ls --pending -y bob", "ls -- bob"},
+		{"send bob hi --body there", "send --message=there -- bob hi"},
+		{"send --user bob --content hi", "send --message=hi -- bob"},
 	} {
 		l, err := Parse(testApp(), strings.Fields(tt.line))
 		if err != nil {
@@ -149,6 +152,18 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if l, err := Parse(testApp(), []string{"--json", "sned", "-x"}); l.Unknown != 1 || !slices.Contains(l.Global, "--json=true") {
 		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// A flag that may be given several times keeps commas; one that a verb does not have has no values.
+func TestList(t *testing.T) {
+	l, err := Parse(testApp(), strings.Fields("send bob hi --attach a --attach b,c"))
+	c, errContext := l.Context()
+	if err != nil || errContext != nil {
+		t.Fatal(err, errContext)
+	}
+	if got := List(c, "attach"); !slices.Equal(got, []string{"a", "b,c"}) || List(c, "idle") != nil {
+		t.Errorf("%q", got)
 	}
 }
 

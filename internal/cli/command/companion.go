@@ -85,7 +85,7 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		return failure.ExitDone
 	}
 	app := &cli.App{Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: cmdline.Flags(), Metadata: map[string]any{}}
-	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb], Action: act}}
+	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb]}}
 	line, err := cmdline.Parse(app, append([]string{verb}, words...))
 	c, bad := line.Context()
 	app.Commands = nil // hints name all verbs of atm: see CompleteHint
