@@ -21,22 +21,6 @@ func drop(t testing.TB, b *mailbox.Box, name, text string) {
 	}
 }
 
-func TestDroppedFilesAreMessages(t *testing.T) {
-	_, bob := bobs(t)
-	drop(t, bob, "early.txt", "early")
-	w := watch(t, Options{Messages: true, Existing: true}, bob)
-	expect(t, w, "early")
-	drop(t, bob, "a.txt", "a")
-	expect(t, w, "a")
-	drop(t, bob, "new/b.txt", "b")
-	expect(t, w, "b")
-	if err := os.WriteFile(filepath.Join(bob.Path(), "inbox", "c.txt"), []byte("c"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, w, "c")
-	nothing(t, w, bob)
-}
-
 func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
 	for _, place := range []string{"slow.txt", "new/slow.txt"} {
 		_, bob := bobs(t)
