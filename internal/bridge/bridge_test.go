@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,46 +180,6 @@ func twoMachines(t *testing.T) (s *server.Server, laptop, build *machine) {
 	laptop, build = newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob", "carol")
 	allTrust(t, laptop, build)
 	return s, laptop, build
-}
-
-func TestThereAndBack(t *testing.T) {
-	t.Parallel()
-	_, laptop, build := twoMachines(t)
-	id := laptop.send("alice", "bob@main.build", func(m *wire.Message) {
-		m.Body, m.RequiresAck, m.Extra = "grüße", true, []byte(`{"x":1.00}`)
-	})
-	must(t, onceEach(laptop, build))
-	if left := laptop.waiting("build"); len(left) > 0 {
-		t.Errorf("left in the outbox: %v", left)
-	}
-	got := build.unread("bob")
-	if len(got) != 1 || got[0].ID != id || got[0].From.String() != "alice@main.laptop" || got[0].To[0].String() != "bob@main" ||
-		got[0].Body != "grüße" || string(got[0].Extra) != `{"x":1.00}` {
-		t.Fatalf("bob got %+v; said:\n%s", got, build.log())
-	}
-	bob := build.Team.Box("bob")
-	_, err := build.Root.Ack(t.Context(), bob, &teams.Outgoing{From: bob, Parent: got[0].Message, Message: &wire.Message{Body: "I do"}})
-	must(t, err)
-	must(t, onceEach(build, laptop))
-	acks := laptop.unread("alice")
-	if len(acks) != 1 || acks[0].Type != wire.TypeAck || acks[0].From.String() != "bob@main.build" || acks[0].Body != "I do" {
-		t.Fatalf("alice got %+v", acks)
-	}
-	sent := laptop.Team.Box("alice")
-	m, err := sent.Sent(id)
-	must(t, err)
-	trace := laptop.Root.Trace(t.Context(), m, m.To[0])
-	for _, s := range trace.Stages {
-		isReached := slices.Contains([]string{"stored", "read", "acked"}, s.Name)
-		if (s.Evidence != nil) != isReached || isReached && s.Name != "acked" && s.Host != "build" {
-			t.Errorf("stage %+v", s)
-		}
-	}
-	before := laptop.log()
-	must(t, onceEach(laptop, build, laptop))
-	if laptop.log() != before {
-		t.Errorf("once more something is carried over:\n%s", laptop.log())
-	}
 }
 
 // A message that was sent once can be sent to somebody else there under the same id.

@@ -38,37 +38,6 @@ func (m *machine) ask(agent wire.Name) {
 	must(m.t, m.Team.Box(agent).Log().Append(m.t.Context(), e))
 }
 
-func TestRowsOfAnotherHost(t *testing.T) {
-	t.Parallel()
-	_, laptop, build := twoMachines(t)
-	build.ask("bob")
-	must(t, onceEach(build))
-	told := time.Now()
-	must(t, onceEach(laptop))
-	r := laptop.rowsOf("build")
-	if r == nil || len(r.Members) != 2 || len(r.Members[0].Questions) != 1 {
-		t.Fatalf("laptop has %+v", r)
-	}
-	if r.ReceivedAt.After(told) {
-		t.Errorf("what build told by %v counts as told at %v", told, r.ReceivedAt)
-	}
-	q, err := laptop.Team.PendingQuestions(t.Context())
-	if err != nil || len(q) != 1 || q[0].Agent != "bob@build" || q[0].Tool != "deploy" {
-		t.Errorf("laptop sees asked %+v, %v", q, err)
-	}
-	// While both run, changes are sent.
-	build.run()
-	laptop.run()
-	id := laptop.send("alice", "carol@main.build", nil)
-	laptop.eventually("told that carol has unread mail", func() bool { return laptop.rowsOf("build").Members[1].Unread == 1 })
-	must(t, build.Team.Box("carol").MarkRead(t.Context(), id))
-	laptop.eventually("told that she has read it", func() bool { return laptop.rowsOf("build").Members[1].Unread == 0 })
-	m, err := laptop.Team.Remote("bob", "build")
-	if err != nil || m.State != reducer.WordBlocked || m.Clock != "" {
-		t.Errorf("bob@build is %+v, %v", m, err)
-	}
-}
-
 // Rows are known for a minute, and not again when the same ones come again.
 func TestOldRows(t *testing.T) {
 	t.Parallel()
