@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // fake is a runner; a missing function returns the request's name.
@@ -110,36 +108,6 @@ func dial(t *testing.T, dir string) *Client {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// Every operation gets its answer, several on one connection.
-func TestOperations(t *testing.T) {
-	dir := t.TempDir()
-	start(t, dir, &fake{})
-	c, ctx := dial(t, dir), t.Context()
-	if s, err := c.Status(ctx); err != nil || s.State != "idle" {
-		t.Error(s, err)
-	}
-	screen, err := c.Screen(ctx, ScreenRequest{ANSI: true, Last: 3})
-	if err != nil || !cmp.Equal(screen, Screen{Lines: []string{"one", "zwei ✳"}, Cols: 3, ANSI: "true"}) {
-		t.Error(screen, err)
-	}
-	var got []string
-	outcome := func(o Outcome, err error) {
-		got = append(got, fmt.Sprintf("%s %s %v %v", o.Done, o.Detail, o.Ended, err))
-	}
-	outcome(c.Type(ctx, TypeRequest{Text: []byte("\xff\x1b[A✳"), Raw: true, Enter: true}))
-	outcome(c.Interrupt(ctx))
-	outcome(c.Answer(ctx, AnswerRequest{ID: "i", Option: "o", Deny: true, By: "b", PID: 1}))
-	outcome(c.Stop(ctx))
-	outcome(c.Restart(ctx))
-	want := []string{
-		`typed "\xff\x1b[A✳" true true [] <nil>`, "interrupted  [] <nil>", fmt.Sprintf("answered iotrueb%d [] <nil>", os.Getpid()),
-		"stopped  [sleep 60 (77)] <nil>", "restarted  [] <nil>",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // The runner's errors arrive with code and hint, and the client can be used further.
