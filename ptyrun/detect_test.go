@@ -16,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -148,35 +147,6 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		}
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
-		}
-	}
-}
-
-// Two changes of size make a program repaint; the last one sets the size that it should have by then.
-func TestJiggle(t *testing.T) {
-	t.Parallel()
-	c, err := process.Start(process.Command{
-		Argv: []string{"sh", "-c", `trap "stty size" WINCH; while :; do sleep 0.01; done`}, Env: os.Environ(), Cols: 100, Rows: 30,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Stop(t.Context(), 0)
-	r := &runner{Options: Options{Cols: 100, Rows: 30}, calls: make(chan func()), ctx: t.Context()}
-	p := &program{child: c, output: make(chan []byte, maxPieces)}
-	go readOutput(c, p.output)
-	shown := ""
-	for end := time.Now().Add(time.Minute); !strings.HasSuffix(shown, "29 100\r\n40 90\r\n"); {
-		if time.Now().After(end) {
-			t.Fatalf("it shows %q", shown)
-		}
-		r.Cols, r.Rows = 100, 30
-		r.jiggle(p)
-		r.Cols, r.Rows = 90, 40
-		(<-r.calls)()
-		time.Sleep(100 * time.Millisecond)
-		for len(p.output) > 0 {
-			shown += string(<-p.output)
 		}
 	}
 }

@@ -309,23 +309,6 @@ func TestDialogVanishes(t *testing.T) {
 	}
 }
 
-// An interrupt does not answer a dialog.
-func TestInterruptInDialog(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("CONFIRM [touch a.txt]")
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
-	if _, err := r.client().Interrupt(t.Context()); err == nil {
-		t.Error("it was interrupted")
-	}
-	if id := r.send("urgent", urgent); !r.unread(id) {
-		t.Error("it was read")
-	}
-	if got := r.fakes(testagent.DialogKey); len(got) > 0 || len(r.fakes(testagent.Answered)) > 0 {
-		t.Errorf("keys %q", got)
-	}
-}
-
 // The event says who answered a dialog even if the next one follows at once.
 func TestAnswerBeforeTheNextDialog(t *testing.T) {
 	t.Parallel()

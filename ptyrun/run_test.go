@@ -16,18 +16,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Run returns an error if a required option is missing.
-func TestRunNeeds(t *testing.T) {
-	o := newRig(t).program("plain", "true").opt // without Hold
-	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Hold") {
-		t.Error(err)
-	}
-}
 
 // The end of an answer that is longer than the scrollback is reported.
 func TestLongAnswer(t *testing.T) {
@@ -75,44 +66,6 @@ func TestRestartOnCrash(t *testing.T) {
 	<-r.done
 	if r.exit.Code != 0 || r.exit.Loop {
 		t.Errorf("%+v", r.exit)
-	}
-}
-
-// Five crashes within a minute end it, and an event says so.
-func TestCrashLoop(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).program("plain", "sh", "-c", "echo no such config; exit 3")
-	r.opt.Restart = OnCrash
-	r.run()
-	<-r.done
-	if !r.exit.Loop || r.exit.Code != 3 || !strings.Contains(strings.Join(r.exit.Tail, "\n"), "no such config") {
-		t.Errorf("%+v", r.exit)
-	}
-	events := r.events()
-	if last := events[len(events)-1]; last != `state_change new="error"` {
-		t.Errorf("the last event is %s", last)
-	}
-	if !r.has("restarting attempt=4")() || r.has("restarting attempt=5")() {
-		t.Errorf("events %q", events)
-	}
-}
-
-// Stopping ends everything that the agent started.
-func TestStop(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{Trap: "HUP,TERM"}).run().idle()
-	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 10m")))
-	r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
-	out, err := r.client().Stop(t.Context())
-	if err != nil || out.Done != "stopped" {
-		t.Fatalf("%+v, %v", out, err)
-	}
-	<-r.done
-	if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
-	}
-	if !r.exit.Stopped || len(out.Ended) == 0 {
-		t.Errorf("%+v, ended %q", r.exit, out.Ended)
 	}
 }
 

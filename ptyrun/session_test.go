@@ -104,29 +104,6 @@ func log(s *session.Session) (out []string) {
 	return out
 }
 
-// While a session is paused its human input is not typed, but other mail is. When it resumes, the input is typed in
-// order.
-func TestPausedSession(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
-	id := r.open()
-	r.run().idle()
-	r.move(id, wire.SessionPaused)
-	said := r.say(id, text("first in the session"))
-	loose := r.say("", text("second, to any session"))
-	r.wait("mail to be read", r.read(r.send("ordinary mail")))
-	if !r.unread(said) || !r.unread(loose) {
-		t.Error("typed while the session is paused")
-	}
-	r.move(id, wire.SessionActive)
-	r.wait("what was said", r.read(said))
-	r.wait("the rest of it", r.read(loose))
-	got := strings.Join(r.fakes(testagent.Submitted), "\n")
-	if a, b := strings.Index(got, "first in the"), strings.Index(got, "second, to"); a < 0 || b < a {
-		t.Errorf("submitted %q", got)
-	}
-}
-
 // Input queued behind a turn is also held when the session is paused before the turn ends.
 func TestPausedBehindATurn(t *testing.T) {
 	t.Parallel()
@@ -146,27 +123,6 @@ func TestPausedBehindATurn(t *testing.T) {
 	}
 	r.move(id, wire.SessionActive)
 	r.wait("what was said", r.read(said))
-}
-
-// If human input is not allowed it stays unread, sent or dropped.
-func TestMuteSession(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Mute: true})
-	id := r.open()
-	r.run().idle()
-	said := r.say(id, text("not for its ears"))
-	drop := filepath.Join(r.bob.Path(), "inbox", "said.json")
-	if err := os.WriteFile(drop, []byte(`{"input_type":"message","text":"nor this"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.wait("mail to be read", r.read(r.send("ordinary mail")))
-	r.wait("the dropped file", func() bool { ids, err := r.bob.UnreadIDs(); return err == nil && len(ids) == 2 })
-	if !r.unread(said) {
-		t.Error("it was read")
-	}
-	if got := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Contains(got, "for its ears") || strings.Contains(got, "nor this") {
-		t.Errorf("submitted %q", got)
-	}
 }
 
 // An abort, however it is sent, ends the session and the agent with everything that it started, and is never typed.
@@ -344,26 +300,6 @@ func TestSessionOfAPerson(t *testing.T) {
 	}
 }
 
-// The answers of a known program are output, once each, and once each in the log.
-func TestAnswersAreOutput(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
-	r.run().idle().awaitSession()
-	r.wait("the turn", r.read(r.send("hello 世界 ECHO")))
-	r.wait("the answer", func() bool { return len(r.outputs()) > 0 })
-	r.wait("the next", r.read(r.send("again")))
-	r.wait("its answer", func() bool { return len(r.outputs()) > 1 })
-	got := r.outputs()
-	if len(got) != 2 || !strings.Contains(got[0], "世界") || got[1] != "Pong from the fake model." {
-		t.Errorf("%q", got)
-	}
-	said := log(r.onlySession())
-	want := []string{"agent: " + got[0], "agent: " + got[1]}
-	if !slices.Equal(said, want) {
-		t.Errorf("log %q", said)
-	}
-}
-
 // The lines of an unknown program are output, as they were finally on the screen, without escape sequences, torn
 // characters and what we typed.
 func TestLinesAreOutput(t *testing.T) {
@@ -388,55 +324,6 @@ while read line; do echo "got $line"; done`
 	<-r.done
 	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "no newline yet") != 1 {
 		t.Errorf("log %q", got)
-	}
-}
-
-// With PTY the lines of an agent's terminal are output, each once, and without its input box; of an agent on the
-// alternate screen, whose lines do not stay, its answers.
-func TestAgentLinesAreOutput(t *testing.T) {
-	t.Parallel()
-	for profile, want := range map[string]string{"claude": "● Pong from the fake model.", "opencode": "Pong from the fake model."} {
-		t.Run(profile, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t).fake(testagent.Options{Profile: profile}).withSessions(Sessions{Begin: true, Capture: PTY})
-			r.run().idle().awaitSession()
-			lines := func() []string { return strings.Split(strings.Join(r.outputs(), "\n"), "\n") }
-			for n := range 12 {
-				r.wait("the turn", r.read(r.send(fmt.Sprintf("hello %d", n))))
-				r.wait("its answer", func() bool { return strings.Count(strings.Join(lines(), "\n"), want) > n })
-			}
-			r.stop()
-			<-r.done
-			got := lines()
-			if n := strings.Count(strings.Join(got, "\n"), want); n != 12 || !slices.Contains(got, want) {
-				t.Errorf("%d answers in %q", n, got)
-			}
-			if profile == "claude" {
-				for n := range 12 {
-					if strings.Count(strings.Join(got, "\n"), fmt.Sprintf("    hello %d\n", n)) != 1 {
-						t.Errorf("hello %d is not there once: %q", n, got)
-					}
-				}
-			}
-		})
-	}
-}
-
-// A flood becomes little output, which says how many lines were omitted and how it ended.
-func TestFloodIsCut(t *testing.T) {
-	r := newRig(t).program("plain", "sh", "-c", "yes line | head -c 400000; echo; echo the end; sleep 60").withSessions(Sessions{Begin: true, Capture: PTY})
-	r.run()
-	r.wait("the end", func() bool {
-		return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "the end")
-	})
-	all := strings.Join(r.outputs(), "\n")
-	if len(all) > captureBudget+16<<10 || !strings.Contains(all, "lines omitted: asciinema play") {
-		t.Errorf("%d bytes; %.300q", len(all), all[max(0, len(all)-300):])
-	}
-	for _, o := range r.outputs() {
-		if len(o) > maxOutput+1 {
-			t.Errorf("an event of %d bytes", len(o))
-		}
 	}
 }
 

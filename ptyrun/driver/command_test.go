@@ -51,17 +51,6 @@ func TestUnshared(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
-	for _, name := range Names() {
-		if d, ok := Named(name); !ok || d.Name != name {
-			t.Errorf("%s: %v", name, ok)
-		}
-	}
-	if _, ok := Named("emacs"); ok {
-		t.Error("emacs is a driver")
-	}
-}
-
 // The agent in a wrapper is recognized by its first screens. A shell's screen does not count, since it may print
 // anything.
 func TestRecognise(t *testing.T) {

@@ -3,7 +3,6 @@ package driver
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 const mail = "[atm from bob id 01J8 · reply: atm reply 01J8]\nplease look at the build,\nit is red since noon"
@@ -64,23 +63,5 @@ func TestJunk(t *testing.T) {
 		if claude.IsTerminalAnswer(s) != want {
 			t.Errorf("%q: %v", s, !want)
 		}
-	}
-}
-
-func TestKeys(t *testing.T) {
-	if d := opencode.SubmitDelay(0); d != 150*time.Millisecond {
-		t.Error(d)
-	}
-	if d := opencode.SubmitDelay(8 << 10); d != 231*time.Millisecond {
-		t.Error(d)
-	}
-	if d := opencode.SubmitDelay(1 << 20); d != time.Second {
-		t.Error(d)
-	}
-	if n := len(opencode.InterruptKeys()); n != 2 {
-		t.Errorf("%d keys interrupt opencode", n)
-	}
-	if n := len(codex.ClearDraft("a\nb\nc")); n != 6 {
-		t.Errorf("%d keys clear three lines", n)
 	}
 }

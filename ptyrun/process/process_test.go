@@ -372,19 +372,6 @@ func TestAncestors(t *testing.T) {
 	c.Wait()
 }
 
-func TestDirectoryAndEnvironment(t *testing.T) {
-	dir := t.TempDir()
-	s := begin(t, Command{
-		Argv: []string{"sh", "-c", `echo "$PWD $FOO $(stty -a | grep -o ' iutf8')"`},
-		Dir:  dir, Env: append(os.Environ(), "FOO=bar"),
-	})
-	s.ends(Exit{})
-	<-s.eof
-	if got, want := s.text(), dir+" bar  iutf8\r\n"; got != want {
-		t.Errorf("it shows %q, want %q", got, want)
-	}
-}
-
 // The program does not inherit that our parent ignores a signal.
 func TestIgnoredSignalsAreNotInherited(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
