@@ -5,7 +5,6 @@ package room
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,73 +71,6 @@ func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot 
 		t.Fatalf("never: %s; %+v", what, s)
 	}
 	return s
-}
-
-// A snapshot has the present state, and a change at once; reading marks nothing.
-func TestFollow(t *testing.T) {
-	team := newTeam(t, "alice", "bob", "me")
-	r := team.open("me")
-	team.until(r, "the members", func(s *Snapshot) bool { return len(s.Members) == 3 && s.Me == "me" })
-	team.Atm("send", "me", "The parser is done.", "--ack", "--as", "bob")
-	s := team.until(r, "mail", func(s *Snapshot) bool { return len(s.Unread) == 1 && s.Members[2].Unread == 1 })
-	id := s.Unread[0]
-	it, _, err := r.Scope.Team.Find(r.Scope.Me, string(id[:8]))
-	if mail := r.Mail(s.Unread); err != nil || len(mail) != 1 || mail[0].Body != "The parser is done." || it.ID != id {
-		t.Fatal(mail, it, err)
-	}
-	if thread, err := r.Thread(t.Context(), id, id); len(thread) != 1 || err != nil {
-		t.Fatal(thread, err)
-	}
-	if got := team.Atm("ls", "me", "--count"); got != "1" {
-		t.Fatal("looking has marked it: ", got)
-	}
-	said, err := r.MarkRead(t.Context(), id)
-	if said != "read "+id.Short(6) || err != nil {
-		t.Fatal(said, err)
-	}
-	team.until(r, "it is owed", func(s *Snapshot) bool { return len(s.Unread) == 0 && len(s.Owed) == 1 })
-	if said, err = r.Ack(t.Context(), id); said != "acked "+id.Short(6) || err != nil {
-		t.Fatal(said, err)
-	}
-	team.until(r, "it is done", func(s *Snapshot) bool { return len(s.Owed) == 0 && len(s.Read) == 1 })
-	if said, err = r.Send(t.Context(), "", it.Message, "Thanks."); !strings.HasPrefix(said, "sent ") || err != nil {
-		t.Fatal(said, err)
-	}
-	if said, err = r.Send(t.Context(), "alice,bob", nil, "Lunch?"); !strings.Contains(said, "alice (") || !strings.Contains(said, "bob (") || err != nil {
-		t.Fatal(said, err)
-	}
-	if _, err = r.Send(t.Context(), "alcie", nil, "Lunch?"); r.Scope.Explain(err).Exit != failure.ExitNotFound || !strings.Contains(r.Scope.Explain(err).Hint, "alice") {
-		t.Fatal(r.Scope.Explain(err))
-	}
-	if thread, err := r.Thread(t.Context(), id, id); len(thread) != 3 || err != nil {
-		t.Fatal(thread, err)
-	}
-	if found, err := r.Scope.Search(t.Context(), []string{"parser", "from:bob"}); len(found) != 1 || err != nil {
-		t.Fatal(found, err)
-	}
-	if said, err = r.Send(t.Context(), "bob,nobody", nil, "Dinner?"); said != "" || r.Scope.Explain(err).Exit != failure.ExitNotFound {
-		t.Fatal("not all of them are known: ", said, err)
-	}
-	const draft = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
-	team.Atm("event", "draft_ready", "draft_id="+draft, "summary=Parser", "artifact_count=1", "--as", "bob")
-	team.until(r, "a draft", func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID == draft })
-	team.Atm("approve", draft[30:], "--as", "me")
-	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
-	team.Atm("team", "add", "carol")
-	team.until(r, "a new member", func(s *Snapshot) bool { return len(s.Members) == 4 })
-	team.Atm("send", "carol", "Welcome.", "--as", "me")
-	team.until(r, "her mail", func(s *Snapshot) bool { m, _ := s.Member("carol"); return m.Unread == 1 })
-	index := filepath.Join(team.Dir, ".atm/main/me/sent")
-	if err := errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if said, err = r.Send(t.Context(), "bob", nil, "Noted?"); !strings.Contains(said, "; atm ls --sent shows it only after atm doctor --fix: ") || err != nil {
-		t.Fatal(said, err)
-	}
-	team.Atm("team", "retire", "me")
-	if said, err = r.Send(t.Context(), "bob", nil, "Bye."); said != "" || r.Scope.Explain(err).Exit != failure.ExitNotFound {
-		t.Fatal(said, err)
-	}
 }
 
 // Without an identity a room can be read, and every action is refused.
@@ -254,64 +186,4 @@ func TestQuestion(t *testing.T) {
 		}
 	}
 	stop()
-}
-
-// BenchmarkFirst measures the time to the first snapshot, and from a message to the next one.
-func BenchmarkFirst(b *testing.B) {
-	members := []string{"me"}
-	for i := range 39 {
-		members = append(members, fmt.Sprintf("agent%02d", i))
-	}
-	t := newTeam(b, members...)
-	r := t.open("me")
-	t.until(r, "first", func(s *Snapshot) bool { return len(s.Members) == 40 })
-	dir := filepath.Join(t.Dir, ".atm/main/me/inbox")
-	day := time.Now().UTC().Format(time.DateOnly)
-	os.MkdirAll(filepath.Join(dir, "done", day), 0o700)
-	for i := range 100_000 {
-		id := wire.NewID()
-		where := filepath.Join(dir, "done", day, string(id)+".json")
-		if i%10 == 0 {
-			where = filepath.Join(dir, "new", string(id)+".json")
-		}
-		m := wire.Message{ID: id, From: wire.Address{Agent: "agent01", Team: "main"}, To: []wire.Address{{Agent: "me", Team: "main"}}, Body: fmt.Sprint("number ", i), SentAt: time.Now().UTC()}
-		data, _ := m.MarshalJSON()
-		if err := os.WriteFile(where, data, 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, m := range members[1:] {
-		box := r.Scope.Team.Box(wire.Name(m))
-		var events []wire.Event
-		for i := range 2000 {
-			id := fmt.Sprint("t", i/4)
-			events = append(events, wire.Event{Kind: []string{wire.TurnStarted, "message_delta", "message_delta", wire.TurnCompleted}[i%4], Source: "cli", TurnID: id})
-		}
-		if err := box.Log().Append(context.Background(), events...); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		began := time.Now()
-		r := t.open("me")
-		t.until(r, "first", func(s *Snapshot) bool { return len(s.Members) == 40 })
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "first-ms")
-		began = time.Now()
-		n := 0
-		s, _ := r.Snapshot()
-		n = len(s.Unread)
-		t.Atm("send", "me", "hello", "--as", "agent01")
-		t.until(r, "more", func(s *Snapshot) bool { return len(s.Unread) > n })
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "more-ms")
-		began = time.Now()
-		r.Mail(s.Unread[:50])
-		b.ReportMetric(float64(time.Since(began).Microseconds()), "mail50-us")
-		began = time.Now()
-		it, _, err := r.Scope.Team.Find(r.Scope.Me, string(s.Unread[5]))
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Thread(context.Background(), it.ThreadID(), it.ID)
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "thread-ms")
-	}
 }

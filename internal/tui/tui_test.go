@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +24,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/testteam"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -316,39 +314,6 @@ func TestTooSoon(t *testing.T) {
 	}
 }
 
-// A click selects, a second one opens. While something is written or to be confirmed, it does nothing.
-func TestMouse(t *testing.T) {
-	ask := func(id string) room.Question { return room.Question{Question: policy.Question{ID: id, Agent: "bob"}} }
-	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
-	m.setSnapshot(&room.Snapshot{
-		Version: 1, Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}, Waiting: []room.Question{ask("one"), ask("two")},
-	})
-	m.View()
-	top := m.bodyTop
-	for _, c := range []struct {
-		x, y             int
-		focus            pane
-		waiting, members int
-		kind             kind
-	}{
-		{0, 0, middlePane, 0, 0, mailPage}, {50, top - 1, middlePane, 0, 0, mailPage}, {5, 23, middlePane, 0, 0, mailPage},
-		{5, top + 1, membersPane, 0, 1, mailPage}, {5, top + 5, membersPane, 0, 1, mailPage},
-		{50, 2, waitingPane, 1, 1, mailPage}, {50, 1, waitingPane, 0, 1, mailPage}, {50, top, middlePane, 0, 1, mailPage},
-		{50, 1, waitingPane, 0, 1, mailPage}, {50, 1, middlePane, 0, 1, questionPage},
-	} {
-		m.View()
-		m.writing = &composer{kind: searching}
-		m.click(c.x, c.y)
-		m.writing, m.confirm = nil, func() tea.Cmd { return nil }
-		m.click(c.x, c.y)
-		m.confirm = nil
-		m.click(c.x, c.y)
-		if m.focus != c.focus || m.waiting.selected != c.waiting || m.members.selected != c.members || m.page().kind != c.kind {
-			t.Errorf("%+v: %d, %+v, %+v, %d", c, m.focus, m.waiting, m.members, m.page().kind)
-		}
-	}
-}
-
 // On the lowest terminal, what is being written or confirmed is still shown.
 func TestLowTerminal(t *testing.T) {
 	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}}
@@ -504,24 +469,6 @@ func TestDrafts(t *testing.T) {
 	m.Update(m.sent(c, "sent", nil))
 	if press(s); len(m.drafts) > 0 || m.writing.value() != "" {
 		t.Error(m.drafts)
-	}
-}
-
-// What comes with an error is shown, but nothing is taken away.
-func TestLoaded(t *testing.T) {
-	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
-	p := &page{kind: searchPage}
-	load := func(items []*mailbox.Item, err error) {
-		m.Update(m.load(p, func() ([]*mailbox.Item, error) { return items, err })())
-	}
-	load(make([]*mailbox.Item, 2), errors.New("one mailbox cannot be read"))
-	m.setStatus("", fmt.Errorf("not sent to bob: %w", &fs.PathError{Op: "write", Path: "/a/long/path", Err: errors.New("disk full")}))
-	if !strings.HasPrefix(m.status, "not sent to bob: disk full") {
-		t.Error(m.status)
-	}
-	load(nil, errors.New("nor another"))
-	if len(p.items) != 2 || !strings.Contains(m.status, "nor another") {
-		t.Error(len(p.items), m.status)
 	}
 }
 
