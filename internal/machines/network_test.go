@@ -3,7 +3,6 @@
 package machines
 
 import (
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -91,54 +90,4 @@ func (n *network) set(cut bool) {
 			conn.Close()
 		}
 	}
-}
-
-// A network passes bytes on, holds them back without a word, and drops connections.
-func TestNetwork(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go io.Copy(conn, conn)
-		}
-	}()
-	n, addresses := newNetwork(t, []string{l.Addr().String()})
-	conn, err := net.Dial("tcp", addresses[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	echo := func(s string) string {
-		io.WriteString(conn, s)
-		buf := make([]byte, len(s))
-		io.ReadFull(conn, buf)
-		return string(buf)
-	}
-	if got := echo("one"); got != "one" {
-		t.Fatal(got)
-	}
-	n.open.Lock()
-	answer := make(chan string, 1)
-	go func() { answer <- echo("two") }()
-	select {
-	case got := <-answer:
-		t.Errorf("%q passed", got)
-	default:
-	}
-	n.open.Unlock()
-	if got := <-answer; got != "two" {
-		t.Error(got)
-	}
-	n.drop()
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("not dropped")
-	}
-	n.heal()
 }
