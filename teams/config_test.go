@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/agentteammail/atm/teams/config"
 )
 
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.
@@ -55,25 +53,6 @@ func TestLastStop(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(team.Dir().Path(), "carol")); err == nil {
 		t.Error("carol has a directory")
-	}
-}
-
-// team.toml is read each time, and a file with mistakes still gives what could be parsed.
-func TestConfig(t *testing.T) {
-	t.Parallel()
-	team := newTeam(t, newRoot(t), "alice", "bob")
-	if c, err := team.Config(); err != nil || len(c.Members) != 0 || c.Session.OutputCapture != "pipe" {
-		t.Error(c, err)
-	}
-	path := filepath.Join(team.Dir().Path(), "team.toml")
-	must(t, os.WriteFile(path, []byte("lead = \"alice\"\n[members.bob]\nrole = \"coder\"\ncomand = [\"x\"]\ndriver = \"x\"\n"), 0o600))
-	c, err := team.Config()
-	var wrong *config.Error
-	if !errors.As(err, &wrong) || len(wrong.Mistakes) != 2 || c.Lead != "alice" || c.Members["bob"].Role != "coder" {
-		t.Fatal(c, err)
-	}
-	if want := path + `: line 4: unknown key "comand" in members.bob; did you mean "command"?, and 1 more`; wrong.Error() != want {
-		t.Error(wrong)
 	}
 }
 

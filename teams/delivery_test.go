@@ -1,8 +1,6 @@
 package teams
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,28 +75,6 @@ func TestDelivery(t *testing.T) {
 				t.Errorf("turn %q from %d to %d, %q", p.ID, p.BeganBy.Seq, p.EndedBy.Seq, p.Status)
 			}
 		})
-	}
-}
-
-// Send fails if one of several recipients fails, or if there is none.
-func TestSend(t *testing.T) {
-	r := newRoot(t)
-	team := newTeam(t, r, "alice", "bob", "carol")
-	send := func(to ...wire.Name) error {
-		o := &Outgoing{From: team.Box("alice"), Message: &wire.Message{Body: "hello"}}
-		for _, name := range to {
-			o.To = append(o.To, team.Box(name).Address())
-		}
-		return r.Send(t.Context(), o)
-	}
-	must(t, send("bob", "carol"))
-	if err := send(); err == nil {
-		t.Error("sent to nobody")
-	}
-	must(t, os.RemoveAll(filepath.Join(team.Box("carol").Path(), "inbox", "tmp")))
-	must(t, os.WriteFile(filepath.Join(team.Box("carol").Path(), "inbox", "tmp"), nil, 0o600))
-	if err := send("bob", "carol"); err == nil {
-		t.Error("carol did not get it, and that is no error")
 	}
 }
 

@@ -2,7 +2,6 @@ package teams
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -34,37 +33,4 @@ func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// Only the holder of a lease can acknowledge the message.
-func TestAckTaken(t *testing.T) {
-	ctx := context.Background()
-	r := newRoot(t)
-	team := newTeam(t, r, "alice", "bob", "carol", "jobs")
-	jobs := team.Box("jobs")
-	id := post(t, team, "alice", "jobs", "work")
-	take(t, jobs, "bob")
-	it, err := jobs.Get(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var leased *mailbox.LeasedError
-	if _, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("carol"), Parent: it.Message, Message: &wire.Message{Body: ""}}); !errors.As(err, &leased) {
-		t.Fatal(err)
-	}
-	if _, err := r.Ack(ctx, jobs, &Outgoing{From: jobs, Parent: it.Message, Message: &wire.Message{Body: ""}}); !errors.As(err, &leased) {
-		t.Fatal(err)
-	}
-	if got := unreadOf(t, team, "alice"); len(got) != 0 {
-		t.Fatal("told: ", got)
-	}
-	if _, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{Body: "done"}}); err != nil {
-		t.Fatal(err)
-	}
-	if ack, err := AckOf(team.Box("alice"), id, jobs.Address()); err != nil || ack.Body != "done" || ack.From != team.Box("bob").Address() {
-		t.Fatal(ack, err)
-	}
-	if again, err := r.Ack(ctx, jobs, &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{Body: "done"}}); err != nil || !again.WasAcked {
-		t.Fatal(again, err)
-	}
 }

@@ -5,15 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -108,41 +104,6 @@ func TestOneAbort(t *testing.T) {
 	out, err := team.SendInput(ctx, s.SessionID, say)
 	if err != nil || out.Message != nil || out.Session.State != wire.SessionAborted {
 		t.Errorf("%+v, %v", out, err)
-	}
-}
-
-// resume_cmd is split into words before the id is filled in.
-func TestResumeWords(t *testing.T) {
-	p, mistakes := config.Parse([]byte(`
-[session]
-resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
-`), nil)
-	if len(mistakes) > 0 {
-		t.Fatal(mistakes)
-	}
-	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
-	want := []string{"claude", "--resume", id, "a " + id + " b", "--x=" + id}
-	if got := p.Session.ResumeWords(id); !slices.Equal(got, want) {
-		t.Error(cmp.Diff(want, got))
-	}
-	if got := new(config.Session).ResumeWords(id); got != nil {
-		t.Errorf("%q", got)
-	}
-}
-
-// Sessions are allowed unless team.toml sets enabled = false.
-func TestCheckSessionsAllowed(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
-	for content, want := range map[string]error{
-		"": nil, "[session]\noutput_capture = \"pty\"\n": nil, "[session]\nenabled = true\n": nil, "[session]\nenabled = false\n": ErrForbidden,
-		"[members.bob.session]\nenabled = false\n": ErrForbidden, "[members.alice.session]\nenabled = false\n": nil,
-	} {
-		if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := team.CheckSessionsAllowed("bob"); !errors.Is(err, want) || (err == nil) != (want == nil) {
-			t.Errorf("%q: %v", content, err)
-		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -205,58 +204,6 @@ func TestBaseIsNotFoldedTwice(t *testing.T) {
 	}
 	if got := stateOf(t, team, "bob"); got != want {
 		t.Error(cmp.Diff(want, got))
-	}
-}
-
-func TestTwoTeamsWithTheSameName(t *testing.T) {
-	r := newRoot(t)
-	one := newTeam(t, r, "bob")
-	two, err := r.CreateTeam("other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := two.Create(context.Background(), "bob"); err != nil {
-		t.Fatal(err)
-	}
-	happen(t, one, "bob", "turn_started turn=t1")
-	happen(t, two, "bob", "turn_idle")
-	for team, want := range map[*Team]reducer.Word{one: reducer.WordBusy, two: reducer.WordIdle} {
-		m, err := team.Summary("bob")
-		if err != nil || m.State != want {
-			t.Errorf("%s: %v, %v", team.Name, m.State, err)
-		}
-	}
-}
-
-func TestRow(t *testing.T) {
-	r := newRoot(t)
-	team := newTeam(t, r, "alice", "bob", "me")
-	if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("lead = \"alice\"\n[members.me]\nperson = true\n[members.bob]\nrole = \"coder\"\nunheard_of = 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	happen(t, team, "bob", "turn_started turn=t1", "tool_call_start turn=t1 tool=Bash")
-	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{{Agent: "bob", Team: "main"}}, Body: "x", RequiresAck: true}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box("bob")}}
-	mailbox.Deliver(context.Background(), p)
-	if _, err := team.Box("bob").Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil }); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := team.Members(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats := StatsOf(rows); stats != (Stats{Total: 3, Running: 1, Busy: 1}) {
-		t.Errorf("%+v", stats)
-	}
-	alice, bob, me := rows[0], rows[1], rows[2]
-	if bob.State != reducer.WordBusy || bob.Detail != "Bash" || bob.Role != "coder" || bob.Owed != 1 {
-		t.Errorf("bob: %+v", bob)
-	}
-	if alice.State != reducer.WordUnknown {
-		t.Errorf("alice: %+v", alice)
-	}
-	if me.State != reducer.WordPerson || me.Kind != "person" {
-		t.Errorf("me: %+v", me)
 	}
 }
 

@@ -2,11 +2,9 @@ package teams
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,17 +37,6 @@ func TestTraceToMissing(t *testing.T) {
 		}
 		if at := got.stage("replied").At; want.replied && time.Since(*at) > time.Hour {
 			t.Errorf("replied at %v", at)
-		}
-	}
-}
-
-// After MaxTries failures to type a message in, the gate suggests to read or withdraw it.
-func TestTraceAfterFailedTyping(t *testing.T) {
-	m, d := &Member{Name: "bob", RunnerState: RunnerState{Running: true}}, &Delivery{Failed: EventRef{Seq: 1}}
-	for times, want := range map[int]string{1: "atm screen bob", 3: "or atm withdraw 00abcd"} {
-		it := &mailbox.Item{Message: &wire.Message{ID: "01940000-0000-7000-8000-00000000abcd"}, TimesHandedOut: times}
-		if got := m.unreadGate(it, d, ""); !strings.HasSuffix(got, want) {
-			t.Errorf("typed %d times: %s", times, got)
 		}
 	}
 }

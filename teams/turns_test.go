@@ -87,40 +87,6 @@ func TestHistoryMessages(t *testing.T) {
 	}
 }
 
-func TestQuestions(t *testing.T) {
-	t.Parallel()
-	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
-	id := wire.NewID()
-	for _, s := range []string{
-		"bob turn_started turn=t1", "bob confirm_required turn=t1 id=" + string(id) + " tool=Bash prompt=Run?",
-		"carol waiting_for_input prompt=Which?", "alice turn_started turn=t1", "alice confirm_required turn=t1 tool=Edit", "alice exited code=0",
-	} {
-		who, event, _ := strings.Cut(s, " ")
-		happen(t, team, wire.Name(who), event)
-	}
-	list, err := team.PendingQuestions(t.Context())
-	if err != nil || len(list) != 2 || list[0].Agent != "bob" || list[0].Kind != "permission" || list[0].Tool != "Bash" || list[0].Prompt != "Run?" ||
-		list[0].Short() != id.Short(6) || list[0].Running || list[1].Agent != "carol" || list[1].Kind != "prompt" || list[1].ID != "" || list[0].Options == nil {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	for _, word := range []string{"bob", string(id), id.Short(6), id.Hex()[:12]} {
-		if q, err := policy.Find(list, word); err != nil || q.Agent != "bob" {
-			t.Error(word, q, err)
-		}
-	}
-	if q, err := policy.Find(list, "carol"); err != nil || q.Agent != "carol" {
-		t.Error(q, err)
-	}
-	for _, word := range []string{"", "alice", "dave", "0000"} {
-		if q, err := policy.Find(list, word); err == nil {
-			t.Error(word, q)
-		}
-	}
-	if _, err := policy.Find(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" matches 2 open questions` {
-		t.Error(err)
-	}
-}
-
 // Of several members whose events cannot be read, each is named.
 func TestUnreadableQuestions(t *testing.T) {
 	t.Parallel()
