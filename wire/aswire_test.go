@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,30 +155,5 @@ func TestCompose(t *testing.T) {
 	}
 	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.AgentName() != "x" {
 		t.Error(e)
-	}
-}
-
-// Reading the fields of an event costs one pass over its wire.
-func BenchmarkBody(b *testing.B) {
-	e := event(b, turnStarted, "cli")
-	b.ReportAllocs()
-	for b.Loop() {
-		body := e.Body()
-		body.Text("turn_id")
-		body.Text("thread_id", "session")
-		body.Text("transport")
-	}
-}
-
-func BenchmarkAdopt(b *testing.B) {
-	for name, line := range map[string]string{"daemon": turnStarted, "session": `{"event_type":"agent_output","stream":"std_out","content":"` + strings.Repeat("x", 200) + `"}`, "acp": acpUpdate} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Adopt(json.RawMessage(line)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
