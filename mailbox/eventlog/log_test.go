@@ -161,30 +161,6 @@ func cutOff(t testing.TB, l *Log) (parts []string) {
 	return parts
 }
 
-func TestAppend(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
-	c := l.Follow(0)
-	defer c.Close()
-	same(t, read(t, c))
-	if n, err := l.LastSeq(); n != 0 || err != nil {
-		t.Error(n, err)
-	}
-	appendKinds(t, l, "a", "b")
-	same(t, read(t, c), "1 a", "2 b")
-	same(t, read(t, c))
-	event := []wire.Event{{Kind: "c", Source: "cli"}}
-	appendEvents(t, l, event...)
-	appendEvents(t, l)
-	same(t, read(t, c), "3 c")
-	if e := event[0]; e.Seq != 3 || e.Agent != "bob" || e.Team != "main" || e.At.IsZero() || c.Seq() != 3 {
-		t.Error(e, c.Seq())
-	}
-	if n, err := l.LastSeq(); n != 3 || err != nil {
-		t.Error(n, err)
-	}
-	same(t, readAll(t, l, 2), "3 c")
-}
-
 // An event that cannot be read back is refused, and nothing is written.
 func TestAppendRefuses(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
@@ -239,19 +215,6 @@ func TestEventID(t *testing.T) {
 	appendEvents(t, l, e("3"), e("3"))
 	if n, _ := l.LastSeq(); n != 29 {
 		t.Errorf("%d events", n)
-	}
-}
-
-// A segment of 16 MiB is full.
-func TestSegmentSize(t *testing.T) {
-	l := openLog(t, scratch(t), nil)
-	four := wire.Event{Kind: "4 MiB", Wire: []byte(`"` + strings.Repeat("x", 4<<20) + `"`)}
-	appendEvents(t, l, four, four, four)
-	appendKinds(t, l, "below")
-	appendEvents(t, l, four)
-	appendKinds(t, l, "above")
-	if segs, err := l.segments(); err != nil || !slices.Equal(segs, []uint64{1, 6}) {
-		t.Error(segs, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,84 +15,6 @@ import (
 // fakeFold returns a fold that records how far it went.
 func fakeFold(upTo uint64) (Snapshot, error) {
 	return Snapshot{Version: 1, Seq: upTo, State: []byte(fmt.Sprintf(`{"seq":%d}`, upTo))}, nil
-}
-
-// A snapshot is valid as long as the log has its event unchanged.
-func TestSnapshot(t *testing.T) {
-	smallSegments(t, 500)
-	l := openLog(t, scratch(t), nil)
-	if _, ok := l.Snapshot(); ok {
-		t.Error("there is a snapshot")
-	}
-	for _, kind := range []string{"a", "b", "c", "d", "e", "f"} {
-		appendKinds(t, l, kind, kind)
-	}
-	c := l.Follow(0)
-	defer c.Close()
-	for range 8 {
-		if _, _, err := c.Next(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := Snapshot{Version: 3, State: []byte(`{"x":1}`)}
-	c.Mark(&s)
-	if err := l.SaveSnapshot(s); err != nil {
-		t.Fatal(err)
-	}
-	got, ok := l.Snapshot()
-	if diff := cmp.Diff(s, got); !ok || diff != "" || s.Seq != 8 || s.CRC == 0 {
-		t.Fatal(ok, diff)
-	}
-	resumes := func(name string, s Snapshot, want ...string) {
-		t.Helper()
-		c, ok := l.Resume(s)
-		if !ok {
-			t.Errorf("%s: the snapshot is refused", name)
-			return
-		}
-		defer c.Close()
-		again := Snapshot{Version: s.Version, State: s.State}
-		if c.Mark(&again); again.Seq != s.Seq || again.CRC != s.CRC {
-			t.Errorf("%s: marked %v", name, again)
-		}
-		same(t, read(t, c), want...)
-	}
-	resumes("as it is", s, "9 e", "10 e", "11 f", "12 f")
-	refused := func(name string, s Snapshot) {
-		t.Helper()
-		if c, ok := l.Resume(s); ok {
-			c.Close()
-			t.Errorf("%s: the snapshot is believed", name)
-		}
-	}
-	for name, wrong := range map[string]Snapshot{
-		"another checksum": {Seq: s.Seq, CRC: s.CRC + 1},
-		"another number":   {Seq: s.Seq + 1, CRC: s.CRC},
-		"not there yet":    {Seq: 13, CRC: s.CRC},
-		"nothing":          {},
-	} {
-		refused(name, wrong)
-	}
-	segs, _ := l.segments()
-	for _, seg := range segs {
-		data, err := os.ReadFile(segmentPath(l, seg))
-		if err != nil {
-			t.Fatal(err)
-		}
-		data = bytes.ReplaceAll(data, []byte(`"kind":"d"`), []byte(`"kind":"D"`))
-		if err := os.WriteFile(segmentPath(l, seg), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refused("a changed line", s)
-	for _, text := range []string{"", "{", "[]", `{"seq":0}`, `{"version":"x","seq":1}`, `{"seq":-1}`} {
-		if err := os.WriteFile(l.Root.Join(l.state()), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := l.Snapshot(); ok {
-			t.Errorf("%s is a snapshot", text)
-		}
-	}
 }
 
 func TestArchive(t *testing.T) {
