@@ -224,27 +224,6 @@ func TestForgottenPrompt(t *testing.T) {
 	}
 }
 
-// Claude Code's idle teammate gets mail by exit code 2 and stderr, if it is this agent.
-func TestTeammateIdle(t *testing.T) {
-	t.Parallel()
-	bob := team(t, nil)
-	id := mail(t, bob, "there is more")
-	for _, c := range []struct {
-		name string
-		exit int
-	}{{"alice", 0}, {"bob", 2}, {"bob", 0}} {
-		var out, errs strings.Builder
-		exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "TeammateIdle", `,"teammate_name":"`+c.name+`","team_name":"t"`)),
-			Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &errs})
-		if err != nil || exit != c.exit || out.Len() > 0 || (c.exit == 2) != strings.HasPrefix(errs.String(), "[atm] 1 new message for bob") {
-			t.Errorf("%s: exit %d, %q, %q, %v", c.name, exit, out.String(), errs.String(), err)
-		}
-	}
-	if where(t, bob, id) != mailbox.Unread {
-		t.Error("moved")
-	}
-}
-
 // A message cannot control a terminal, imitate atm's lines, or make the answer too long.
 func TestAnswerIsSafeAndShort(t *testing.T) {
 	t.Parallel()

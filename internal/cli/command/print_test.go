@@ -1,7 +1,6 @@
 package command
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -21,12 +20,5 @@ func TestJSONNeverSteersATerminal(t *testing.T) {
 	doc, err := JSON("<a>\x1b[2J\u202e\u009b\x7f")
 	if err != nil || string(doc) != `"<a>\u001b[2J\u202e\u009b\u007f"`+"\n" {
 		t.Errorf("%s %v", doc, err)
-	}
-}
-
-func TestColumns(t *testing.T) {
-	got := Columns([][]string{{"9f3a1c", "bob", "", "Green?"}, {"77b0de", "carol", "", ""}}, "1", "2", "", "")
-	if want := []string{"9f3a1c  bob    Green?", "77b0de  carol"}; !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
 	}
 }

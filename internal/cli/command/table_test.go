@@ -54,22 +54,3 @@ func TestTeam(t *testing.T) {
 		}
 	}
 }
-
-// The footer counts only what is known.
-func TestFooter(t *testing.T) {
-	t.Parallel()
-	rows := []teams.Member{{State: reducer.WordIdle}, {State: reducer.WordUnknown}, {State: reducer.WordUnknown}, {State: reducer.WordOff}}
-	if got := footer(rows); got != "4 members: 1 idle, 1 off, 2 unknown" {
-		t.Error(got)
-	}
-	if got := footer(rows[2:]); got != "2 members: 1 off, 1 unknown" {
-		t.Error(got)
-	}
-	rows = append(rows[1:3], teams.Member{State: reducer.WordStarting}, teams.Member{State: reducer.WordPerson})
-	if got := footer(rows); got != "4 members: 1 starting, 2 unknown" {
-		t.Error(got)
-	}
-	if got := footer(rows[:2]); got != "" {
-		t.Error(got)
-	}
-}
