@@ -81,6 +81,7 @@ func TestParse(t *testing.T) {
 		{"wait --for 5s", "wait -- 5s"},
 		{"reply --id 9f3a1c --format json yes", "--json=true reply -- 9f3a1c yes"},
 		{"list agents", "team --"},
+		{"list-agents", "team --"},
 		{"mail ls bob", "ls -- bob"},
 		{"send_message bob hi", "send -- bob hi"},
 		{"team-add jobs", "team add -- jobs"},

@@ -63,11 +63,14 @@ func rewrite(app *cli.App, words []string) []string {
 	if !isSplit || verb != nil {
 		return words
 	}
-	split := append([]string{one, two}, words[1:]...) // mail_read, team-add
+	split := append([]string{one, two}, words[1:]...)
 	verb = app.Command(one)
+	if _, n := applyRewrites(app, split); n >= 2 { // list-agents, mail_read
+		return rewrite(app, split)
+	}
 	if verb != nil && (isListed("MAIL", two) || isListed("TEAM", two)) { // send-message, stop-agent
 		split = slices.Delete(split, 1, 2)
-	} else if _, n := applyRewrites(app, split); n < 2 && (verb == nil || verb.Command(two) == nil) {
+	} else if verb == nil || verb.Command(two) == nil {
 		return words
 	}
 	return rewrite(app, split)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,14 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
 	if err != nil {
 		e := command.Explain(c, fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
+		if errors.Is(err, context.Canceled) {
+			wait := "atm wait --acked %s%s"
+			if c.Bool("wait-reply") {
+				wait = "atm wait --reply %s%s"
+			}
+			e = failure.Failed("sent %s, but the wait was interrupted", r.ID.Short(6)).WithHint(wait, r.ID.Short(6), s.Flags())
+			e.Exit = failure.ExitInterrupted
+		}
 		e.Done = r
 		return e
 	}

@@ -80,6 +80,12 @@ var replyCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
+		if text := c.Args().Tail(); len(text) > 1 {
+			if _, _, notID := s.Find(text[0]); notID == nil {
+				return failure.Usage("a reply answers one message, and %s is another", text[0]).
+					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
+			}
+		}
 		if parent.Type == wire.TypePermissionRequest {
 			command.Warn(c, "a reply is mail, and answers no question: atm pending")
 		}
