@@ -35,7 +35,6 @@ var known = []struct {
 	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
-	{isA[*wire.SessionError], failure.Refused, "atm session ls --all shows the state of each"},
 	{isA[*mailbox.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
@@ -111,6 +110,9 @@ func explain(c *cli.Context, err error) *failure.Error {
 	}
 	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
+	}
+	if e, ok := errors.AsType[*wire.SessionError](err); ok {
+		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)

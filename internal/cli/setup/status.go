@@ -37,6 +37,7 @@ func status(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
+		warnConfig(c, s)
 		m, unreadable := s.Team.Status(c.Context, box.Agent())
 		if err := command.WarnUnreadable(unreadable); err != nil {
 			return err

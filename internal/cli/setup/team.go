@@ -60,8 +60,16 @@ func team(c *cli.Context, s *command.Scope) error {
 	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
+	warnConfig(c, s)
 	m := members{s.Team.Name, all, teams.StatsOf(all)}
 	return command.PrintAs(c, m, strings.Join(m.lines(), "\n"))
+}
+
+// warnConfig says why a person may be shown as an agent.
+func warnConfig(c *cli.Context, s *command.Scope) {
+	if _, err := s.Team.Config(); err != nil {
+		command.Warn(c, "%v: atm cannot tell who is a person", err)
+	}
 }
 
 // watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
