@@ -9,56 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/agentteammail/atm/wire"
 )
 
 const draftID = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
-
-func TestEmitReachesTheSession(t *testing.T) {
-	st := testTeam(t)
-	s, other := begin(t, st), begin(t, st)
-	c := channel(t, st, s.SessionID)
-	for _, e := range []wire.SessionEvent{
-		output("Hello"),
-		{Kind: "agent_output", Stream: "std_err", Content: "oops"},
-		{Kind: "draft_ready", DraftID: draftID, Summary: "Test draft", ArtifactCount: 3},
-		{Kind: "draft_ready", DraftID: draftID, Summary: "Test draft, again", ArtifactCount: 4},
-		{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"},
-		{Kind: "waiting_for_input", Prompt: "What next?"},
-		{Kind: "status_update", Message: "compiling"},
-	} {
-		must(t, c.Emit(ctx, e))
-	}
-	got := refresh(t, st, s.SessionID)
-	var log []string
-	for _, m := range got.Messages {
-		log = append(log, m.Sender+": "+m.Content)
-	}
-	if diff := cmp.Diff([]string{
-		"agent: Hello",
-		"agent: [stderr] oops",
-		"ta-system: Draft ready: " + draftID + " (3 artifacts) — Test draft",
-		"ta-system: Goal complete: 11111111-2222-4333-8444-555555555555",
-		"ta-system: Waiting for input: What next?",
-		"ta-system: Status: compiling",
-	}, log); diff != "" {
-		t.Error(diff)
-	}
-	if d := got.Drafts(); len(d) != 1 || d[0].Summary != "Test draft, again" || d[0].Artifacts != 4 || d[0].At.IsZero() {
-		t.Errorf("drafts: %+v", d)
-	}
-	if again, err := st.Get(s.SessionID); err != nil || encode(t, again) != encode(t, got) {
-		t.Error(err, cmp.Diff(encode(t, got), encode(t, again)))
-	}
-	if o, err := st.Get(other.SessionID); err != nil || len(o.Messages) != 0 {
-		t.Errorf("another session heard it: %v, %v", o.Messages, err)
-	}
-	if err := c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "12"}); !errors.As(err, new(*wire.SessionError)) {
-		t.Errorf("a draft without an id: %v", err)
-	}
-}
 
 func TestReceive(t *testing.T) {
 	st := testTeam(t)
