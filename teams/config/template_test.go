@@ -22,32 +22,16 @@ func TestSample(t *testing.T) {
 		"one person": {agents: []wire.Name{"bob"}, people: []wire.Name{"me"}},
 	} {
 		text := Sample(s.agents, s.people)
-		p, mistakes := Parse([]byte(text), nil)
+		_, mistakes := Parse([]byte(text), nil)
 		if len(mistakes) > 0 {
 			t.Errorf("%s: %v\n%s", about, mistakes, text)
-		}
-		if got := p.Startable(); len(got) != len(s.agents) {
-			t.Errorf("%s: starts %v", about, got)
-		}
-		for _, n := range s.people {
-			if !p.Members[n].Person {
-				t.Errorf("%s: %s is no person", about, n)
-			}
-		}
-		for _, n := range s.agents {
-			if c := p.Members[n].Command; len(c) != 1 || c[0] != "claude" {
-				t.Errorf("%s: %s runs %q", about, n, c)
-			}
 		}
 		full := commentedKey.ReplaceAllString(text, "$1")
 		if full == text {
 			t.Fatalf("%s: no examples", about)
 		}
-		if p, mistakes = Parse([]byte(full), nil); len(mistakes) > 0 {
+		if _, mistakes = Parse([]byte(full), nil); len(mistakes) > 0 {
 			t.Errorf("%s, all taken in: %v\n%s", about, mistakes, full)
-		}
-		if len(p.Rules) != 1 || p.Session.Enabled == nil || !*p.Session.Enabled {
-			t.Errorf("%s: %+v", about, p)
 		}
 		for _, key := range []string{
 			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "size", "prompt", "after", "worktree",
@@ -72,14 +56,5 @@ func TestSample(t *testing.T) {
 				}
 			}
 		}
-	}
-	text := Sample([]wire.Name{"alice", "bob"}, []wire.Name{"me"})
-	for _, l := range strings.Split(text, "\n") {
-		if len(l) > 110 {
-			t.Errorf("too long: %s", l)
-		}
-	}
-	if n := strings.Count(text, "\n"); n > 52 {
-		t.Errorf("%d lines", n)
 	}
 }

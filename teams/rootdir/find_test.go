@@ -135,27 +135,6 @@ func errText(err error) string {
 	return err.Error()
 }
 
-func TestFindErrors(t *testing.T) {
-	top := testtree.Make(t, "dir empty", "file new/FORMAT 3", "file odd/FORMAT x")
-	_, _, err := Find(Place{Dir: top, UID: os.Getuid()})
-	if !errors.Is(err, ErrNoRoot) {
-		t.Errorf("nothing there: %v", err)
-	}
-	_, _, err = Find(Place{Flag: filepath.Join(top, "empty")})
-	if want := " " + filepath.Join(top, "empty") + ", named by --root: "; !errors.Is(err, ErrNotRoot) || !strings.Contains(err.Error(), want) {
-		t.Errorf("no FORMAT: %#v", err)
-	}
-	for _, dir := range []string{"new", "odd"} {
-		_, _, err = Find(Place{Flag: filepath.Join(top, dir)})
-		if !errors.Is(err, ErrFormat) || errors.Is(err, ErrNoRoot) {
-			t.Errorf("%s: %#v", dir, err)
-		}
-	}
-	if _, _, err := Find(Place{Dir: filepath.Join(top, "gone")}); err == nil || errors.Is(err, ErrNoRoot) {
-		t.Errorf("a working directory that is gone: %v", err)
-	}
-}
-
 // A relative name starts at the physical working directory, as in the kernel.
 func TestFindRelativeName(t *testing.T) {
 	top := testtree.Make(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
