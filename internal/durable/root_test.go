@@ -7,13 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func open(t testing.TB, fault Fault) *Root {
@@ -118,28 +116,6 @@ func TestReplace(t *testing.T) {
 	all.Wait()
 	if got := names(t, r, "."); len(got) != 1 {
 		t.Errorf("left: %q", got)
-	}
-}
-
-// What a killed Replace left is listed once it is old.
-func TestStale(t *testing.T) {
-	r := open(t, nil)
-	for _, dir := range []string{"a/.dir.tmp", "a/.z.making/x"} {
-		if err := r.MkdirAll(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{".x.1.tmp", ".y.2.tmp", ".hidden", "z.tmp"} {
-		write(t, r, "a/"+name, "")
-	}
-	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{".x.1.tmp", ".hidden", "z.tmp", ".dir.tmp", ".z.making"} {
-		if err := os.Chtimes(r.Join("a/"+name), old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := r.Stale("a", old.Add(time.Minute)); !slices.Equal(got, []string{"a/.x.1.tmp", "a/.z.making"}) {
-		t.Errorf("%q", got)
 	}
 }
 
