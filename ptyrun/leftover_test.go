@@ -152,16 +152,3 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		r.recording.Close()
 	}
 }
-
-// A person's addition to a text of ours is not cleared.
-func TestIsPartOf(t *testing.T) {
-	const text = "[atm 9f3a1c from alice, now]\n  rebase on main"
-	for draft, want := range map[string]bool{
-		text: true, "[atm 9f3a1c from alice,\nnow]\n  rebase": true, "[Pasted text #1 +12 lines]": true,
-		"": false, text + ", please": false, "[Pasted text #1 +12 lines] please": false,
-	} {
-		if isPartOf(draft, text) != want {
-			t.Errorf("%q: not %v", draft, want)
-		}
-	}
-}

@@ -53,22 +53,6 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// A program that crashes is restarted after a pause, and mail continues.
-func TestRestartOnCrash(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{})
-	r.opt.Restart = OnCrash
-	r.run().idle()
-	r.send("CRASH KILL")
-	r.wait("the restart", r.has("restarting attempt=1"))
-	r.wait("the next to be read", r.read(r.send("hello")))
-	r.send("EXIT 0") // not a crash
-	<-r.done
-	if r.exit.Code != 0 || r.exit.Loop {
-		t.Errorf("%+v", r.exit)
-	}
-}
-
 // A stop names the processes that it ended, not those that a restart ended.
 func TestStopAfterRestart(t *testing.T) {
 	t.Parallel()
@@ -189,27 +173,6 @@ func TestSmallTerminalLeaves(t *testing.T) {
 	large()
 	r.wait("the size at the start", func() bool { return size() == "100x30" })
 	r.wait("a message to be read", r.read(r.send("hello")))
-}
-
-// A viewer that is too slow for the agent's output stays, and shows the end.
-func TestSlowTerminal(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
-	slow := &terminal{slow: make(chan struct{})}
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.client().Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
-		done <- err
-	}()
-	r.wait("the message to be read", r.read(r.send("seq 400000; echo over-$((1+1))")))
-	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "over-2") })
-	close(slow.slow)
-	r.wait("the terminal to show the end", func() bool { return strings.Contains(slow.String(), "over-2") })
-	select {
-	case err := <-done:
-		t.Errorf("it was sent away: %v", err)
-	default:
-	}
 }
 
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.

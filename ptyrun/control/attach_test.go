@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // window is a test's terminal.
@@ -115,48 +113,6 @@ func (r *room) took(v *Viewer, in Input) {
 	}
 	for o := range r.viewers {
 		o.Send(in.Bytes)
-	}
-}
-
-// Several viewers: one types and detaches, one is read-only, one sees the exit.
-func TestAttach(t *testing.T) {
-	r, dir := newRoom(), t.TempDir()
-	start(t, dir, r)
-	a, b, c := newWindow(), newWindow(), newWindow()
-	endA, endB, endC := a.join(t, t.Context(), dir, false), b.join(t, t.Context(), dir, false), c.join(t, t.Context(), dir, true)
-	for _, w := range []*window{a, b, c} {
-		w.shows(t, "hello")
-	}
-	a.in <- []byte("ls\x1b[A\r")
-	for _, w := range []*window{a, b, c} {
-		w.shows(t, "hellols\x1b[A\r")
-	}
-	c.in <- []byte("rm -rf\r")
-	a.sizes <- Size{100, 40}
-	a.in <- []byte("\x1b")
-	b.shows(t, "\r\x1b")
-	a.in <- []byte("\x1c")
-	a.in <- []byte("drm")
-	if e := <-endA; e.err != nil || !e.Detached || e.TerminalGone || e.Exit != nil {
-		t.Errorf("%+v", e)
-	}
-	b.in <- []byte("ü")
-	c.shows(t, "\x1bü")
-	close(b.in)
-	if e := <-endB; e.err != nil || !e.Detached || !e.TerminalGone {
-		t.Errorf("%+v", e)
-	}
-	close(r.exit)
-	if e := <-endC; e.err != nil || e.Detached || e.Exit == nil || *e.Exit != (Exit{143, "terminated"}) {
-		t.Errorf("%+v", e)
-	}
-	if got, want := c.String(), "hellols\x1b[A\r\x1bübye"; got != want {
-		t.Errorf("%q, not %q", got, want)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if diff := cmp.Diff([]Size{{80, 24}, {80, 24}, {80, 24}, {100, 40}}, r.sizes); diff != "" || len(r.viewers) > 0 {
-		t.Error(diff, r.viewers)
 	}
 }
 

@@ -118,27 +118,6 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// What rounding takes from an interval is added to the next.
-func TestIntervalsAddUp(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	w := create(t, Options{now: c.Now})
-	for range 100 {
-		c.pass(1600 * time.Microsecond)
-		w.Marker("x")
-	}
-	must(t, w.Close())
-	sum := 0.0
-	for _, e := range read(t, w.options.Path) {
-		var pause float64
-		fmt.Sscan(e, &pause)
-		sum += pause
-	}
-	if sum < 0.1595 || sum > 0.1605 {
-		t.Errorf("%v seconds", sum)
-	}
-}
-
 // Every file begins with a repaint, not in the middle of an escape sequence, and five are kept.
 func TestRotation(t *testing.T) {
 	t.Parallel()
