@@ -189,34 +189,6 @@ func (e *editor) isAsked() bool {
 	return len(e.asked) > 0
 }
 
-// What a member says during its turn is the answer. The thread outlives the process.
-func TestPrompt(t *testing.T) {
-	t.Parallel()
-	r := newFixture(t, people)
-	r.Atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--model", "until [ -e go ]; do sleep 0.02; done; echo SAY hello there")
-	e := r.edit()
-	s, done := e.begin(), make(chan string, 1)
-	go func() { done <- e.prompt(s, "Good morning.") }()
-	e.shows(&e.progress, "bob is busy")
-	if err := os.WriteFile(filepath.Join(r.Dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-done; got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
-		t.Fatal(got, e.agent.String(), e.progress.String())
-	}
-	for _, want := range []string{"sent to bob (", "|pending\n", "|in_progress\n", "bob: completed after", "|completed\n"} {
-		if !strings.Contains(e.progress.String(), want) {
-			t.Errorf("no %q in\n%s", want, e.progress.String())
-		}
-	}
-	if got := r.edit(); got.load(s) != nil || got.user.String() != "Good morning." || strings.TrimSpace(got.agent.String()) != "hello there" {
-		t.Errorf("loaded %q, %q", got.user.String(), got.agent.String())
-	}
-	if got := e.load("01a1f988-a192-7149-befa-09c1aa2f2250"); got == nil || !strings.Contains(got.Error(), "-32002") {
-		t.Error(got)
-	}
-}
-
 // A reply ends the prompt before the turn ends; a later one is shown with the next prompt.
 func TestReply(t *testing.T) {
 	t.Parallel()
