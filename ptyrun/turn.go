@@ -108,5 +108,5 @@ func (r *runner) response() string {
 	_, rows := p.screen.Size()
 	scrolled := p.screen.Scrolled() - min(r.turn.startRow, p.screen.Scrolled())
 	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
-	return wire.Clip(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
+	return wire.ClipStart(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
 }

@@ -297,3 +297,11 @@ func kept(t *testing.T, before, after Object, known ...string) {
 		}
 	}
 }
+
+func TestClipStart(t *testing.T) {
+	for text, want := range map[string]string{"short": "short", "0123456789": "…\n6789", "12345678é": "…\n78é", "éééééé": "…\néé"} {
+		if got := ClipStart(text, 8); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -150,6 +150,15 @@ func Clip(s string, n int) string {
 	return s
 }
 
+// ClipStart cuts the start of a text, so that a line "…" and its end have at most n bytes.
+func ClipStart(s string, n int) string {
+	const mark = "…\n"
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > n {
+		s = mark + strings.ToValidUTF8(s[len(s)-n+len(mark):], "")
+	}
+	return s
+}
+
 // Quote returns a text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func Quote(s string) json.RawMessage {
 	raw, _ := jsontext.AppendQuote(nil, s)

@@ -149,7 +149,7 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.endText()
 	f.cancelRequest()
 	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
-	e = e.With("response", wire.Clip(f.turn.response.String(), maxResponse))
+	e = e.With("response", wire.ClipStart(f.turn.response.String(), maxResponse))
 	if why != "" {
 		e = e.With("error", why)
 	}
