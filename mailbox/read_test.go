@@ -2,53 +2,12 @@ package mailbox
 
 import (
 	"context"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
-
-func TestReadChooses(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	list := deliverN(t, bob, 6)
-	at := func(ns ...int) (out []wire.ID) {
-		for _, n := range ns {
-			out = append(out, list[n])
-		}
-		return out
-	}
-	odd := func(m *Item) bool { return m.Body[0]%2 == 1 }
-	for about, c := range map[string]struct {
-		opt          ReadOptions
-		items, ahead []wire.ID
-		more         int
-	}{
-		"all":              {ReadOptions{}, list, nil, 0},
-		"two":              {ReadOptions{Limit: 2}, at(0, 1), nil, 4},
-		"two and a look":   {ReadOptions{Limit: 2, LookAhead: 3}, at(0, 1), at(2, 3, 4), 4},
-		"a look too far":   {ReadOptions{Limit: 5, LookAhead: 3}, at(0, 1, 2, 3, 4), at(5), 1},
-		"by id":            {ReadOptions{IDs: append(at(4, 1), wire.NewID())}, at(4, 1), nil, 0},
-		"none by id":       {ReadOptions{IDs: []wire.ID{}}, nil, nil, 0},
-		"odd ones":         {ReadOptions{Match: odd}, at(1, 3, 5), nil, 0},
-		"one odd":          {ReadOptions{Match: odd, Limit: 1}, at(1), nil, 2},
-		"one odd, and all": {ReadOptions{Match: odd, Limit: 1, LookAhead: 1, countsAll: true}, at(1), at(0), 4},
-		"nothing fits":     {ReadOptions{Fits: func(*wire.Message) bool { return false }}, nil, nil, 6},
-		"until one is a 3": {ReadOptions{Fits: func(m *wire.Message) bool { return m.Body != "3" }, LookAhead: 1}, at(0, 1, 2), at(3), 3},
-	} {
-		b, err := bob.Peek(ctx, c.opt)
-		if err != nil || b.More != c.more {
-			t.Errorf("%s: %d more, want %d: %v", about, b.More, c.more, err)
-		}
-		equal(t, about, idsOf(b.Items), c.items...)
-		equal(t, about+", ahead", idsOf(b.Ahead), c.ahead...)
-	}
-	if n := len(filesIn(t, filepath.Join(bob.Path(), "inbox/new"))); n != 6 {
-		t.Error("a look moved something")
-	}
-}
 
 // If output blocks for longer than the lock is held, others can read, and messages that are still unread are then
 // marked.

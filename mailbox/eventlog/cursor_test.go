@@ -62,6 +62,7 @@ func FuzzEventLog(f *testing.F) {
 		"", "\n", "{", "\x00\x00", `{"seq":4}`, "{\"seq\":4}\n", "{\"seq\":2}\n{\"seq\":3}\n", "{\"seq\":99}\n", "x\n{\"seq\":5}\n",
 		"{\"seq\":18446744073709551615}\n", "{\"seq\":null}\n", "\n\n\n", "{\"seq\":4,\"agent\":\"x\",\"kind\":\"\"}\nxxxxxxxx\n", "\r\n{\"seq\":4}\r\n",
 		"{\"seq\":2,\n{\"seq\":2,\n{\"seq\":2,\n", "{\"seq\":2}\n{\"seq\":1,\n{\"seq\":1,\n",
+		"{\"kind\":\"x\"}\n", "{\"seq\":2305843009213693951}\n", strings.Repeat("\x00", 5000), strings.Repeat("garbage\n", 20_000),
 	} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)

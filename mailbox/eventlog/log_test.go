@@ -259,40 +259,6 @@ func TestRotation(t *testing.T) {
 	same(t, readAll(t, l, segs[1]-1)[:1], want[segs[1]-1])
 }
 
-// A torn last line is cut off and kept in bad, and nothing else is lost.
-func TestTornLine(t *testing.T) {
-	for name, torn := range map[string]string{
-		"half a line":          `{"seq":3,"at":"2026`,
-		"several":              "{\"seq\":3\n{\"seq\"\n\n\x00\x00\x00\n{",
-		"old ones":             "{\"seq\":1,\n{\"seq\":1,\n{\"seq\":1,\n",
-		"zeroes":               strings.Repeat("\x00", 5000),
-		"much":                 strings.Repeat("garbage\n", 20_000),
-		"a line with no seq":   "{\"kind\":\"x\"}\n",
-		"a number beyond all":  "{\"seq\":18446744073709551615}\n",
-		"a number not so high": "{\"seq\":2305843009213693951}\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := openLog(t, scratch(t), nil)
-			follower := l.Follow(0)
-			defer follower.Close()
-			appendKinds(t, l, "a", "b")
-			same(t, read(t, follower), "1 a", "2 b")
-			scribble(t, segmentPath(l, 1), torn)
-			same(t, read(t, follower))
-			late := l.Follow(2)
-			defer late.Close()
-			same(t, read(t, late))
-			appendKinds(t, l, "c")
-			same(t, read(t, follower), "3 c")
-			same(t, read(t, late), "3 c")
-			appendKinds(t, l, "d")
-			same(t, read(t, follower), "4 d")
-			same(t, readAll(t, l, 0), "1 a", "2 b", "3 c", "4 d")
-			same(t, cutOff(t, l), torn)
-		})
-	}
-}
-
 // A last line that parses stays, also if only its line feed was not written. Followers see it once it is whole.
 func TestLineWithoutEnd(t *testing.T) {
 	l := openLog(t, scratch(t), nil)

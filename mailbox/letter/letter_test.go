@@ -120,31 +120,6 @@ func TestRenderCut(t *testing.T) {
 	}
 }
 
-func TestBodyCut(t *testing.T) {
-	r, _ := aLetter()
-	for _, c := range []struct {
-		body        string
-		size, lines int
-		shown       string
-		left        int
-	}{
-		{"", 0, 0, "", 0},
-		{"\n\n", 80, 1, "", 0},
-		{"short\n\n\n", 100, 1, "  short\n", 0},
-		{"a\nb\nc\n", 100, 2, "  a\n  b\n", 2},
-		{"a\nb\nc\n", 0, 2, "  a\n  b\n", 2},
-		{"\n\nc", 0, 2, "", 1},
-		{strings.Repeat("x", 100), 80, 10, "  " + strings.Repeat("x", 78) + "\n", 22},
-		{strings.Repeat("é", 50), 80, 10, "  " + strings.Repeat("é", 39) + "\n", 22},
-		{strings.Repeat("x", 70) + "\n\n" + strings.Repeat("x", 30), 80, 10, "  " + strings.Repeat("x", 70) + "\n", 30},
-		{strings.Repeat("x", 30) + "\n" + strings.Repeat("x", 90), 80, 10, "  " + strings.Repeat("x", 30) + "\n  " + strings.Repeat("x", 45) + "\n", 45},
-	} {
-		if shown, left := r.Body(c.body, c.size, c.lines); string(shown) != c.shown || left != c.left {
-			t.Errorf("%q: shown %q, left %d", c.body, shown, left)
-		}
-	}
-}
-
 // pieces splits a text at every line break of Unicode and of Python's splitlines.
 func pieces(s string) []string {
 	return strings.FieldsFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool { return strings.ContainsRune("\n\v\f\r\x1c\x1d\x1e\u0085\u2028\u2029", r) })
