@@ -108,26 +108,6 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// Members of other hosts have rows, too. Their questions can be answered, but their screens cannot be shown.
-func TestOtherHosts(t *testing.T) {
-	team := newTeam(t, "me")
-	now := time.Now().UTC().Format(time.RFC3339)
-	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"bob","kind":"agent","state":"blocked",
-		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"bob","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
-	dir := filepath.Join(team.Dir, ".atm/main/.bridge/rows")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "build.json"), []byte(rows), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	r := team.open("me")
-	s := team.until(r, "the row", func(s *Snapshot) bool { return len(s.Members) == 2 && len(s.Waiting) == 1 })
-	if m, ok := s.Member("bob@build"); !ok || m.State != reducer.WordBlocked || s.Waiting[0].Agent != "bob@build" || !s.Waiting[0].MayAnswer {
-		t.Error(s)
-	}
-	if _, err := r.Turns("bob@build"); r.Scope.Explain(err).Exit == 0 {
-		t.Error(err)
-	}
-}
-
 // An agent's question waits for somebody who may answer it, its screen is followed, and the answer is typed.
 func TestQuestion(t *testing.T) {
 	team := newTeam(t, "bob", "me", "you")
