@@ -100,7 +100,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
 	a, err := s.Root.Ack(c.Context, m.box, o)
 	if err != nil {
-		return nil, "", err
+		return nil, "", repeatable(err)
 	}
 	for _, note := range a.Notes {
 		command.Warn(c, "%s", note)
@@ -114,6 +114,14 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 		line += " before"
 	}
 	return r, line, nil
+}
+
+// repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
+func repeatable(err error) error {
+	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
+	}
+	return err
 }
 
 var unreadCommand = &cli.Command{
@@ -198,7 +206,7 @@ var withdrawCommand = &cli.Command{
 		r := newResult(m.ID)
 		for _, to := range m.To {
 			if d, err := withdrawFrom(c, s, m, to); err != nil {
-				r.addFailed(c, to, err)
+				r.addFailed(c, to, repeatable(err))
 			} else {
 				r.Delivered = append(r.Delivered, d)
 			}

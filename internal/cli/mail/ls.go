@@ -58,6 +58,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 		err = l.addSent(c, s, box, f)
 	} else {
 		err = l.addReceived(c, s, box, f)
+	}
+	if err != nil && len(l.Messages)+l.More == 0 {
+		return teams.Unreadable(box, err) // an empty list would say that there is no mail
+	}
+	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed, err = append(l.Owed, owed...), cmp.Or(err, unreadable)
 		if !c.Bool("owed") && !c.Bool("done") {
