@@ -48,7 +48,8 @@ func (e *LeasedError) Error() string {
 // there is none. The message stays in new, where readers and other leases skip it until MarkAcked, EndLease or the end
 // of d, which is at most MaxLease.
 //
-// show reports whether the member received the message; if not, it is as before.
+// show reports whether the member received the message. While it runs the lease is only ten seconds long, in case it is
+// killed; then the lease gets its full length.
 func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt ReadOptions, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
 	if err := checkLease(d); err != nil {
 		return nil, err
@@ -60,19 +61,29 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // after the wait for the lock
 		lease.Until = now.Add(d)
-		mine := claim{Owner: b.leaseOwner(by), At: now, Until: lease.Until}
+		mine := claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))}
 		group, err = b.claimUnread(all, opt, all.live(now, b.isRunning()), mine)
 		return err
 	})
 	if err != nil || len(group.Items) == 0 {
 		return nil, err
 	}
-	received, err := show(group.Items[0], lease)
+	it := group.Items[0]
+	received, showErr := show(it, lease)
+	ctx = context.WithoutCancel(ctx) // the message was shown
 	if !received {
-		group.update(context.WithoutCancel(ctx), group.restoreBefore)
-		return nil, err
+		group.update(ctx, group.restoreBefore)
+		return nil, showErr
 	}
-	return group.Items[0], err
+	isMine := false
+	err = group.update(ctx, func(_ wire.ID, c claim) claim {
+		isMine, c.Until = true, lease.Until
+		return c
+	})
+	if err == nil && !isMine {
+		err = notHeld(it.ID)
+	}
+	return it, errors.Join(showErr, err)
 }
 
 // leaseOwner returns the owner of a member's claims, with the team if that is another one.

@@ -100,7 +100,8 @@ func TestShareNobody(t *testing.T) {
 	}
 }
 
-// A lease of a message that was not received ends and does not count.
+// A lease of a message that was not received ends and does not count. It also ends ten seconds after a member was
+// killed while the message was shown.
 func TestLeaseShowsFirst(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -112,6 +113,9 @@ func TestLeaseShowsFirst(t *testing.T) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
 				t.Error("taken while it was shown")
 			}
+			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerTime {
+				t.Error("held for longer than it is shown: ", got, err)
+			}
 			return received, err
 		}
 	}
@@ -122,6 +126,16 @@ func TestLeaseShowsFirst(t *testing.T) {
 		t.Error(it, err)
 	}
 	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
+		t.Error(it, err)
+	}
+	// It is shown for so long that somebody else leases it.
+	ranOut(t, bob)
+	it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, func(*Item, Lease) (bool, error) {
+		ranOut(t, bob)
+		leaseFor(t, bob, "dave", time.Minute)
+		return true, nil
+	})
+	if !errors.Is(err, ErrNotHeld) || leaseOf(t, bob, id).By != addr("dave") {
 		t.Error(it, err)
 	}
 }
