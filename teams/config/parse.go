@@ -124,7 +124,7 @@ func (k *checker) checkKeys(path string, table map[string]any, known []string) {
 		text := fmt.Sprintf("unknown key %q %s", key, where)
 		distance := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
 		nearest := slices.MinFunc(known, func(a, b string) int { return distance(a) - distance(b) })
-		if distance(nearest) <= (len(key)+1)/3 {
+		if distance(nearest) <= 1+len(key)/4 {
 			text += fmt.Sprintf("; did you mean %q?", nearest)
 		}
 		k.add(strings.TrimPrefix(path+"."+key, "."), "%s", text)
