@@ -24,18 +24,6 @@ func (r *rig) shows(text string) func() bool {
 	return func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), text) }
 }
 
-// Python's prompt gets mail like a shell.
-func TestPython(t *testing.T) {
-	t.Parallel()
-	needs(t, "python3")
-	r := newRig(t).program("plain", "python3", "-i", "-q")
-	r.run().idle()
-	r.wait("the first to be read", r.read(r.send("print('sum', 6*7)")))
-	r.wait("the sum", r.shows("sum 42"))
-	r.wait("the second to be read", r.read(r.send("import time; time.sleep(0.5); print('slept', 1)")))
-	r.wait("the sleep", r.shows("slept 1"))
-}
-
 // A pager or editor in a shell is no prompt: mail waits until it exits.
 func TestFullScreenPrograms(t *testing.T) {
 	for name, c := range map[string]struct{ start, seen, leave string }{

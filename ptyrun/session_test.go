@@ -280,26 +280,6 @@ func TestSessionOfARun(t *testing.T) {
 	}
 }
 
-// A session that a person paused stays paused. One that a person began does not end with the agent: it waits for the
-// next run.
-func TestSessionOfAPerson(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
-	id := r.open()
-	r.move(id, wire.SessionPaused)
-	r.run().idle()
-	r.wait("mail to be read", r.read(r.send("hello")))
-	if s := r.onlySession(); s.State != wire.SessionPaused {
-		t.Errorf("it is %s", s.State)
-	}
-	r.move(id, wire.SessionActive)
-	r.send("EXIT 0")
-	<-r.done
-	if s := r.onlySession(); s.State != wire.SessionPaused || !s.Notes.Runner.AutoPaused {
-		t.Errorf("it is %s", s.State)
-	}
-}
-
 // The lines of an unknown program are output, as they were finally on the screen, without escape sequences, torn
 // characters and what we typed.
 func TestLinesAreOutput(t *testing.T) {

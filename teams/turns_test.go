@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -101,18 +100,5 @@ func TestUnreadableQuestions(t *testing.T) {
 	unreadable, ok := errors.AsType[*UnreadableError](err)
 	if len(list) != 1 || !ok || !strings.Contains(unreadable.Error(), "of bob") || !strings.Contains(unreadable.Error(), "of carol") {
 		t.Error(list, err)
-	}
-}
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	for raw, want := range map[string][2]string{ // the options of a runner, and on a wire
-		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: {"[{1 Yes  } {2 2  } {No No  }]", "[{1 Yes allow_once } {2 2  } {No No reject_once }]"},
-		`[{"optionId":"a","name":"Allow","kind":"reject_once"}]`:    {"[{a Allow reject_once }]", "[{a Allow reject_once }]"},
-	} {
-		got := [2]string{fmt.Sprint(policy.ParseOptions([]byte(raw), false)), fmt.Sprint(policy.ParseOptions([]byte(raw), true))}
-		if got != want {
-			t.Errorf("%s: %s, not %s", raw, got, want)
-		}
 	}
 }

@@ -46,18 +46,3 @@ func TestEventWith(t *testing.T) {
 		t.Error(x, y, e)
 	}
 }
-
-// Append never appends half a line.
-func TestEventAppend(t *testing.T) {
-	good := Event{Seq: 1, Wire: []byte(" {} "), Extra: []byte(` {"a":{"wire":1}} `)}
-	if line := good.Append([]byte("x")); string(line) != `x{"seq":1,"wire":{},"a":{"wire":1}}` {
-		t.Errorf("%s", line)
-	}
-	for _, bad := range []Event{
-		{Wire: []byte("{")}, {Wire: []byte("\"\xff\"")}, {Extra: []byte("[]")}, {Extra: []byte(`{"a":`)}, {Extra: []byte(`{"a":1}}`)},
-	} {
-		if line := bad.Append([]byte("x")); string(line) != "x" && bad.Wire == nil {
-			t.Errorf("%s", line)
-		}
-	}
-}
