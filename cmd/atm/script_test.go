@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/agentteammail/atm/internal/testteam"
+
 	// The programs are built from these: go test caches a result only while the imports of the test are unchanged.
 	_ "github.com/agentteammail/atm/internal/acpagent"
 	_ "github.com/agentteammail/atm/internal/bridge"
@@ -56,6 +58,7 @@ func TestMain(m *testing.M) {
 	// The programs wait more than they compute.
 	flag.Parse()
 	flag.Set("test.parallel", "8")
+	testteam.ClearEnviron()
 	code := m.Run()
 	os.RemoveAll(bin)
 	os.Exit(code)

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -48,14 +47,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	s := &stage{t: t, team: filepath.Join(dir, ".atm", "main")}
-	for _, kv := range os.Environ() {
-		k, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
-			s.env = append(s.env, kv)
-		}
-	}
-	// The race detector would sleep a second at the end of each process.
-	s.env = append(s.env, "HOME="+dir, "XDG_STATE_HOME="+dir, "ATM_ROOT="+filepath.Dir(s.team), "GORACE=atexit_sleep_ms=0")
+	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "ATM_ROOT="+filepath.Dir(s.team))
 	s.atm(0, "init", "alice", "bob")
 	return s
 }

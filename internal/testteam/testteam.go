@@ -35,13 +35,17 @@ func Main(m *testing.M, programs map[string]func(version string, words []string)
 
 type tests struct{ *testing.M }
 
-// Run runs the tests without what the environment says to atm and to agents.
 func (t tests) Run() int {
+	ClearEnviron()
+	return t.M.Run()
+}
+
+// ClearEnviron removes what the environment says to atm and to agents.
+func ClearEnviron() {
 	for _, name := range append(command.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "NO_COLOR", "EDITOR", "VISUAL") {
 		os.Unsetenv(name)
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would sleep a second at the end of each process
-	return t.M.Run()
 }
 
 // A Team is in a directory of its own, which is also its home directory.
