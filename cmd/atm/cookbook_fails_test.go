@@ -59,7 +59,7 @@ func TestCookbookFails(t *testing.T) {
 		{
 			about: "what bob asks for is refused", recipe: "human.sh", limit: "150s",
 			me: func(ctx context.Context, k *kitchen) {
-				for ctx.Err() == nil && k.command("atm", "reject", "bob", "--as", "me").Run() != nil {
+				for ctx.Err() == nil && k.Command("atm", "reject", "bob", "--as", "me").Run() != nil {
 				}
 			},
 			code: 1, says: `the turn of bob ended without an answer: interrupted`, again: -1,
@@ -76,7 +76,7 @@ func TestCookbookFails(t *testing.T) {
 			r.me = c.me
 			r.meanwhile(k)
 			for name, text := range c.files {
-				k.write(name, text)
+				k.Write(name, text)
 			}
 			k.limit = c.limit
 			args := c.args
@@ -97,7 +97,7 @@ func TestCookbookFails(t *testing.T) {
 				return
 			}
 			for name := range c.files {
-				if err := os.Remove(filepath.Join(k.dir, name)); err != nil {
+				if err := os.Remove(filepath.Join(k.Dir, name)); err != nil {
 					t.Fatal(err)
 				}
 			}

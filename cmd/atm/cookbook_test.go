@@ -20,12 +20,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/agentteammail/atm/internal/testteam"
 )
 
 // A kitchen is a directory with the cookbook's team, played by fake agents.
 type kitchen struct {
-	t    *testing.T
-	dir  string
+	*testteam.Team
 	mark string // in the environment of everything that is started here
 
 	limit string // LIMIT of the recipes
@@ -41,53 +42,24 @@ func cookbook(name string) string {
 
 func newKitchen(t *testing.T) *kitchen {
 	t.Helper()
-	k := &kitchen{t: t, dir: t.TempDir()}
-	k.mark = "ATM_TEST_KITCHEN=" + filepath.Base(filepath.Dir(k.dir)) + filepath.Base(k.dir)
-	k.atm("init", "alice", "bob", "carol", "me", "script")
+	k := &kitchen{Team: testteam.New(t, "alice", "bob", "carol", "me", "script")}
+	k.mark = "ATM_TEST_KITCHEN=" + filepath.Base(filepath.Dir(k.Dir)) + filepath.Base(k.Dir)
+	k.Env = append(k.Env, "TZ=UTC", k.mark)
 	for name, to := range map[string]string{"team.toml": ".atm/main/team.toml", "model.sh": "model.sh"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "cookbook", name))
-		if err = errors.Join(err, os.WriteFile(filepath.Join(k.dir, to), data, 0o755)); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
+		k.Write(to, string(data))
 	}
-	k.write("jobs.txt", jobs)
+	k.Write("jobs.txt", jobs)
 	t.Cleanup(func() {
-		k.command("atm", "down").Run()
+		k.Command("atm", "down").Run()
 		if left := k.left(); len(left) > 0 {
 			t.Errorf("still running at the end: %q", left)
 		}
 	})
 	return k
-}
-
-func (k *kitchen) command(name string, args ...string) *exec.Cmd {
-	c := exec.Command(name, args...)
-	c.Dir = k.dir
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + k.dir, "TZ=UTC", "GORACE=atexit_sleep_ms=0", k.mark,
-		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"),
-	}
-	return c
-}
-
-// atm runs a command as the person, which must succeed.
-func (k *kitchen) atm(args ...string) string {
-	k.t.Helper()
-	c := k.command("atm", args...)
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	out, err := c.Output()
-	if err != nil {
-		k.t.Fatalf("atm %s: %v\n%s%s", strings.Join(args, " "), err, out, errs.String())
-	}
-	return string(out)
-}
-
-func (k *kitchen) write(name, text string) {
-	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
 }
 
 // A script is a running recipe, in a process group of its own as a terminal's shell starts it.
@@ -97,13 +69,13 @@ type script struct {
 }
 
 func (k *kitchen) start(shell, name string, args ...string) *script {
-	k.t.Helper()
-	s := &script{Cmd: k.command(shell, append([]string{cookbook(name)}, args...)...)}
+	k.Helper()
+	s := &script{Cmd: k.Command(shell, append([]string{cookbook(name)}, args...)...)}
 	s.Env = append(s.Env, "LIMIT="+k.limit)
 	s.Stdout, s.Stderr, s.SysProcAttr = &s.out, &s.errs, &syscall.SysProcAttr{Setpgid: true}
 	s.WaitDelay = time.Second // what outlives it is looked for by its mark
 	if err := s.Start(); err != nil {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 	return s
 }
@@ -119,7 +91,7 @@ func (s *script) ends() int {
 // cook runs a recipe to its end, checks that nothing of it still runs, and returns its exit code, its result (the last
 // line that is not from up or send) and all that it printed.
 func (k *kitchen) cook(shell, name string, args ...string) (code int, last, all string) {
-	k.t.Helper()
+	k.Helper()
 	s := k.start(shell, name, args...)
 	code = s.ends()
 	k.nothingRuns("after its end")
@@ -144,30 +116,30 @@ func (k *kitchen) left() (left []string) {
 
 // nothingRuns waits until no process carries the mark.
 func (k *kitchen) nothingRuns(when string) {
-	k.t.Helper()
+	k.Helper()
 	if !within(3*time.Minute, func() bool { return len(k.left()) == 0 }) {
-		k.t.Fatalf("%s there are still %q", when, k.left())
+		k.Fatalf("%s there are still %q", when, k.left())
 	}
 }
 
 // prompts counts the prompts that the models were shown.
 func (k *kitchen) prompts() int {
-	data, err := os.ReadFile(filepath.Join(k.dir, "prompts"))
+	data, err := os.ReadFile(filepath.Join(k.Dir, "prompts"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 	return bytes.Count(data, []byte("\n"))
 }
 
 // mail returns all messages but acks and notices, as "from > to: body", sorted.
 func (k *kitchen) mail() (all []string) {
-	k.t.Helper()
+	k.Helper()
 	for _, agent := range []string{"alice", "bob", "carol", "me", "script"} {
 		var list struct {
 			Messages []struct{ From, Type, Body string }
 		}
-		if err := json.Unmarshal([]byte(k.atm("ls", agent, "--all", "--json", "--limit", "1000")), &list); err != nil {
-			k.t.Fatal(err)
+		if err := json.Unmarshal([]byte(k.Atm("ls", agent, "--all", "--json", "--limit", "1000")), &list); err != nil {
+			k.Fatal(err)
 		}
 		for _, m := range list.Messages {
 			if m.Type == "" || m.Type == "message" {
@@ -199,16 +171,16 @@ var recipes = []recipe{
 
 // checkMail compares all messages with testdata/cookbook/mail.txtar.
 func (r *recipe) checkMail(k *kitchen, when string) {
-	k.t.Helper()
+	k.Helper()
 	mail, err := txtar.ParseFile(filepath.Join("..", "..", "testdata", "cookbook", "mail.txtar"))
 	if err != nil {
-		k.t.Fatal(err)
+		k.Fatal(err)
 	}
 	at := slices.IndexFunc(mail.Files, func(f txtar.File) bool { return f.Name == r.name })
 	got := strings.ReplaceAll(strings.Join(k.mail(), "\x00"), "\n", `\n`)
 	want := strings.TrimSuffix(string(mail.Files[at].Data), "\n")
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\x00")); diff != "" {
-		k.t.Fatalf("%s, mail: %s", when, diff)
+		k.Fatalf("%s, mail: %s", when, diff)
 	}
 }
 
@@ -220,11 +192,11 @@ func sayYes(ctx context.Context, k *kitchen) { say(ctx, k, "yes") }
 // say is a person who approves what bob asks for, and answers one message.
 func say(ctx context.Context, k *kitchen, answer string) {
 	for ctx.Err() == nil {
-		k.command("atm", "approve", "bob", "--as", "me").Run()
-		out, _ := k.command("atm", "ls", "me", "--json").Output()
+		k.Command("atm", "approve", "bob", "--as", "me").Run()
+		out, _ := k.Command("atm", "ls", "me", "--json").Output()
 		var list struct{ Messages []struct{ ID string } }
 		if json.Unmarshal(out, &list) == nil && len(list.Messages) == 1 {
-			k.command("atm", "reply", list.Messages[0].ID, answer, "--as", "me", "--once", "yes").Run()
+			k.Command("atm", "reply", list.Messages[0].ID, answer, "--as", "me", "--once", "yes").Run()
 		}
 		select {
 		case <-ctx.Done():
@@ -241,7 +213,7 @@ func (r *recipe) meanwhile(k *kitchen) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); r.me(ctx, k) }()
-	k.t.Cleanup(func() { stop(); <-done })
+	k.Cleanup(func() { stop(); <-done })
 }
 
 // fromAtm matches the lines of up, of which one may say "no prompt yet" on a slow machine, and of send.
@@ -285,7 +257,7 @@ func TestCookbookInterrupted(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			k := newKitchen(t)
-			k.write("slow", "0.3")
+			k.Write("slow", "0.3")
 			r.meanwhile(k)
 			cut := func(n int, when string, is func() bool) (over bool) {
 				s := k.start([]string{"sh", "bash"}[n/2%2], r.name, r.args...)
@@ -311,7 +283,7 @@ func TestCookbookInterrupted(t *testing.T) {
 			}
 			runs := func(agent string) func() bool {
 				return func() bool {
-					_, err := os.Stat(filepath.Join(k.dir, ".atm", "main", agent, "run", "run.json"))
+					_, err := os.Stat(filepath.Join(k.Dir, ".atm", "main", agent, "run", "run.json"))
 					return err == nil
 				}
 			}
@@ -337,7 +309,7 @@ func TestCookbookInterrupted(t *testing.T) {
 func TestCookbookEnded(t *testing.T) {
 	t.Parallel()
 	k := newKitchen(t)
-	k.write("slow", "60")
+	k.Write("slow", "60")
 	s := k.start("sh", "nightly.sh", "monday", "jobs.txt", "600")
 	if !within(mealTime, func() bool { return k.prompts() > 0 }) {
 		t.Fatalf("no prompt\n%s%s", &s.out, &s.errs)
