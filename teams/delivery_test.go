@@ -55,9 +55,7 @@ func TestDelivery(t *testing.T) {
 			defer cur.Close()
 			for range c.events {
 				e, _, err := cur.Next()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if e.Session != "" {
 					e.Source = "hook"
 				}

@@ -24,18 +24,14 @@ func postDue(t *testing.T, team *Team, from, to wire.Name, body string, with ...
 	}
 	p := &mailbox.Post{Message: m, Sender: team.Box(from), To: []*mailbox.Box{team.Box(to)}}
 	mailbox.Deliver(context.Background(), p)
-	if err := p.Outcomes[0].Err; err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
 
 func readAll(t *testing.T, team *Team, name wire.Name) {
 	t.Helper()
 	_, err := team.Box(name).Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // overdueAt counts the overdue answers of a member.

@@ -14,9 +14,7 @@ func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 	t.Helper()
 	taker := wire.Address{Agent: by, Team: box.Address().Team}
 	it, err := box.Lease(context.Background(), taker, time.Minute, mailbox.ReadOptions{}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if it == nil {
 		return ""
 	}

@@ -28,12 +28,8 @@ func TestOneAnswerToADraft(t *testing.T) {
 			const id = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
 			happen(t, team, "bob", "draft_ready draft_id="+id+" summary=Auth", "draft_ready draft_id="+id+" summary=Auth")
 			raw, err := wire.Marshal(wire.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := team.Box("bob").Log().Append(ctx, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, team.Box("bob").Log().Append(ctx, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}))
 			list, err := team.PendingQuestions(ctx)
 			if err != nil || len(list) != 1 || list[0].ID != id || (list[0].Session != "") != (in == "a session") {
 				t.Fatalf("%+v, %v", list, err)
@@ -77,9 +73,7 @@ func TestOneAbort(t *testing.T) {
 	ctx := context.Background()
 	team := newTeam(t, newRoot(t), "bob", "me")
 	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	say := SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "abort"}}
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -95,9 +89,7 @@ func TestOneAbort(t *testing.T) {
 	}
 	// The session of a retired agent can still be aborted.
 	s, err = team.Sessions().New(ctx, session.Options{Agent: "bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := team.Retire(ctx, "bob"); err != nil {
 		t.Fatal(err)
 	}

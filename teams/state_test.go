@@ -42,21 +42,15 @@ func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
 		}
 		list = append(list, e)
 	}
-	if err := team.Box(agent).Log().Append(context.Background(), list...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.Box(agent).Log().Append(context.Background(), list...))
 }
 
 func stateOf(t testing.TB, team *Team, agent wire.Name) string {
 	t.Helper()
 	s, err := team.State(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -81,9 +75,7 @@ func TestSnapshotIsACache(t *testing.T) {
 	happen(t, team, "bob", turns(100)...)
 	stateOf(t, team, "bob")
 	whole, err := os.ReadFile(cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// To fold on from the snapshot gives the same state as to fold everything.
 	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
 	want := stateOf(t, team, "bob")
@@ -92,9 +84,7 @@ func TestSnapshotIsACache(t *testing.T) {
 	}
 	spoil := func(name string, f func(string) string) {
 		t.Helper()
-		if err := os.WriteFile(cache, []byte(f(string(whole))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(cache, []byte(f(string(whole))), 0o600))
 		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -118,9 +108,7 @@ func TestSnapshotIsACache(t *testing.T) {
 		return strings.Replace(lie(s), `"agent":"bob"`, `"agent":"eve"`, 1)
 	})
 	os.Remove(cache)
-	if err := os.Mkdir(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(cache, 0o700))
 	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 		t.Error("a directory in its place: ", diff)
 	}
@@ -160,14 +148,10 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	// Without a usable base, as after an upgrade, the fold begins with the archived events.
 	base := filepath.Join(box.Path(), "events", "base.json")
 	good, err := os.ReadFile(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, text := range []string{`{"version":1,"seq":17,"crc":1,"state":{}}`, `{"ver`, ``, string(good)} {
 		os.Remove(filepath.Join(box.Path(), "state.json"))
-		if err := os.WriteFile(base, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(base, []byte(text), 0o600))
 		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
 			t.Errorf("base %q: %s", text, diff)
 		}
@@ -194,14 +178,10 @@ func TestBaseIsNotFoldedTwice(t *testing.T) {
 	happen(t, team, "bob", "stream_error", "stream_error", "dropped_counters dropped=x", "turn_started turn=t1")
 	want := stateOf(t, team, "bob")
 	s, err := team.State("bob")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, _ := json.Marshal(s)
 	base, _ := json.Marshal(eventlog.Snapshot{Version: reducer.Version, Seq: s.Seq, CRC: 1, State: data})
-	if err := os.WriteFile(filepath.Join(team.Box("bob").Path(), "events", "base.json"), base, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "events", "base.json"), base, 0o600))
 	if got := stateOf(t, team, "bob"); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
@@ -212,18 +192,12 @@ func TestGapBelowAForeignBase(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	box := team.Box("bob")
 	for range 3 {
-		if err := box.Log().Append(t.Context(), wire.Event{Kind: "turn_idle"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, box.Log().Append(t.Context(), wire.Event{Kind: "turn_idle"}))
 	}
 	events := filepath.Join(box.Path(), "events")
 	old := filepath.Join(events, "00000000000000000001.ndjson")
-	if err := os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(events, "base.json"), []byte(`{"version":1,"seq":99,"crc":1,"state":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")))
+	must(t, os.WriteFile(filepath.Join(events, "base.json"), []byte(`{"version":1,"seq":99,"crc":1,"state":{}}`), 0o600))
 	if _, err := team.State("bob"); err != nil {
 		t.Fatal(err)
 	}

@@ -12,17 +12,13 @@ import (
 func TestStatsVectors(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../testdata/wire/behaviour.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []struct {
 		Function string
 		States   []string
 		Result   json.RawMessage
 	}
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &all))
 	words := map[string]reducer.Word{
 		"starting": reducer.WordStarting, "idle": reducer.WordIdle, "thinking": reducer.WordBusy, "responding": reducer.WordBusy,
 		"tool_running": reducer.WordBusy, "confirming": reducer.WordBlocked, "exited": reducer.WordOff, "error": reducer.WordError,
@@ -38,9 +34,7 @@ func TestStatsVectors(t *testing.T) {
 			members = append(members, Member{State: words[state]})
 		}
 		var want Stats
-		if err := json.Unmarshal(c.Result, &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(c.Result, &want))
 		if got := StatsOf(members); got != want {
 			t.Errorf("%v: %+v, not %+v", c.States, got, want)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -39,9 +39,7 @@ func TestHistory(t *testing.T) {
 			happen(t, team, "bob", s)
 		}
 		turns, err := team.History("bob", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, p := range turns {
 			got = append(got, fmt.Sprintf("%s %s %q %q", p.ID, p.Status, p.Prompt, p.Response))
@@ -92,9 +90,7 @@ func TestUnreadableQuestions(t *testing.T) {
 	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
 	happen(t, team, "alice", "waiting_for_input prompt=Which?")
 	for _, name := range []string{"bob", "carol"} {
-		if err := team.Dir().MkdirAll(name + "/events/00000000000000000001.ndjson"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, team.Dir().MkdirAll(name+"/events/00000000000000000001.ndjson"))
 	}
 	list, err := team.PendingQuestions(t.Context())
 	unreadable, ok := errors.AsType[*UnreadableError](err)

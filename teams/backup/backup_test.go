@@ -91,17 +91,13 @@ func TestBackupRestore(t *testing.T) {
 	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
 	unread := post(t, team, "alice", "bob", "unread")
 	read := post(t, team, "alice", "gone", "read")
-	if err := team.Box("gone").MarkRead(ctx, read); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.Box("gone").MarkRead(ctx, read))
 	for _, n := range []wire.Name{"gone", "bare"} {
 		if _, err := team.Retire(ctx, n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
 	var file bytes.Buffer
 	total, _, err := Write(ctx, r, &file)
 	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
@@ -143,9 +139,7 @@ func TestBackupRestore(t *testing.T) {
 func TestBackupOfTaken(t *testing.T) {
 	ctx := context.Background()
 	r, team := newTeam(t, "alice", "bob", "jobs")
-	if err := team.Box("jobs").Share(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.Box("jobs").Share())
 	id := post(t, team, "alice", "jobs", "held")
 	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, mailbox.ReadOptions{},
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
