@@ -12,12 +12,8 @@ func TestReplacedWhileNobodyLooks(t *testing.T) {
 	s, bob := bobs(t)
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	for i := range 5 {
-		if err := os.RemoveAll(bob.Path()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Create(t.Context(), "bob"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(bob.Path()))
+		must(t, s.Create(t.Context(), "bob"))
 		deliver(t, bob, fmt.Sprint(i))
 		for {
 			// That it was gone may have been noticed, or not.
@@ -49,9 +45,7 @@ func TestRetiredAndRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, w, "gone")
-		if err := s.Restore(t.Context(), "bob"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Restore(t.Context(), "bob"))
 		deliver(t, bob, fmt.Sprint(i))
 		expect(t, w, fmt.Sprint(i))
 		appendEvent(t, bob, "turn_idle")
@@ -69,9 +63,7 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	}
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	expect(t, w, "gone")
-	if err := s.Restore(t.Context(), "bob"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Restore(t.Context(), "bob"))
 	expect(t, w, "unread")
 	appendEvent(t, bob, "new")
 	expect(t, w, "new 2")
@@ -88,9 +80,7 @@ func TestAgentThatIsAddedAfterOpen(t *testing.T) {
 		return boxes, err
 	}
 	w := watch(t, Options{Messages: true, Events: true, Boxes: team}, bob)
-	if err := s.Create(t.Context(), "carol"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Create(t.Context(), "carol"))
 	carol := s.Box("carol")
 	deliver(t, carol, "one")
 	expect(t, w, "one")

@@ -13,12 +13,8 @@ import (
 func drop(t testing.TB, b *mailbox.Box, name, text string) {
 	t.Helper()
 	tmp := filepath.Join(filepath.Dir(b.Path()), filepath.Base(name))
-	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(tmp, filepath.Join(b.Path(), "inbox", name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(tmp, []byte(text), 0o600))
+	must(t, os.Rename(tmp, filepath.Join(b.Path(), "inbox", name)))
 }
 
 func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
@@ -26,9 +22,7 @@ func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
 		_, bob := bobs(t)
 		w := watch(t, Options{Messages: true}, bob)
 		f, err := os.Create(filepath.Join(bob.Path(), "inbox", place))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := ""
 		for range 10 {
 			f.WriteString("line\n")

@@ -88,9 +88,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"unread": func(*rapid.T) {
 			if here && len(ids) > 0 {
-				if err := bob.MarkUnread(t.Context(), ids[len(ids)-1]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, bob.MarkUnread(t.Context(), ids[len(ids)-1]))
 			}
 		},
 		"retire": func(*rapid.T) {
@@ -103,9 +101,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"restore": func(*rapid.T) {
 			if !here {
-				if err := s.Restore(t.Context(), "bob"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Restore(t.Context(), "bob"))
 				here = true
 			}
 		},
@@ -118,9 +114,7 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 	})
 	if !here {
-		if err := s.Restore(t.Context(), "bob"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Restore(t.Context(), "bob"))
 	}
 	settled()
 	deliver(t, bob, body())

@@ -22,6 +22,13 @@ import (
 // process.
 var children = map[string]func(){}
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if f := children[os.Getenv("ATM_WATCHER_TEST")]; f != nil {
 		f()
@@ -47,14 +54,10 @@ func memoryDir(t testing.TB) string {
 func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
 	t.Helper()
 	s, err := openStoreIn(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	for _, a := range agents {
-		if err := s.Create(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), a))
 	}
 	return s
 }
@@ -80,25 +83,19 @@ func deliver(t testing.TB, b *mailbox.Box, body string) wire.ID {
 	t.Helper()
 	p := &mailbox.Post{Message: message("alice", body), To: []*mailbox.Box{b}}
 	mailbox.Deliver(context.Background(), p)
-	if err := p.Outcomes[0].Err; err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Outcomes[0].Err)
 	return p.Message.ID
 }
 
 func appendEvent(t testing.TB, b *mailbox.Box, kind string) {
 	t.Helper()
-	if err := b.Log().Append(context.Background(), wire.Event{Kind: kind, Source: "cli"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Log().Append(context.Background(), wire.Event{Kind: kind, Source: "cli"}))
 }
 
 func readAll(t testing.TB, b *mailbox.Box) {
 	t.Helper()
 	_, err := b.Read(t.Context(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // noEvents has the kernel tell watchers that are opened nothing.
@@ -116,9 +113,7 @@ func watch(t testing.TB, o Options, boxes ...*mailbox.Box) *Watcher {
 	}
 	o.poll = 20 * time.Millisecond
 	w, err := Open(t.Context(), boxes, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
@@ -128,9 +123,7 @@ func next(t testing.TB, w *Watcher) Entry {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	e, err := w.Next(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
@@ -221,17 +214,13 @@ func TestPollingSeesEverythingToo(t *testing.T) {
 	expect(t, w, "one")
 	appendEvent(t, bob, "turn_idle")
 	expect(t, w, "turn_idle 1")
-	if err := os.WriteFile(filepath.Join(bob.Path(), "inbox", "note.txt"), []byte("dropped"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bob.Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
 	expect(t, w, "dropped")
 	if _, err := s.Retire(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, w, "gone")
-	if err := s.Create(t.Context(), "bob"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Create(t.Context(), "bob"))
 	deliver(t, bob, "two")
 	expect(t, w, "two")
 	appendEvent(t, bob, "turn_started")
@@ -244,9 +233,7 @@ func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {
 	m := message("alice", "whole")
 	data, _ := m.Encode()
 	f, err := os.Create(filepath.Join(bob.Path(), "inbox", "new", string(m.ID)+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Write(data[:20])
 	deliver(t, bob, "good")
 	expect(t, w, "good")

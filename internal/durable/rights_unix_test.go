@@ -16,19 +16,13 @@ import (
 func entries(t *testing.T, top string, umask int) map[string]fs.FileInfo {
 	t.Helper()
 	r, err := Open(top, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	defer syscall.Umask(syscall.Umask(umask))
 	f, err := r.OpenFile("appended", os.O_WRONLY|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Close()
-	if err := errors.Join(r.MkdirAll("dir/below"), r.Create("created", nil), r.Replace("replaced", nil, false)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(r.MkdirAll("dir/below"), r.Create("created", nil), r.Replace("replaced", nil, false)))
 	out := map[string]fs.FileInfo{}
 	for _, name := range []string{"dir", "dir/below", "appended", "created", "replaced"} {
 		if out[name], err = r.Lstat(name); err != nil {
@@ -46,9 +40,7 @@ func TestModes(t *testing.T) {
 			0o700: {0o700, 0o600}, 0o755: {0o750, 0o640}, 0o770: {0o770, 0o660}, 0o777: {0o770, 0o660}, 0o750: {0o750, 0o640},
 		} {
 			top := t.TempDir()
-			if err := os.Chmod(top, mode); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(top, mode))
 			for name, info := range entries(t, top, umask) {
 				w := want[1]
 				if info.IsDir() {
@@ -77,9 +69,7 @@ func TestGroup(t *testing.T) {
 	}
 	for _, bit := range []fs.FileMode{0, fs.ModeSetgid} {
 		top := t.TempDir()
-		if err := errors.Join(os.Chown(top, -1, gid), os.Chmod(top, 0o770|bit)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Chown(top, -1, gid), os.Chmod(top, 0o770|bit)))
 		for name, info := range entries(t, top, 0o077) {
 			if g := int(info.Sys().(*syscall.Stat_t).Gid); g != gid {
 				t.Errorf("%s has the group %d, want %d", name, g, gid)
@@ -98,28 +88,20 @@ func TestOwner(t *testing.T) {
 		t.Skip("needs root")
 	}
 	top := t.TempDir()
-	if err := os.Chown(top, 12345, 12346); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(top, 12345, 12346))
 	for name, info := range entries(t, top, 0o077) {
 		if st := info.Sys().(*syscall.Stat_t); st.Uid != 12345 || st.Gid != 12346 {
 			t.Errorf("%s belongs to %d:%d", name, st.Uid, st.Gid)
 		}
 	}
 	r, err := Open(top, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	secret := top + ".secret"
 	defer os.Remove(secret)
-	if err := errors.Join(os.WriteFile(secret, nil, 0o600), os.Link(secret, r.Join("log"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(secret, nil, 0o600), os.Link(secret, r.Join("log"))))
 	f, err := r.OpenFile("log", os.O_WRONLY|os.O_CREATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Close()
 	if info, _ := os.Stat(secret); info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Error("root's own file was given away")
@@ -144,9 +126,7 @@ func TestOwnerInContainer(t *testing.T) {
 	}
 	for mode, want := range map[fs.FileMode]fs.FileMode{0o770: 0o660, 0o730: 0} {
 		dir := t.TempDir()
-		if err := errors.Join(os.Chown(dir, 12345, 0), os.Chmod(dir, fs.ModeSetgid|mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Chown(dir, 12345, 0), os.Chmod(dir, fs.ModeSetgid|mode)))
 		c := exec.Command("unshare", "--map-root-user", os.Args[0], "-test.run=^TestOwnerInContainer$")
 		c.Env = append(os.Environ(), "ATM_SHARED="+dir)
 		err := c.Run()
@@ -167,9 +147,7 @@ func TestRightsAreMended(t *testing.T) {
 	os.Chmod(r.Path(), 0o770)
 	write(t, r, "log", "")
 	f, err := r.OpenFile("log", os.O_WRONLY|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Close()
 	if info, _ := r.Lstat("log"); info.Mode().Perm() != 0o660 {
 		t.Error(info.Mode())
@@ -185,9 +163,7 @@ func TestSubMayNotBeOpened(t *testing.T) {
 		t.Skip("root may open every directory")
 	}
 	r := open(t, nil)
-	if err := os.Mkdir(r.Join("team"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(r.Join("team"), 0))
 	if _, err := r.Sub("team"); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), r.Join("team")+": ") {
 		t.Error(err)
 	}

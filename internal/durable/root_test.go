@@ -14,21 +14,24 @@ import (
 	"testing"
 )
 
-func open(t testing.TB, fault Fault) *Root {
+func must(t testing.TB, err error) {
 	t.Helper()
-	r, err := Open(t.TempDir(), fault)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func open(t testing.TB, fault Fault) *Root {
+	t.Helper()
+	r, err := Open(t.TempDir(), fault)
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
 
 func write(t testing.TB, r *Root, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(r.Join(name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(r.Join(name), []byte(content), 0o600))
 }
 
 func has(t testing.TB, r *Root, name, want string) {
@@ -41,9 +44,7 @@ func has(t testing.TB, r *Root, name, want string) {
 func names(t testing.TB, r *Root, dir string) []string {
 	t.Helper()
 	out, err := r.Names(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -96,9 +97,7 @@ func TestMoveAtOnce(t *testing.T) {
 func TestReplace(t *testing.T) {
 	r := open(t, nil)
 	text := func(i int) string { return strings.Repeat(fmt.Sprint(i), 10_000) }
-	if err := r.Replace("x", []byte(text(0)), true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Replace("x", []byte(text(0)), true))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -241,9 +240,7 @@ func TestFullPaths(t *testing.T) {
 // Where its directory cannot be made, WritePrivate says why, and only that.
 func TestWritePrivate(t *testing.T) {
 	r := open(t, nil)
-	if err := WritePrivate(r.Join("keys/host"), []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WritePrivate(r.Join("keys/host"), []byte("x")))
 	if err := WritePrivate(r.Join("keys/host/x"), nil); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}

@@ -15,21 +15,24 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func team(t testing.TB) (Dir, string) {
 	t.Helper()
 	path := t.TempDir()
-	if err := os.Mkdir(filepath.Join(path, ".locks"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(path, ".locks"), 0o700))
 	return open(t, path), path
 }
 
 func open(t testing.TB, path string) Dir {
 	t.Helper()
 	root, err := durable.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return In(root)
 }
@@ -37,9 +40,7 @@ func open(t testing.TB, path string) Dir {
 func mustTry(t testing.TB, d Dir, name string, m Mode) *Lock {
 	t.Helper()
 	l, err := d.Lock(context.Background(), name, m, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Unlock() })
 	return l
 }
@@ -51,9 +52,7 @@ func TestAppearsWithItsPermissions(t *testing.T) {
 		t.Skip("Windows uses its own permissions")
 	}
 	_, path := team(t)
-	if err := os.Chmod(filepath.Join(path, ".locks"), 0o770); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(path, ".locks"), 0o770))
 	made := "not moved into its place"
 	root, err := durable.Open(path, func(op, _ string) error {
 		if files, _ := os.ReadDir(filepath.Join(path, ".locks")); op == "publish" && len(files) == 1 {
@@ -62,9 +61,7 @@ func TestAppearsWithItsPermissions(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	mustTry(t, In(root), "bob.inbox", Exclusive)
 	if made != "-rw-rw----" {
@@ -127,9 +124,7 @@ func TestFileIsMadeOnlyAfterTheAgentWasSeen(t *testing.T) {
 	seen := func() error { asked++; return nil }
 	for range 3 {
 		l, err := d.Lock(context.Background(), "bob.reader", Exclusive, time.Second, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !l.Current() {
 			t.Error("not current")
 		}
@@ -190,9 +185,7 @@ func TestFileReplacedWhileWaitedFor(t *testing.T) {
 		go use()
 	}
 	time.Sleep(10 * poll) // long enough that they wait; if not, nothing is shown
-	if err := os.Remove(filepath.Join(path, ".locks", "bob.reader")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(path, ".locks", "bob.reader")))
 	go use()
 	old.Unlock()
 	for range 4 {
@@ -214,14 +207,10 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 		_, err := d.Lock(context.Background(), "bob.reader", Exclusive, time.Minute, nil)
 		waiter <- err
 	}()
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path, path+".old"))
 	defer os.RemoveAll(path + ".old")
 	_, gone := d.Lock(context.Background(), "bob.inbox", Exclusive, 0, nil)
-	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(path, ".locks"), 0o700))
 	mustTry(t, open(t, path), "bob.reader", Exclusive).Unlock()
 	_, other := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 	for _, err := range []error{<-waiter, gone, other} {

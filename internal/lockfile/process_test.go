@@ -38,19 +38,13 @@ func TestMain(m *testing.M) {
 func process(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := exec.Command(self, path)
 	c.Env = append(os.Environ(), "LOCKFILE_ROLE="+role)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Start())
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 	return c, bufio.NewScanner(out)
 }
