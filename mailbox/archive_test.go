@@ -29,9 +29,7 @@ func writeOld(t testing.TB, path string) {
 	t.Helper()
 	write(t, path, "x")
 	at := time.Now().Add(-37 * time.Hour)
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, at, at))
 }
 
 // Temp files older than 36 hours are removed wherever a kill left them. Mail that is being ingested and files of other
@@ -58,9 +56,7 @@ func TestSweep(t *testing.T) {
 		t.Error(h, err)
 	}
 	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if h, err := bob.Examine(false); err != nil || h.Interrupted != 0 {
 		t.Error("what is being taken in counts as left: ", h.Interrupted, err)
 	}
@@ -156,9 +152,7 @@ func TestRetiredWhileRead(t *testing.T) {
 	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
 		t.Error(b, err)
 	}
-	if err := s.Restore(ctx, "bob"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Restore(ctx, "bob"))
 	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }
 
@@ -173,9 +167,7 @@ func TestListCopyPut(t *testing.T) {
 		m := withID(daysAgo(i), message(string(state)))
 		m.RequiresAck = state == Owed
 		deliver(t, bob, m)
-		if err := moveTo(bob, m.ID, map[State]string{Owed: "cur", Done: "done", Withdrawn: "withdrawn"}[state]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, moveTo(bob, m.ID, map[State]string{Owed: "cur", Done: "done", Withdrawn: "withdrawn"}[state]))
 		want[m.ID] = state
 	}
 	list, err := bob.List(ctx)

@@ -127,13 +127,9 @@ func TestDeliverAgainOverATornFile(t *testing.T) {
 			read(t, bob)
 		}
 		it, err := bob.Get(m.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file, before := bob.store.root.Join(it.file), time.Now().Add(-time.Minute)
-		if err := errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Truncate(file, 60), os.Chtimes(file, before, before)))
 		if o := post(bob, m, true); o.Err != nil || o.AlreadyStored {
 			t.Errorf("torn in %s: %+v", where, o)
 		}

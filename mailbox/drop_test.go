@@ -184,9 +184,7 @@ func FuzzDropped(f *testing.F) {
 			t.Skip("no name of a file")
 		}
 		path, err := os.MkdirTemp(top, "drop-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer os.RemoveAll(path)
 		bob := openStore(t, path, nil, "bob").Box("bob")
 		where := "inbox"
@@ -384,9 +382,7 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 		drop(t, bob, "inbox", fmt.Sprint(i), "text")
 	}
 	unlock, err := bob.lock(ctx, "inbox")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	began := time.Now()
 	taken := takeIn(t, bob)
 	if took := time.Since(began); took > DefaultLockTimeout/2 || taken.Waiting != 20 {
@@ -421,9 +417,7 @@ func needLeases(t *testing.T, b *Box) {
 	path := b.store.root.Join(".lease")
 	write(t, path, "x")
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if leased, _ := readLease(f); !leased {
 		t.Skip("no leases here")

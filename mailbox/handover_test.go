@@ -22,9 +22,7 @@ func handOver(t testing.TB, b *Box, session, name string, now time.Time) *Handov
 func calls(t testing.TB, b *Box, call HookCall) *Handover {
 	t.Helper()
 	h, err := b.HandOver(ctx, call, ReadOptions{Limit: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 

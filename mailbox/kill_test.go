@@ -65,9 +65,7 @@ func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Sc
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := bufio.NewScanner(out)
 	s.Buffer(nil, 1<<20)
 	return c, s

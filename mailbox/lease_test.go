@@ -14,9 +14,7 @@ func received(*Item, Lease) (bool, error) { return true, nil }
 func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	t.Helper()
 	it, err := b.Lease(ctx, addr(by), d, ReadOptions{}, received)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return it
 }
 
@@ -30,9 +28,7 @@ func ranOut(t testing.TB, b *Box) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // The last member with a lease may still use it after it ran out, until somebody else leases the message. A member of
@@ -144,8 +140,6 @@ func TestLeaseShowsFirst(t *testing.T) {
 func leaseOf(t tb, b *Box, id wire.ID) Lease {
 	t.Helper()
 	l, _, err := b.LastLease(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }

@@ -126,9 +126,7 @@ func (m *machine) Read(t *rapid.T) {
 	if m.gone(t, err) {
 		return
 	}
-	if err := errors.Join(err, batch.MarkErr, batch.LogErr); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, batch.MarkErr, batch.LogErr))
 	if got := idsOf(batch.Items); !slices.Equal(got, want) || batch.More != unread-len(got) {
 		t.Fatalf("shown: %v and %d more of %d, want %v", got, batch.More, unread, want)
 	}
@@ -320,9 +318,7 @@ func (m *machine) Retire(t *rapid.T) {
 	if m.gone(t, err) {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.home = m.s.root.Join(where)
 }
 
@@ -428,17 +424,13 @@ func TestMachine(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "machine-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer os.RemoveAll(path)
 		s, err := open(path, nil)
 		if err == nil {
 			err = s.Create(ctx, "bob")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, acked: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
 		for i := range 6 {

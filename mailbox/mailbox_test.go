@@ -31,6 +31,13 @@ type tb interface {
 	Fatal(...any)
 }
 
+func must(t tb, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // scratch returns a directory for tests that make thousands of files, in memory if possible.
 func scratch(t testing.TB) string {
 	t.Helper()
@@ -52,14 +59,10 @@ func newStore(t testing.TB, agents ...wire.Name) *Store {
 func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Name) *Store {
 	t.Helper()
 	s, err := open(path, fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	for _, a := range agents {
-		if err := s.Create(ctx, a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(ctx, a))
 	}
 	return s
 }
@@ -93,9 +96,7 @@ func withID(id wire.ID, m *wire.Message) *wire.Message { m.ID = id; return m }
 func encoded(t tb, m *wire.Message) []byte {
 	t.Helper()
 	data, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -137,9 +138,7 @@ func put(t tb, b *Box, where string, m *wire.Message) {
 func write(t tb, path, content string) {
 	t.Helper()
 	os.MkdirAll(filepath.Dir(path), 0o700)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // drop puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
@@ -148,12 +147,8 @@ func drop(t tb, b *Box, where, name, content string) {
 	t.Helper()
 	from, written := b.store.root.Join(".dropping"), time.Now().Add(-2*time.Second)
 	write(t, from, content)
-	if err := os.Chtimes(from, written, written); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(from, filepath.Join(b.Path(), where, name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(from, written, written))
+	must(t, os.Rename(from, filepath.Join(b.Path(), where, name)))
 }
 
 // keepsDrops: where there are no leases, the originals of all dropped files are kept in the archive.
@@ -162,9 +157,7 @@ const keepsDrops = runtime.GOOS != "linux"
 func takeIn(t tb, b *Box) Ingested {
 	t.Helper()
 	taken, err := b.Ingest(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return taken
 }
 
@@ -266,9 +259,7 @@ func censusAt(t tb, b *Box, home string) census {
 			id := wire.ID(strings.TrimSuffix(e.Name(), ".json"))
 			c.places[id] = append(c.places[id], filepath.Dir(path))
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if m, err := wire.Decode(data); err == nil && m.ID == id {
 				c.texts[id] = m
 			} else {

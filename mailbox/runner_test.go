@@ -16,9 +16,7 @@ import (
 func holds(t testing.TB, s *Store) *Runner {
 	t.Helper()
 	r, err := s.HoldRunner(ctx, "bob")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Release() })
 	return r
 }
@@ -30,9 +28,7 @@ func dies(r *Runner) { r.lock.Unlock() }
 func claimAll(t testing.TB, r *Runner, ask []wire.ID, repeat bool, want ...wire.ID) *Claim {
 	t.Helper()
 	c, err := r.Claim(ctx, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	equal(t, "claimed", idsOf(c.Items), want...)
 	for _, id := range want {
 		if c.Repeat[id] != repeat {
@@ -82,9 +78,7 @@ func TestHoldRunner(t *testing.T) {
 
 	// If somebody removes the lock file, a second runner can start; the first finds out before it types anything more.
 	id := deliverN(t, s.Box("bob"), 1)
-	if err := os.Remove(s.root.Join(".locks/bob.runner")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(s.root.Join(".locks/bob.runner")))
 	second := holds(t, s)
 	if again.StillHeld() || !second.StillHeld() {
 		t.Error(again.StillHeld(), second.StillHeld())
@@ -127,8 +121,6 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	claimAll(t, second, append(list, more...), true, more[1:]...)
 	dies(second)
 	third := holds(t, openStore(t, path, nil))
-	if err := claimAll(t, third, more, true, more[1:]...).Typed(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, claimAll(t, third, more, true, more[1:]...).Typed(ctx))
 	owned(t, bob, list...)
 }

@@ -445,9 +445,7 @@ var scenes = map[string]scene{
 // begin makes the mailboxes of a run and runs the setup.
 func (sc scene) begin(t *testing.T, top string, at *failing) *run {
 	path, err := os.MkdirTemp(top, "run-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRun(t, openStore(t, path, at.fault, "alice", "bob", "carol"), at)
 	if sc.setup != nil {
 		sc.setup(r)

@@ -74,9 +74,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		bob := s.Box("bob")
 		old, id := readOn(t, bob, 3, 1)[0], deliverN(t, bob, 1)[0]
 		at := filepath.Join(bob.Path(), part)
-		if err := os.Rename(at, at+".away"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(at, at+".away"))
 		write(t, at, "in the way")
 		o := post(bob, withID(past, message("x")), true)
 		b, readErr := bob.Read(ctx, ReadOptions{}, receiveAll)
@@ -102,9 +100,7 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 				t.Errorf("%s, %s: %v", part, what, err)
 			}
 		}
-		if err := errors.Join(os.Remove(at), os.Rename(at+".away", at)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(at), os.Rename(at+".away", at)))
 		want := map[wire.ID]string{old: "done", id: "new"}
 		if part == "inbox/done" {
 			want[past] = "new"

@@ -44,9 +44,7 @@ func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 		deliver(t, bob, m)
 	}
 	for _, id := range []wire.ID{kept, archived} {
-		if err := moveTo(bob, id, "done"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, moveTo(bob, id, "done"))
 	}
 	for _, c := range []struct {
 		opt  GCOptions

@@ -21,9 +21,7 @@ func TestGap(t *testing.T) {
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[1] = bytes.Repeat([]byte{'x'}, len(lines[1]))
 	lines[1][len(lines[1])-1] = '\n'
-	if err := os.WriteFile(segmentPath(l, 1), bytes.Join(lines, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(segmentPath(l, 1), bytes.Join(lines, nil), 0o600))
 	same(t, readAll(t, l, 0), "1 a", "gap 2-2", "3 c", "4 d")
 	appendKinds(t, l, "e")
 	same(t, readAll(t, l, 3), "4 d", "5 e")
@@ -70,9 +68,7 @@ func FuzzEventLog(f *testing.F) {
 	top := scratch(f)
 	f.Fuzz(func(t *testing.T, junk []byte, follows bool) {
 		path, err := os.MkdirTemp(top, "events-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer os.RemoveAll(path)
 		l := openLog(t, path, nil)
 		defer l.Root.Close()
@@ -150,9 +146,7 @@ func TestArchivedEvents(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	same(t, all(), "1 one", "2 one", "3 two", "4 two", "5 three", "6 three")
-	if err := os.RemoveAll(l.Root.Join(l.dir())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(l.Root.Join(l.dir())))
 	same(t, all())
 	appendKinds(t, l, "new", "new")
 	same(t, all(), "1 new", "2 new")
@@ -168,18 +162,14 @@ func TestLogIsReplaced(t *testing.T) {
 	defer late.Close()
 	same(t, read(t, c), "1 one", "2 two")
 	for i := range 3 {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		kind := fmt.Sprint("new", i)
 		appendKinds(t, l, kind)
 		same(t, read(t, c), "1 "+kind)
 		same(t, read(t, late), "1 "+kind)
 	}
 	copied := dir + ".copy"
-	if err := cmp.Or(os.CopyFS(copied, os.DirFS(dir)), os.RemoveAll(dir), os.Rename(copied, dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmp.Or(os.CopyFS(copied, os.DirFS(dir)), os.RemoveAll(dir), os.Rename(copied, dir)))
 	appendKinds(t, l, "more")
 	same(t, read(t, c), "2 more")
 }

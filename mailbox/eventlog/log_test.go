@@ -25,6 +25,13 @@ var ctx = context.Background()
 
 var errAbsent = errors.New("no agent")
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // scratch returns a directory, in memory if possible, since nothing here needs a disk.
 func scratch(t testing.TB) string {
 	t.Helper()
@@ -40,9 +47,7 @@ func scratch(t testing.TB) string {
 func openLog(t testing.TB, team string, fault durable.Fault) *Log {
 	t.Helper()
 	for _, dir := range []string{".locks", "bob/events"} {
-		if err := os.MkdirAll(filepath.Join(team, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(team, dir), 0o700))
 	}
 	return existingLog(team, fault)
 }
@@ -81,9 +86,7 @@ func appendKinds(t testing.TB, l *Log, kinds ...string) {
 
 func appendEvents(t testing.TB, l *Log, events ...wire.Event) {
 	t.Helper()
-	if err := l.Append(ctx, events...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Append(ctx, events...))
 }
 
 func segmentPath(l *Log, first uint64) string { return l.Root.Join(l.segment(first)) }
@@ -92,9 +95,7 @@ func segmentPath(l *Log, first uint64) string { return l.Root.Join(l.segment(fir
 func scribble(t testing.TB, path, text string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if _, err := f.WriteString(text); err != nil {
 		t.Fatal(err)
@@ -109,9 +110,7 @@ func read(t testing.TB, c *Cursor) (out []string) {
 		if err == io.EOF {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if gap != nil {
 			out = append(out, fmt.Sprintf("gap %d-%d", gap.From, gap.To))
 		}
@@ -145,9 +144,7 @@ func smallSegments(t testing.TB, n int64) {
 func cutOff(t testing.TB, l *Log) (parts []string) {
 	t.Helper()
 	names, err := l.Root.Names(l.bad())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".reason") {
 			continue
@@ -252,9 +249,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	// A segment that was archived shows as a gap.
-	if err := os.Remove(segmentPath(l, segs[0])); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(segmentPath(l, segs[0])))
 	same(t, readAll(t, l, 0)[:2], fmt.Sprintf("gap 1-%d", segs[1]-1), want[segs[1]-1])
 	same(t, readAll(t, l, segs[1]-1)[:1], want[segs[1]-1])
 }
@@ -353,9 +348,7 @@ func TestNumbersGoOnAfterTheBase(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.WriteFile(l.Root.Join("bob/events/base.json"), []byte(`{"version":1,"seq":7,"crc":1,"state":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(l.Root.Join("bob/events/base.json"), []byte(`{"version":1,"seq":7,"crc":1,"state":{}}`), 0o600))
 	if err := l.Append(ctx, note("")); !errors.Is(err, syscall.EIO) {
 		t.Errorf("error %v", err)
 	}

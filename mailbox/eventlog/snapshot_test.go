@@ -69,9 +69,7 @@ func TestArchive(t *testing.T) {
 	// A restored log has segments of the same names.
 	old, _ := l.Root.Names(l.archive())
 	for _, name := range old {
-		if err := os.Link(l.Root.Join(l.archive()+"/"+name), l.Root.Join(l.dir()+"/"+name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Link(l.Root.Join(l.archive()+"/"+name), l.Root.Join(l.dir()+"/"+name)))
 	}
 	if _, _, err := archive(time.Hour, false); err != nil {
 		t.Error(err)
@@ -90,13 +88,9 @@ func TestCheck(t *testing.T) {
 	scribble(t, segmentPath(l, 1), "{\"seq\":9,\"kind\":\"x\"}\n")
 	appendKinds(t, l, "c")
 	for _, name := range []string{"base.json", ".base.json.1.tmp", "notes.txt", "7.ndjson"} {
-		if err := os.WriteFile(l.Root.Join("bob/events/"+name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(l.Root.Join("bob/events/"+name), nil, 0o600))
 	}
-	if err := os.Mkdir(l.Root.Join("bob/events/.hidden"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(l.Root.Join("bob/events/.hidden"), 0o700))
 	odd, gaps, err := l.Check()
 	same(t, odd, "events/7.ndjson", "events/notes.txt")
 	if diff := cmp.Diff([]Gap{{3, 8}}, gaps); diff != "" || err != nil {
