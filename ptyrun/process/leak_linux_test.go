@@ -14,9 +14,7 @@ import (
 // An orphan that exits while the program runs is reaped, and other code's children are not.
 func TestAdoptedAreReaped(t *testing.T) {
 	other := exec.Command("sh", "-c", "exit 9")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start())
 	s := shell(t, `for i in 1 2 3 4 5; do (setsid sh -c 'echo orphan $$' &); done; echo ready; read x`)
 	s.sees("ready")
 	eventually(t, func() bool { return strings.Count(s.text(), "orphan") == 5 && zombies(t) <= 1 },
@@ -33,9 +31,7 @@ func TestIdleCostsNothing(t *testing.T) {
 	s.sees("ready")
 	used := func() time.Duration {
 		var r unix.Rusage
-		if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Getrusage(unix.RUSAGE_SELF, &r))
 		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
 	// This process has other things to do now and then; polling would show all the time.
@@ -50,16 +46,10 @@ func TestLookAtOddNames(t *testing.T) {
 	nap := nap()
 	odd := t.TempDir() + "/a ) R (b"
 	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(sleep, odd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.Symlink(sleep, odd))
 	c, err := Start(Command{Argv: []string{odd, nap}, Cols: 80, Rows: 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Stop(t.Context(), grace)
 	eventually(t, func() bool { return nappers(t, nap) == 1 }, func() string { return "sleep" })
 	if p, ok := readInfo(c.PID()); !ok || p.ppid != os.Getpid() || p.sid != c.PID() || p.Name != "a ) R (b" {

@@ -22,6 +22,13 @@ import (
 	"github.com/creack/pty"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv("ATM_PROCESS_TEST") == "window" {
 		showWindow()
@@ -56,9 +63,7 @@ func begin(t *testing.T, c Command) *session {
 		c.Env = append(os.Environ(), "ATM_RUN="+newMark(t), "PS1=$ ")
 	}
 	ch, err := Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &session{Child: ch, t: t, eof: make(chan struct{})}
 	go func() {
 		defer close(s.eof)
@@ -168,9 +173,7 @@ func TestSlowReader(t *testing.T) {
 		t.Skip("the kernel keeps a program that exits until its output is read, and drops it after half a second")
 	}
 	c, err := Start(Command{Argv: []string{"sh", "-c", "seq 500; echo the end"}, Cols: 80, Rows: 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Stop(t.Context(), grace)
 	<-c.Done()
 	time.Sleep(readGrace + 20*time.Millisecond)
@@ -236,9 +239,7 @@ func TestWriteArrivesWhole(t *testing.T) {
 	sum := exec.Command("cksum")
 	sum.Stdin = strings.NewReader(text)
 	want, err := sum.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.sees(strings.TrimSpace(string(want)))
 }
 
@@ -284,9 +285,7 @@ func showWindow() {
 func TestWindow(t *testing.T) {
 	s := begin(t, Command{Argv: []string{os.Args[0]}, Env: append(os.Environ(), "ATM_PROCESS_TEST=window"), Cols: 100, Rows: 30})
 	s.sees("100x30 <nil>")
-	if err := s.Resize(70, 20); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Resize(70, 20))
 	s.sees("70x20 <nil>")
 	for _, bad := range [][2]int{{0, 10}, {10, 0}, {-1, 5}, {70000, 5}} {
 		if s.Resize(bad[0], bad[1]) == nil {
@@ -325,9 +324,7 @@ func TestForeground(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for _, c := range []struct {
 		command Command
 		want    string
@@ -360,9 +357,7 @@ func TestAncestors(t *testing.T) {
 	c := exec.Command("sh", "-c", script, script, "70")
 	in, err := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err, err2, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2, c.Start()))
 	var pid int
 	fmt.Fscan(out, &pid)
 	if pids := Ancestors(pid); !slices.Contains(pids, os.Getpid()) {

@@ -49,9 +49,7 @@ func zombies(t *testing.T) (n int) {
 func ps(t *testing.T, columns ...string) string {
 	t.Helper()
 	out, err := exec.Command("ps", append([]string{"-A", "-ww", "-o"}, columns...)...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out)
 }
 
@@ -223,9 +221,7 @@ func TestStopSparesOthers(t *testing.T) {
 	a := shell(t, `setsid sleep `+mine+` & exec sleep `+mine)
 	b := shell(t, `(setsid sleep `+theirs+` &); exec sleep `+theirs)
 	stranger := exec.Command("sleep", theirs)
-	if err := stranger.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stranger.Start())
 	defer stranger.Wait()
 	defer stranger.Process.Kill()
 	eventually(t, func() bool { return nappers(t, mine) == 2 && nappers(t, theirs) == 3 }, func() string { return "five processes" })
@@ -247,9 +243,7 @@ func TestLeftovers(t *testing.T) {
 		setsid sleep NAP & setsid sh -c 'trap "" TERM; sleep NAP; sleep NAP' &
 		setsid sh -c 'kill -STOP $$; sleep NAP' & :`, "NAP", nap))
 	cmd.Env = append(os.Environ(), "ATM_RUN="+run)
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Run())
 	var ps []Info
 	var err error
 	eventually(t, func() bool { // right after the fork it has its parent's name
@@ -297,9 +291,7 @@ func TestEndWakesTheStopped(t *testing.T) {
 	run, said := newMark(t), t.TempDir()+"/said"
 	cmd := exec.Command("sh", "-c", `trap 'echo goodbye >"$0"; exit' TERM; kill -STOP $$; sleep 1000`, said)
 	cmd.Env = append(os.Environ(), "ATM_RUN="+run)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer cmd.Wait()
 	stopped := func() bool {
 		out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(cmd.Process.Pid)).Output()
