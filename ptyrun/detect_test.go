@@ -46,9 +46,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	script := `title ✳; await 1; title ⠂; await 2; title ✳; await 3; title ⠂; touch "$STEP"4; await 5; title ✳; sleep 60`
 	goOn := func(n string) {
 		t.Helper()
-		if err := os.WriteFile(step(n), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(step(n), nil, 0o600))
 	}
 	w := quick
 	w.idle = 2 * time.Second
@@ -106,9 +104,7 @@ title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
 		s, err := r.status()
 		return err == nil && s.Ready
 	})
-	if err := os.WriteFile(step+"1", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(step+"1", nil, 0o600))
 	r.wait("work", func() bool { return len(r.states()) == 2 })
 	r.stop()
 	<-r.done
@@ -157,9 +153,7 @@ func TestLostEnd(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
-		if err := r.bob.Log().Append(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.bob.Log().Append(t.Context(), e))
 	}
 	r.wait("the turn", func() bool {
 		s, err := r.status()

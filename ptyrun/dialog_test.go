@@ -166,9 +166,7 @@ func TestRules(t *testing.T) {
 func TestRulePressesOnce(t *testing.T) {
 	t.Parallel()
 	screen, err := filepath.Abs("../testdata/screens/claude-confirming.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRig(t)
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo; cat "$1"; exec cat >"$2"`, "sh", screen, keys)

@@ -177,9 +177,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	})
 	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
 	es, err := testagent.ReadLog(r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := es.Of(testagent.Answered)[0].At.Sub(typed); d < gates.idle*8/10 {
 		t.Errorf("answered %s after a person's last key", d)
 	}
@@ -234,9 +232,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
-		if err := rg.bob.MarkRead(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rg.bob.MarkRead(t.Context(), id))
 		r.apply(reducer.Input{Now: now, Settled: id})
 	}
 	r.readMoreMail()
@@ -353,9 +349,7 @@ func TestStoppedProgram(t *testing.T) {
 	for _, profile := range agents {
 		r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
 		s, err := r.status()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		syscall.Kill(s.ChildPID, syscall.SIGSTOP)
 		first := r.send("the first")
 		r.wait("the first to fail", r.has(wire.EventInjectionFailed))
@@ -381,9 +375,7 @@ func TestEndDuringClaim(t *testing.T) {
 	r.opt.Restart = Always
 	r.run().idle()
 	s, err := r.status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	release := r.lock("reader")
 	id := r.send("hello")
 	time.Sleep(50 * time.Millisecond) // now the claim is wanted
@@ -443,14 +435,10 @@ func TestUrgentUndoesFirst(t *testing.T) {
 	failures := r.hurried(`"interrupting for urgent mail"`)
 	message := filepath.Join(r.bob.Path(), "inbox/new", string(r.send("stop that", urgent))+".json")
 	hidden := filepath.Join(r.bob.Path(), "hidden")
-	if err := os.Rename(message, hidden); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(message, hidden))
 	r.think("THINK 10m")
 	r.lock("inbox")
-	if err := os.Rename(hidden, message); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(hidden, message))
 	r.wait("the failure", func() bool { return failures() > 0 })
 	if n := len(r.fakes(testagent.Interrupted)); n > 0 {
 		t.Errorf("%d interrupts", n)

@@ -23,9 +23,7 @@ func TestTurnHasItsID(t *testing.T) {
 	}
 	r.wait("the turn's end", r.has("turn_idle"))
 	all, err := r.bob.Log().Newest(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	turns := map[string][]string{}
 	var states []string
 	last := "starting"

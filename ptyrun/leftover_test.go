@@ -96,13 +96,9 @@ func TestTypedWhenKilled(t *testing.T) {
 		r := newRig(t)
 		dir := r.bob.Store().Dir()
 		last, err := json.Marshal(runinfo.Info{Driver: c.driver})
-		if err := errors.Join(err, dir.Mkdir("bob/run"), dir.Replace("bob/run/"+runinfo.File, last, false)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, dir.Mkdir("bob/run"), dir.Replace("bob/run/"+runinfo.File, last, false)))
 		id := r.send("THINK 1s")
-		if err := r.bob.MarkRead(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.bob.MarkRead(t.Context(), id))
 		events := []wire.Event{{Kind: "spawned"}, {Kind: wire.TurnStarted}, {Kind: "state_change"}, {Kind: wire.EventInjected}}
 		events[2] = events[2].With("new", "thinking")
 		events[3] = events[3].With("id", string(id))
@@ -111,9 +107,7 @@ func TestTypedWhenKilled(t *testing.T) {
 		}
 		for _, e := range events {
 			e.Source = "pty"
-			if err := r.bob.Log().Append(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.bob.Log().Append(t.Context(), e))
 		}
 		r.fake(testagent.Options{}).run().idle()
 		r.wait("the next to be read", r.read(r.send("the next")))

@@ -58,9 +58,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			o.Sessions = &Sessions{Begin: true, Capture: PTY}
 		}
 		hold, err := r.store.HoldRunner(t.Context(), "bob")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer hold.Release()
 		o.Hold = hold
 		ctx, cancel := context.WithCancel(t.Context())

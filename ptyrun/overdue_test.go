@@ -34,9 +34,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 				if it, err := r.bob.Get(taken); err != nil || it.State != mailbox.Unread {
 					t.Fatal(it, err)
 				}
-				if err := r.bob.EndLease(t.Context(), taken, carol); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.bob.EndLease(t.Context(), taken, carol))
 			}
 			r.wait("what was taken to be read", r.read(taken))
 			if now := time.Now(); name == "run out" && now.Before(held.Until) {

@@ -64,9 +64,7 @@ func TestQuietCommand(t *testing.T) {
 	if !r.unread(second) {
 		t.Error("it was typed while a command ran")
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(end, nil, 0o600))
 	r.wait("the second to be read", r.read(second))
 	r.wait("its output", r.shows("\nsecond"))
 	if got := strings.Join(r.screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nsecond") {

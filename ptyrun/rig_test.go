@@ -21,6 +21,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	testagent.RunIfReexecuted()
 	liveOn()
@@ -57,23 +64,15 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	// A socket's path must be short, and a test's directory may be long.
 	path, err := os.MkdirTemp("", "atm-run-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(path) })
 	dir, err := durable.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Mkdir(".locks"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, dir.Mkdir(".locks"))
 	s := mailbox.NewStore(dir, "main")
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob", "carol"} {
-		if err := s.Create(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(t.Context(), n))
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{

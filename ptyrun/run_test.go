@@ -27,9 +27,7 @@ func TestLongAnswer(t *testing.T) {
 	r.send("seq 600")
 	r.wait("the end of the turn", r.has("turn_completed"))
 	all, err := r.bob.Log().Newest(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
 	lines := strings.Split(answer, "\n")
 	if n := len(lines); n < scrollback || lines[0] != "…" || lines[n-1] != "600" {
@@ -151,9 +149,7 @@ func TestSmallTerminalLeaves(t *testing.T) {
 		c := r.client()
 		defer c.Close() // a runner serves a limited number of clients at once
 		s, err := c.Screen(t.Context(), control.ScreenRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return fmt.Sprintf("%dx%d", s.Cols, s.Rows)
 	}
 	join := func(cols, rows int) (leave func()) {
@@ -191,9 +187,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
 			r.wait("the terminal", slow.hasOutput.Load)
-			if err := os.WriteFile(begin, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(begin, nil, 0o600))
 			r.wait("the end of the first", r.has("restarting"))
 			if early {
 				close(slow.slow)
@@ -223,9 +217,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	<-r.done
 	state := reducer.State{Team: "main", Agent: "bob"}
 	all, err := r.bob.Log().Newest(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range all {
 		state.Apply(reducer.Input{Now: time.Now(), Event: &all[i]})
 	}

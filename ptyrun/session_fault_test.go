@@ -78,12 +78,8 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	r.run().idle().known()
 	release := r.lockFile("team")
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.bob.Log().Append(t.Context(), events...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.bob.Log().Append(t.Context(), events...))
 	r.wait("a failure", func() bool { return failures() > 0 })
 	release()
 	select {
@@ -134,13 +130,9 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 			r.run().idle().awaitSession()
-			if err := os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")))
 			hold, err := r.store.HoldRunner(t.Context(), "bob")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer hold.Release()
 			end(r)
 			<-r.done

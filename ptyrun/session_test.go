@@ -205,12 +205,8 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	r.run().idle().awaitSession()
 	r.wait("a turn", r.read(r.send("THINK 1s")))
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.bob.Log().Append(t.Context(), events...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.bob.Log().Append(t.Context(), events...))
 	<-r.done
 	if s := r.onlySession(); s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
@@ -233,9 +229,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
 		return s.ApplyRules(rules, time.Now().Add(2*time.Hour))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-r.done
 	if !r.exit.Stopped {
 		t.Errorf("%+v", r.exit)
@@ -369,13 +363,9 @@ func TestSessionsInTheWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
 	path := filepath.Join(r.store.Dir().Path(), ".sessions")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o600))
 	r.run().idle()
 	r.wait("what was said", r.read(r.say("", text("hello"))))
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	r.awaitSession()
 }

@@ -299,9 +299,7 @@ var (
 func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
 	t.Helper()
 	es, err := testagent.ReadLog(r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range es {
 		switch e.Event {
 		case testagent.Queued, testagent.Steered, testagent.DialogKey, testagent.Swallowed:
