@@ -150,6 +150,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 	}
 }
 
+// releaseKeys types the keys that were held. If a text of ours is still being typed, it is mixed with them from now on.
 func (r *runner) releaseKeys() {
 	keys := r.heldKeys
 	r.heldKeys = nil

@@ -152,7 +152,7 @@ func (r *runner) stepActivity(now time.Time) {
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
 	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
 	case isWork(rd.Activity) && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
-	case isWork(rd.Activity) && r.mail.typing.isSubmitted(): // submit is about to see whether this is the text's turn
+	case isWork(rd.Activity) && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
 		r.reportIfStill(p.readingSince, now)
 	}

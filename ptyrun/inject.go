@@ -38,9 +38,9 @@ type typing struct {
 }
 
 const (
-	maxReturns = 3  // for a text
-	maxClaimed = 64 // messages at once
-	maxPasted  = 64 << 10
+	maxReturns = 3        // for a text
+	maxClaimed = 64       // messages at once
+	maxPasted  = 64 << 10 // bytes of a text
 
 	retryClaim = time.Second
 	retryFirst = 5 * time.Second // after a text that the program did not accept; doubles up to retryLast
@@ -88,12 +88,12 @@ func (r *runner) stepTyping(now time.Time) {
 		r.releaseKeys()
 	}
 	for t.step < len(steps) {
-		isDone, err := r.do(t, steps[t.step], now)
+		isDone, err := r.doStep(t, steps[t.step], now)
 		if failure, ok := errors.AsType[*injectError](err); ok {
 			r.typingFailed(t, failure.outcome, failure.reason)
 			return
 		}
-		if err != nil {
+		if err != nil { // errNotInjected
 			r.mail.typing = nil
 			return
 		}
@@ -106,7 +106,8 @@ func (r *runner) stepTyping(now time.Time) {
 	r.typingDone(t)
 }
 
-func (r *runner) do(t *typing, step recipeStep, now time.Time) (isDone bool, err error) {
+// doStep begins a step, or asks whether it is done.
+func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool, err error) {
 	if step.begin != nil && !t.stepBegun {
 		t.stepBegun = true
 		return false, step.begin(t)
@@ -209,6 +210,8 @@ func (r *runner) giveUp(t *typing, why string) error {
 	return &injectError{outcomeFailed, why}
 }
 
+// write types the text, without a return key behind it. (A plain program without bracketed paste gets each line but the
+// last submitted.)
 func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
@@ -247,7 +250,8 @@ func (r *runner) isWritten(t *typing, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// isInDraft reports whether the draft shows the text and the screen is quiet.
+// isInDraft reports whether the draft shows the text and the screen is quiet. If it does not in time, it is enough that
+// the screen has changed and no other draft is on it: a program may show a text in a way that its driver cannot read.
 func (r *runner) isInDraft(t *typing, now time.Time) (bool, error) {
 	p := r.prog
 	t.isSeen = p.driver.HasInBox(p.look(), t.draft)

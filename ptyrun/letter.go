@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const maxLetter = 8 << 10
+const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}

@@ -71,6 +71,7 @@ func (r *runner) rereadMessage(id wire.ID) {
 	}
 }
 
+// messageArrived tells the reducer of a message that is new or has changed, if the reducer has any use for it.
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	mail := &reducer.Mail{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
@@ -151,6 +152,7 @@ func (r *runner) stepMail(now time.Time) {
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
 func (r *runner) isAlone(id wire.ID) bool { return r.prog.driver.Plain || r.mail.tries[id] > 0 }
 
+// enqueue queues messages that the reducer has named. requeue puts messages that were not typed back in front.
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.queue, m.retriable(ids)...)

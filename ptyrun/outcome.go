@@ -13,7 +13,7 @@ import (
 // event, because nothing has happened.
 type injectError struct{ outcome, reason string }
 
-func (n *injectError) Error() string { return n.reason }
+func (e *injectError) Error() string { return e.reason }
 
 var errNotInjected = errors.New("nothing is typed")
 
@@ -45,8 +45,8 @@ func (r *runner) typingDone(t *typing) {
 	r.releaseKeys()
 }
 
-// abandonTyping gives up the text being typed. Nothing has been typed before its claim, and compose checks the gates
-// again; submit watches a submitted text as long as there is a screen.
+// abandonTyping gives up the text being typed. One of which nothing was written yet needs nothing, since compose checks
+// the gate once more; one that was submitted is watched by isAccepted as long as there is a screen.
 func (r *runner) abandonTyping(reason string) {
 	t := r.mail.typing
 	switch {

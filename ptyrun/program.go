@@ -33,7 +33,7 @@ type program struct {
 	reportedDetail string
 	clearedAt      time.Time // when its draft was
 	keyVersion     uint64    // the screen's at the last key of a text of ours
-	isReady        bool      // it has once been idle for FirstIdle
+	isReady        bool      // it has once been at its prompt for timing.firstIdle
 	capture        capture
 }
 

@@ -81,6 +81,7 @@ type stopping struct {
 	done      chan struct{} // closed when all processes are gone
 }
 
+// stop stops the program and everything it started; programEnded ends the run then, or restarts the program.
 func (r *runner) stop(why string) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop

@@ -23,20 +23,21 @@ type Sessions struct {
 	Rules   session.Rules
 }
 
-// binding is what the loop knows of its agent's sessions. Their files are read and changed beside the loop.
+// binding is what the runner knows of its agent's sessions. Their files are read and changed beside the loop, which has
+// a copy of what was read last.
 type binding struct {
 	Sessions
 	store     *session.Store
 	startedAt time.Time
 	isKnown   bool                   // the sessions have been read
-	all       []*session.Session     // as last read
+	all       []*session.Session     // the copy
 	input     map[wire.ID]humanInput // unread
 	hasGoal   bool                   // one has been reached, and the rules are to be applied
 
-	syncing    sync.Mutex // guards the following
+	syncing    sync.Mutex // guards the following, which only goroutines beside the loop use
 	isAttached bool
 	known      []*session.Session // as last read
-	modified   time.Time          // when the last of them was changed
+	modified   time.Time          // the store's Modified before that
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.

@@ -101,8 +101,9 @@ func (r *runner) appendTurnCutOff(p *program) {
 	r.appendEvent(e.With("status", status))
 }
 
-const maxResponse = 64 << 10
+const maxResponse = 64 << 10 // bytes of a prompt or an answer in an event
 
+// response returns the answer to the turn's text, as it is on the screen and above it; "": none is seen.
 func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()

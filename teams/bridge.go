@@ -70,18 +70,27 @@ type Rows struct {
 	Host       wire.Name `json:"host"`
 	At         time.Time `json:"at"`                   // by that host's clock
 	ReceivedAt time.Time `json:"received_at,omitzero"` // by our clock
-	Members    []Member  `json:"members"`
+	Members    []Row     `json:"members"`
+}
+
+// Row is a member as its host reports it: as in team --json, and with its open questions, so that they can be answered
+// from another host.
+type Row struct {
+	Member
+	Questions []policy.Question `json:"questions,omitempty"`
 }
 
 func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
 
 // LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
 func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
+	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
 	members, err := t.LocalMembers(ctx)
 	for _, m := range members {
+		r.Members = append(r.Members, Row{m, m.Questions})
 		err = errors.Join(err, m.EventsErr)
 	}
-	return Rows{Host: host, At: time.Now().UTC(), Members: members}, err
+	return r, err
 }
 
 // SaveRows stores rows unless the stored ones are newer: anybody who may write to the server can replay old rows.
@@ -158,8 +167,8 @@ func (t *Team) RemoteMembers() (out []Member, err error) {
 
 // localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
 // text from a newer atm, and without questions that only that host's people can answer, such as drafts.
-func (r *Rows) localize(m Member) Member {
-	name, questions := m.Name+"@"+r.Host, m.Questions
+func (r *Rows) localize(row Row) Member {
+	m, name := row.Member, row.Name+"@"+r.Host
 	if !r.isFresh() {
 		m = Member{
 			Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown,
@@ -174,7 +183,7 @@ func (r *Rows) localize(m Member) Member {
 	} else if skew < -maxClockSkew {
 		m.Clock = letter.Span(-skew) + " behind"
 	}
-	m.Questions = slices.DeleteFunc(questions, func(q policy.Question) bool {
+	m.Questions = slices.DeleteFunc(row.Questions, func(q policy.Question) bool {
 		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
 	})
 	for i := range m.Questions {
@@ -202,7 +211,7 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 		return Member{}, unknown
 	}
 	r.Host = host
-	return r.localize(Member{Name: name, Kind: "agent"}), nil
+	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}), nil
 }
 
 // EvidenceAge says how old the evidence about a member of another host is.

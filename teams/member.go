@@ -38,9 +38,9 @@ type Member struct {
 	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, off; "": unknown
 
 	RunnerState `json:"-"`
-	Questions   []policy.Question `json:"questions,omitempty"` // what is open in all sessions of its program; none while it is off
-	Started     time.Time         `json:"-"`                   // when a runner last started its program
-	EventsErr   error             `json:"-"`                   // an *UnreadableError if its events cannot be read
+	Started     time.Time         `json:"-"` // when a runner last started its program
+	Questions   []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr   error             `json:"-"` // an *UnreadableError if its events cannot be read
 }
 
 // OtherHost says from which host a row came; zero: from this one.

@@ -140,6 +140,7 @@ func (s *source) nextEvent() (Entry, bool) {
 		if err == nil && e.At.Before(s.after) {
 			continue
 		}
+		// After the first new event all are new, whatever the clock said.
 		if s.after = (time.Time{}); err == nil {
 			return Entry{Event: &e, Gap: gap}, true
 		}

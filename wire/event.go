@@ -36,8 +36,8 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventReturned        = "message_returned" // free again, its lease has ended; with by and how
-	EventUnread          = "message_again"    // unread again: its turn was cut short and its sender asks again
+	EventReturned        = "message_returned" // free again: the holder of its lease gave it back; with by
+	EventUnread          = "message_again"    // unread again: its turn was cut short
 	EventStage           = "delivery_stage"   // how far it has got on another host; with stage, evidence, …
 )
 

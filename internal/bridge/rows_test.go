@@ -43,7 +43,7 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Member{{Name: "bob", State: reducer.WordIdle, OtherHost: teams.OtherHost{Clock: "\x1b[2J"}}}}
+	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Row{{Member: teams.Member{Name: "bob", State: reducer.WordIdle, OtherHost: teams.OtherHost{Clock: "\x1b[2J"}}}}}
 	must(t, laptop.Team.SaveRows(rows))
 	again := rows
 	again.ReceivedAt = now
@@ -74,7 +74,7 @@ func TestForgedRows(t *testing.T) {
 	must(t, err)
 	ours, err := laptop.Root.Keys.Private("laptop")
 	must(t, err)
-	content, err := json.Marshal(teams.Rows{Host: "build", Members: []teams.Member{{Name: "eve", State: reducer.WordIdle}}})
+	content, err := json.Marshal(teams.Rows{Host: "build", Members: []teams.Row{{Member: teams.Member{Name: "eve", State: reducer.WordIdle}}}})
 	must(t, err)
 	e := Envelope{Kind: KindRows, ID: wire.NewID(), Team: "main", FromHost: "build", At: before.At.Add(time.Second), Content: content}
 	old, other, mail := e, e, e

@@ -34,7 +34,8 @@ var (
 	ErrTooLarge     = errors.New("file too large")
 )
 
-// Fault lets a test fail an operation: it is called before each one, and its error becomes the operation's. name is relative to the outermost root; for an open file it is the file's path.
+// Fault lets a test fail an operation: it is called before each one, and its error becomes the operation's. name is
+// relative to the outermost root; for an open file it is the file's path.
 type Fault func(op, name string) error
 
 // Root is an open directory. It is safe for concurrent use.

@@ -89,7 +89,7 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 			return wire.Event{}, nil, err
 		}
 		n := number(line)
-		if n > 0 && n == c.Seq() && c.crc == 0 {
+		if n > 0 && n == c.Seq() && c.crc == 0 { // the event that Follow began after, which Mark needs
 			c.crc = crc32.ChecksumIEEE(line)
 		}
 		// Earlier events are skipped without decoding, except the last line of each read, which sets end.

@@ -115,12 +115,13 @@ func (f *front) ask(ctx context.Context, r *request) (chosen int) {
 	return chosen
 }
 
+// closeRequest goes on without a request that was answered, or that ended without an answer: chosen is -1.
 func (f *front) closeRequest(r *request, chosen int) {
 	if f.request != r {
 		return
 	}
 	f.request = nil
-	if chosen >= 0 && r.kind == "permission" { // the runner logged that
+	if chosen >= 0 && r.kind == "permission" { // the runner has logged that change with the answer
 		f.activity = reducer.Thinking
 	}
 	if f.turn != nil {

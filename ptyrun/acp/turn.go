@@ -69,6 +69,7 @@ func (f *front) setActivity(now reducer.Activity, detail string) {
 	f.log(e)
 }
 
+// submit sends the draft to the agent, which begins a turn.
 func (f *front) submit() {
 	text := strings.TrimSpace(f.draft)
 	if text == "" || f.session == "" || f.turn != nil {
@@ -123,6 +124,7 @@ func (f *front) block(s *mailbox.Store, a wire.Attachment) acp.ContentBlock {
 	return acp.ResourceLinkBlock(a.Name, uri)
 }
 
+// promptAnswered ends the turn as the agent's answer to the prompt says.
 func (f *front) promptAnswered(reason acp.StopReason, err error) {
 	switch {
 	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // the end of the agent ends the turn

@@ -20,7 +20,8 @@ var (
 	synonyms = sync.OnceValue(func() map[string][]string { return parseTable(synonymTable) })
 )
 
-// parseTable maps the name before "<" in a row, or each of some verbs and the name, to the words behind it.
+// parseTable maps what is before "<" in each row to the words behind it: "--file < input" is for "--file", and
+// "send reply --file < input" for "send --file" and for "reply --file".
 func parseTable(text string) map[string][]string {
 	table := map[string][]string{}
 	for row := range strings.Lines(text) {
