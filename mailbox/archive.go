@@ -79,8 +79,8 @@ func (b *Box) sizeOf(day place, ids []wire.ID) (size Moved) {
 	return size
 }
 
-// archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of a
-// container, whose directories cannot be renamed. It returns ErrNotFound if the day is gone.
+// archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of
+// a container, whose directories cannot be renamed. It returns ErrNotFound if the day is gone.
 func (b *Box) archiveDay(from place, ids []wire.ID) error {
 	root, to := b.store.root, b.archive().day(path.Base(from.dir))
 	if err := b.mkdir(b.archive().dir); err != nil {

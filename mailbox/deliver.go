@@ -238,6 +238,7 @@ func (p *Post) finish() {
 		if o.first != nil {
 			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
 		}
+		// An outbox has one file for the members of its host: one that lies there need not be for this member.
 		if o.AlreadyStored && o.Box.host != "" {
 			it, err := o.Box.Get(p.Message.ID)
 			if err == nil && !slices.Contains(it.To, o.Box.Address()) {

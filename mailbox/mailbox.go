@@ -258,8 +258,8 @@ func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
 	return f()
 }
 
-// mkdir makes a directory in the mailbox and its missing parents, but never the mailbox itself or its inbox: it may have
-// been retired. A file named like a day, where that day's directory belongs, is moved to bad.
+// mkdir makes a directory in the mailbox and its missing parents, but never the mailbox itself or its inbox: it may
+// have been retired. A file named like a day, where that day's directory belongs, is moved to bad.
 func (b *Box) mkdir(dir string) error {
 	if dir == b.in() || dir == b.in("inbox") {
 		return cmp.Or(b.CheckPresent(), b.noAgent())

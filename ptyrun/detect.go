@@ -161,8 +161,8 @@ func (r *runner) stepActivity(now time.Time) {
 // mayBeWrapper reports whether the program may be about to start another one, which has drawn nothing yet.
 func (r *runner) mayBeWrapper() bool { return r.prog.driver.Plain && !r.prog.isReady }
 
-// reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be so
-// late that newer output has waited longer than the settle time.
+// reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be
+// so late that newer output has waited longer than the settle time.
 func (r *runner) reportIfStill(since, now time.Time) {
 	p := r.prog
 	r.refresh(now)

@@ -279,7 +279,8 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	return *o, nil
 }
 
-// checkAnswerable returns an error if q, the open question, is not the one with that id ("": any), or not to be answered.
+// checkAnswerable returns an error if q, the open question, is not the one with that id ("": any), or not to be
+// answered.
 func (r *runner) checkAnswerable(q *Question, id string) error {
 	switch {
 	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:

@@ -95,7 +95,7 @@ func (r *runner) syncSessions() error {
 		o := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: isByLine, Rules: b.Rules}
 		err := b.store.Attach(context.Background(), r.Box.Agent(), o)
 		b.isAttached = b.isAttached || err == nil
-		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && err != nil })
+		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && err != nil }) // for the next call
 		failed = err
 	}
 	for _, s := range all {

@@ -276,8 +276,8 @@ func (t *Turn) beginTurn(e *event) {
 	t.setActivity(Unknown, "")
 }
 
-// reopenTurn reopens the turn that a hook names, if its end was reported as completed. Hooks run in parallel, and any of
-// them may keep the program from stopping: what begins after that belongs to the same turn.
+// reopenTurn reopens the turn that a hook names, if its end was reported as completed. Hooks run in parallel, and any
+// of them may keep the program from stopping: what begins after that belongs to the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
 	last := t.End()
 	isOfTurn := e.source == "hook" && e.turn != "" && e.turn == t.ID

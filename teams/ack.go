@@ -21,11 +21,11 @@ type Acked struct {
 // ackLease is how long a message is leased at least while it is being acknowledged.
 const ackLease = 30 * time.Second
 
-// Ack acknowledges o.Parent, a message in box, for o.From: the mailbox's owner or the member that has leased the message
-// (else *mailbox.LeasedError or mailbox.ErrNotHeld). o.Message has the text and the origin. Ack delivers it to the
-// sender durably, in o.Post, and only then marks the parent as acknowledged and ends the lease. It is idempotent, since
-// the ack's id is derived. If the sender withdraws the parent meanwhile (mailbox.ErrWithdrawn), Ack withdraws the ack
-// unless it is read.
+// Ack acknowledges o.Parent, a message in box, for o.From: the mailbox's owner or the member that has leased the
+// message (else *mailbox.LeasedError or mailbox.ErrNotHeld). o.Message has the text and the origin. Ack delivers it to
+// the sender durably, in o.Post, and only then marks the parent as acknowledged and ends the lease. It is idempotent,
+// since the ack's id is derived. If the sender withdraws the parent meanwhile (mailbox.ErrWithdrawn), Ack withdraws the
+// ack unless it is read.
 func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked, err error) {
 	m, by := o.Parent, o.From.Address()
 	it, err := box.Get(m.ID)

@@ -126,7 +126,8 @@ func (q *question) isReplied(ctx context.Context) bool {
 }
 
 // look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
-// precedence over its end. At a tick it looks for what no event reports: the recipient was retired, or its runner killed.
+// precedence over its end. At a tick it looks for what no event reports: the recipient was retired, or its runner
+// killed.
 func (q *question) look(ctx context.Context, isTick bool) (done bool, err error) {
 	delivery := q.turns.Delivery(q.ID)
 	turn := delivery.Turn

@@ -21,8 +21,8 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	return t.Unanswered(ctx, box, func(it *mailbox.Item) bool { return it.DueAt.Before(time.Now()) })
 }
 
-// Unanswered returns the messages in box that match, and have a due date and no answer. box.Due leaves out messages that
-// are withdrawn, superseded or expired.
+// Unanswered returns the messages in box that match, and have a due date and no answer. box.Due leaves out messages
+// that are withdrawn, superseded or expired.
 func (t *Team) Unanswered(ctx context.Context, box *mailbox.Box, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (t *Team) Unanswered(ctx context.Context, box *mailbox.Box, matches func(*m
 }
 
 // IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
-// answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the work is
-// done, while any other means "I have it".
+// answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the work
+// is done, while any other means "I have it".
 func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
 	sender, _ := r.Mailbox(m.From)
 	if sender == nil {

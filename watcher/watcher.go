@@ -5,9 +5,9 @@
 //
 // Messages come in the order of the kernel's events; those found by a listing come in the order of their IDs. Each
 // message that arrives after Open is reported once, even if another process has read it meanwhile. Only without kernel
-// events (refused or lost), and on macOS, whose events do not name what has come, is a message missed that came and went
-// between two listings. A message put back with MarkUnread is reported again if it left the inbox more than an hour
-// before. An agent's events come in sequence, each once, with the gaps between them.
+// events (refused or lost), and on macOS, whose events do not name what has come, is a message missed that came and
+// went between two listings. A message put back with MarkUnread is reported again if it left the inbox more than an
+// hour before. An agent's events come in sequence, each once, with the gaps between them.
 //
 // If a mailbox is retired or removed, an entry says that the agent is gone. If it comes back, its log continues after
 // the last reported event; a new log in its place starts at its first event. Files dropped into an inbox become
@@ -73,8 +73,8 @@ type Entry struct {
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watcher is closed")
 
-// Watcher watches some mailboxes. Next, which does all the work, is for one caller at a time; Close may be called at any
-// time.
+// Watcher watches some mailboxes. Next, which does all the work, is for one caller at a time; Close may be called at
+// any time.
 type Watcher struct {
 	opt     Options
 	opened  time.Time
@@ -151,8 +151,8 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	return Entry{}, ctx.Err()
 }
 
-// tick is how long Until waits for an entry. Then it looks for what no event reports: a killed runner, an expired lease,
-// another host's state.
+// tick is how long Until waits for an entry. Then it looks for what no event reports: a killed runner, an expired
+// lease, another host's state.
 const tick = 750 * time.Millisecond
 
 // Until opens a watcher and calls look until it is done or fails: once with an empty entry, as soon as nothing can be
@@ -240,8 +240,8 @@ func (w *Watcher) addBoxes() {
 	}
 }
 
-// watch asks for the kernel events of a directory; if they are refused, the watcher polls. isNew says that it is not the
-// one that was at the path before, which kqueue would keep watching.
+// watch asks for the kernel events of a directory; if they are refused, the watcher polls. isNew says that it is not
+// the one that was at the path before, which kqueue would keep watching.
 func (w *Watcher) watch(path string, isNew bool) {
 	if w.fs == nil {
 		return

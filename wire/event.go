@@ -18,7 +18,7 @@ type Event struct {
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
 	Team    Name            `json:"team,omitzero"`
 	Agent   Name            `json:"agent,omitzero"`  // the log's owner
-	Source  string          `json:"source,omitzero"` // pty, acp, hook, drop, cli, mcp, bridge
+	Source  string          `json:"source,omitzero"` // cli, drop, hook, pty, acp, bridge
 	Kind    string          `json:"kind,omitzero"`
 	Session string          `json:"session,omitzero"`
 	TurnID  string          `json:"turn_id,omitzero"`
@@ -100,8 +100,8 @@ func DecodeEvent(line []byte) (Event, error) {
 
 // Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
 // object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
-// has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's other
-// word for agent, all fields go under Wire.
+// has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's
+// other word for agent, all fields go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e, s := Event{Kind: kind}, schemas()[typeOf(kind)]
 	switch {

@@ -134,8 +134,8 @@ func (a *agent) rpcError(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: command.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }
 
-// Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and offers
-// none of the other methods.
+// Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and
+// offers none of the other methods.
 func (a *agent) Cancel(context.Context, acp.CancelNotification) error { return nil }
 
 func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (out acp.AuthenticateResponse, err error) {

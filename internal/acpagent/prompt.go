@@ -167,8 +167,8 @@ func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _
 	return out, nil
 }
 
-// withdraw withdraws the message while it is unread, else interrupts the member, and returns what it did. First it rejects
-// what the client was asked: an interrupt whose keys would answer a dialog is refused.
+// withdraw withdraws the message while it is unread, else interrupts the member, and returns what it did. First it
+// rejects what the client was asked: an interrupt whose keys would answer a dialog is refused.
 func (p *prompt) withdraw() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

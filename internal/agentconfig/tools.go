@@ -35,7 +35,8 @@ var codexEvents = []string{
 	"PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
 }
 
-// sharedServer is a note for who has ATM_AGENT name the agent: the server has the variables of whoever started it first.
+// sharedServer is a note for who has ATM_AGENT name the agent: the server has the variables of whoever started it
+// first.
 const sharedServer = "all your codex sessions share one server, and so one agent's name, unless you start them with codex --no-daemon"
 
 // codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs

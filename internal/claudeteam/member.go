@@ -86,7 +86,8 @@ func (s *Sync) findMembers(ctx context.Context) error {
 	return err
 }
 
-// makeBox makes the mailbox of one of Claude's, unless it exists. It writes the mark first: a mailbox without one is ours.
+// makeBox makes the mailbox of one of Claude's, unless it exists. It writes the mark first: a mailbox without one is
+// ours.
 func (s *Sync) makeBox(ctx context.Context, name wire.Name) error {
 	if s.Team.Box(name).Exists() {
 		return nil

@@ -301,8 +301,8 @@ func (r *Root) MoveOver(old, new string) error {
 	return r.do("rename", new, func() error { return r.root.Rename(old, new) })
 }
 
-// Publish writes a new file; fs.ErrExist if the name is taken. Readers see the whole file or none. With sync its content
-// survives a power cut, once the caller has synced the directory. A kill leaves a temp file, as by Replace.
+// Publish writes a new file; fs.ErrExist if the name is taken. Readers see the whole file or none. With sync its
+// content survives a power cut, once the caller has synced the directory. A kill leaves a temp file, as by Replace.
 func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 	temp := tempBeside(name)
 	if err := r.create(temp, content, sync); err != nil {

@@ -167,8 +167,8 @@ func (c *call) handleSubagentEvent() {
 	}
 }
 
-// isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks does
-// not reopen that turn.
+// isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks
+// does not reopen that turn.
 func (c *call) isInBackground() bool {
 	return c.subagent != "" && slices.Contains(c.lastTurn().Ended, c.turn)
 }

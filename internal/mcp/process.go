@@ -89,8 +89,8 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (*process
 	return p, p.end(err)
 }
 
-// read runs atm read, which marks its messages after the response with the token is written. If the client has cancelled
-// the call meanwhile it drops the response, so read marks nothing.
+// read runs atm read, which marks its messages after the response with the token is written. If the client has
+// cancelled the call meanwhile it drops the response, so read marks nothing.
 func (s *server) read(ctx context.Context, args []string) (p *process, token string, err error) {
 	p = s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
 	if p.confirmation, err = p.StdinPipe(); err == nil {

@@ -85,8 +85,8 @@ func (m *model) leftWidth() int {
 	return min(max(m.width/3, 28), 60)
 }
 
-// View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and two
-// lines for status and keys.
+// View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and
+// two lines for status and keys.
 func (m *model) View() tea.View {
 	if m.width == 0 {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet

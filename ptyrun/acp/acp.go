@@ -16,8 +16,8 @@
 //   - The agent and its commands end with the front, and the front ends with the agent and its exit code. When the agent
 //     restarts within a run, its session is loaded if it supports that.
 //
-// One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for the
-// agent meanwhile.
+// One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for
+// the agent meanwhile.
 package acp
 
 import (

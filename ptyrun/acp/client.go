@@ -22,8 +22,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// handle carries out a request of the agent. The SDK's own client would make floats of the numbers in a tool's input, and
-// refuse to write an empty file.
+// handle carries out a request of the agent. The SDK's own client would make floats of the numbers in a tool's input,
+// and refuse to write an empty file.
 func (f *front) handle(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
 	var result any
 	var err error

@@ -83,8 +83,8 @@ func commandOf(input json.RawMessage) string {
 	return ""
 }
 
-// ask shows a request, after those before it, and returns the index of the chosen option, or -1. In a turn that has ended
-// or is cancelled, or without options, it gets no answer.
+// ask shows a request, after those before it, and returns the index of the chosen option, or -1. In a turn that has
+// ended or is cancelled, or without options, it gets no answer.
 func (f *front) ask(ctx context.Context, r *request) (chosen int) {
 	f.asking.Lock()
 	defer f.asking.Unlock()

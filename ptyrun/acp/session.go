@@ -114,8 +114,8 @@ func (f *front) lastSession() acp.SessionId {
 	return acp.SessionId(events[0].Session)
 }
 
-// chooseModel sets the preferred model, with the agent's option for it or else the older method. An agent that has neither
-// keeps its own.
+// chooseModel sets the preferred model, with the agent's option for it or else the older method. An agent that has
+// neither keeps its own.
 func (f *front) chooseModel(ctx context.Context, id acp.SessionId, options []acp.SessionConfigOption) {
 	preferred, _ := f.Session["model_preferences"].(map[string]any)
 	want, _ := preferred["model_id"].(string)

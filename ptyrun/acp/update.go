@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// output passes the agent's output on to the SDK, without its updates: the SDK would end the connection when many come at
-// once, and would not keep them in order with the agent's requests.
+// output passes the agent's output on to the SDK, without its updates: the SDK would end the connection when many come
+// at once, and would not keep them in order with the agent's requests.
 type output struct {
 	*io.PipeWriter
 	front *front

@@ -7,8 +7,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// claude is the driver of Claude Code. During a dialog its title looks idle, and busy while only sub-agents work, though
-// it accepts messages then. While there is a draft in its box it does not show "esc to interrupt".
+// claude is the driver of Claude Code. During a dialog its title looks idle, and busy while only sub-agents work,
+// though it accepts messages then. While there is a draft in its box it does not show "esc to interrupt".
 var claude = Driver{
 	Name:                     "claude",
 	commands:                 []string{"claude", "claude-code"},

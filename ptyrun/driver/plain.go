@@ -103,7 +103,8 @@ func (l *Look) wrappedAbove(prompt string) (text string) {
 	return ""
 }
 
-// somePrompt matches a prompt, up to the last place where it may end; continuation matches one for the rest of an input.
+// somePrompt matches a prompt, up to the last place where it may end; continuation matches one for the rest of an
+// input.
 var (
 	somePrompt   = regexp.MustCompile(`^(?: {0,2}[^ ]+){0,5} {0,2}[^ ]*(?:[$#%❯»›>]|>>>) `)
 	continuation = regexp.MustCompile(`^(?:[a-z]*(?:quote|doc|for|while|if|then|else|do|case|function|subst|pipe|cmdand|cmdor|subsh|param)|\.\.\.)>? $|^ +(?:\.\.\.|['"-])> `)

@@ -97,8 +97,8 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for seconds,
-// and may ask for trust instead.
+// isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for
+// seconds, and may ask for trust instead.
 func (d *Driver) isStarting(l *Look, box *inputBox) bool {
 	foot := RemoveBlanks(d.box.startingFoot)
 	return foot != "" && blank(l.Title) && l.solidRows(box.bottom+1, len(l.Lines)) == foot

@@ -229,7 +229,8 @@ func (s *Screen) ContentLost() bool {
 	return lost
 }
 
-// RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent asks.
+// RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent
+// asks.
 const RequestOSC = "9279"
 
 // Bytes of a string that are kept.

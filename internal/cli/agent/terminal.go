@@ -209,9 +209,8 @@ const (
 		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[999;1H\r\n"
 )
 
-// openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too; leaveRaw
-// never blocks. Two
-// goroutines, for the input and for new sizes, run until the process ends.
+// openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too;
+// leaveRaw never blocks. Two goroutines, for the input and for new sizes, run until the process ends.
 func openTerminal(in, out *os.File) (t control.Terminal, leaveRaw, restore func(), err error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

@@ -36,9 +36,9 @@ func TextTwice(word string) *failure.Error {
 	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
 }
 
-// MessageText returns the text of a message: that of --message; or the words joined by spaces; or stdin, if the only word
-// is "-" or there is none and stdin is a pipe or a file. It never reads a terminal, a device or a closed descriptor.
-// NotPiped applies to words.
+// MessageText returns the text of a message: that of --message; or the words joined by spaces; or stdin, if the only
+// word is "-" or there is none and stdin is a pipe or a file. It never reads a terminal, a device or a closed
+// descriptor. NotPiped applies to words.
 func MessageText(c *cli.Context, words []string) (string, error) {
 	if c.IsSet("message") {
 		if len(words) > 0 {

@@ -26,8 +26,8 @@ func (s *Scope) Origin() *wire.Origin {
 	return o
 }
 
-// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to that
-// would be none to this one.
+// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
+// that would be none to this one.
 func OtherText(id wire.ID) error {
 	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
 		WithHint("atm show %s shows it; send this one under another name", id.Short(6))

@@ -58,7 +58,8 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 	return findThread(s, c.String("thread"))
 }
 
-// findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole id.
+// findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole
+// id.
 func findThread(s *command.Scope, word string) (wire.ID, error) {
 	it, _, err := s.Find(word)
 	if err == nil {
