@@ -85,9 +85,7 @@ func TestACPRunnerIsKilled(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(data, &info)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		syscall.Kill(info.Runner, syscall.SIGKILL)
 		s.Eventually("off", func() bool { return strings.Contains(s.Atm("team"), "bob  off") })
 		s.Eventually("ended", func() bool {

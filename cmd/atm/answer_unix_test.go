@@ -19,9 +19,7 @@ func (s *stage) asksOnScreen(store *mailbox.Store) wire.ID {
 	m := &wire.Message{ID: id, From: bob.Address(), To: []wire.Address{alice.Address()}, Type: wire.TypePermissionRequest, Body: "Go on?", SentAt: id.Time()}
 	p := &mailbox.Post{Message: m, Given: true, To: []*mailbox.Box{alice}, Sender: bob}
 	mailbox.Deliver(s.t.Context(), p)
-	if err := p.Outcomes[0].Err; err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, p.Outcomes[0].Err)
 	return id
 }
 

@@ -74,9 +74,7 @@ func (s *stage) open(deaf bool, args ...string) *window {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { w.master.Close(); w.slave.Close() })
-	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 90, Rows: 30}); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, pty.Setsize(w.master, &pty.Winsize{Cols: 90, Rows: 30}))
 	if w.before, err = term.GetState(int(w.slave.Fd())); err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,9 +82,7 @@ func (s *stage) open(deaf bool, args ...string) *window {
 	c.Path = filepath.Join(racing, "atm")
 	c.Stdin, c.Stdout, c.Stderr = w.slave, w.slave, w.slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, c.Start())
 	s.t.Cleanup(func() { c.Process.Kill() })
 	if !deaf {
 		go w.read()
@@ -200,9 +196,7 @@ func TestAttachSizes(t *testing.T) {
 	w := s.open(false, "attach", "bob")
 	w.shows("ready ")
 	s.hears("attach 90x30")
-	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 100, Rows: 41}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(w.master, &pty.Winsize{Cols: 100, Rows: 41}))
 	s.hears("size 100x41")
 	look := s.open(false, "attach", "bob", "--read-only")
 	look.shows("ready ")

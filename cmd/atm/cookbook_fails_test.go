@@ -97,9 +97,7 @@ func TestCookbookFails(t *testing.T) {
 				return
 			}
 			for name := range c.files {
-				if err := os.Remove(filepath.Join(k.Dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(filepath.Join(k.Dir, name)))
 			}
 			k.limit = ""
 			if code, last, all := k.cook("sh", c.recipe, r.args...); code != c.again || !strings.Contains(last, c.afterwards) {

@@ -47,9 +47,7 @@ func newKitchen(t *testing.T) *kitchen {
 	k.Env = append(k.Env, "TZ=UTC", k.mark)
 	for name, to := range map[string]string{"team.toml": ".atm/main/team.toml", "model.sh": "model.sh"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "cookbook", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		k.Write(to, string(data))
 	}
 	k.Write("jobs.txt", jobs)
@@ -74,9 +72,7 @@ func (k *kitchen) start(shell, name string, args ...string) *script {
 	s.Env = append(s.Env, "LIMIT="+k.limit)
 	s.Stdout, s.Stderr, s.SysProcAttr = &s.out, &s.errs, &syscall.SysProcAttr{Setpgid: true}
 	s.WaitDelay = time.Second // what outlives it is looked for by its mark
-	if err := s.Start(); err != nil {
-		k.Fatal(err)
-	}
+	must(k, s.Start())
 	return s
 }
 
@@ -138,9 +134,7 @@ func (k *kitchen) mail() (all []string) {
 		var list struct {
 			Messages []struct{ From, Type, Body string }
 		}
-		if err := json.Unmarshal([]byte(k.Atm("ls", agent, "--all", "--json", "--limit", "1000")), &list); err != nil {
-			k.Fatal(err)
-		}
+		must(k, json.Unmarshal([]byte(k.Atm("ls", agent, "--all", "--json", "--limit", "1000")), &list))
 		for _, m := range list.Messages {
 			if m.Type == "" || m.Type == "message" {
 				from, _, _ := strings.Cut(m.From, "@")
@@ -173,9 +167,7 @@ var recipes = []recipe{
 func (r *recipe) checkMail(k *kitchen, when string) {
 	k.Helper()
 	mail, err := txtar.ParseFile(filepath.Join("..", "..", "testdata", "cookbook", "mail.txtar"))
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	at := slices.IndexFunc(mail.Files, func(f txtar.File) bool { return f.Name == r.name })
 	got := strings.ReplaceAll(strings.Join(k.mail(), "\x00"), "\n", `\n`)
 	want := strings.TrimSuffix(string(mail.Files[at].Data), "\n")

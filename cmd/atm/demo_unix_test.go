@@ -15,9 +15,7 @@ import (
 func runDemo(t *testing.T, name string) string {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join("..", "..", "testdata", "demo", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tmp := t.TempDir()
 	c := exec.Command("sh", script)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}

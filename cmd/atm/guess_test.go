@@ -26,9 +26,7 @@ func TestGuesses(t *testing.T) {
 	}
 	table, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guesses.txt"))
 	fixture := filepath.Join(home, "fixture")
-	if err := cmp.Or(err, os.Mkdir(fixture, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmp.Or(err, os.Mkdir(fixture, 0o700)))
 	env := []string{"HOME=" + home, "ATM_AGENT=alice", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
 	typed := func(dir, line string) (string, int) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

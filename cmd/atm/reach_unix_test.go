@@ -153,19 +153,13 @@ func TestStopWaitsForTheLock(t *testing.T) {
 	s.serve()
 	lock := filepath.Join(s.team, ".locks", "bob.runner")
 	f, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	c := s.command("stop", "bob")
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, &out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start())
 	s.hears("stop")
 	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	if err := c.Wait(); err != nil || !strings.HasPrefix(out.String(), "bob: stopped") || strings.Contains(out.String(), "has not ended") {

@@ -30,9 +30,7 @@ func vague(line string) string {
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, must := range []string{"make demo", "make test"} {
 		if !strings.Contains(string(text), must) {
 			t.Errorf("the README does not show %q", must)
@@ -49,9 +47,7 @@ func TestREADME(t *testing.T) {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(app, ".git", d), 0o700))
 	}
 	err = errors.Join(err, os.WriteFile(filepath.Join(app, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids := map[string]string{}
 	for _, step := range strings.Split("\n"+session, "\n$ ")[1:] {
 		command, printed, _ := strings.Cut(step, "\n")

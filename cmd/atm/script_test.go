@@ -36,6 +36,13 @@ var racing string
 // raced are the scripts of the verbs that have goroutines of their own: their atm is from racing.
 var raced = []string{"ask", "events", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
 	bin, err := os.MkdirTemp("", "atm-programs")

@@ -56,9 +56,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) write(text string, path ...string) {
 	s.t.Helper()
 	file := filepath.Join(append([]string{s.team}, path...)...)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)))
 }
 
 // listen opens the socket of bob's runner.
@@ -66,9 +64,7 @@ func (s *stage) listen() *control.Server {
 	s.t.Helper()
 	s.write("", "bob", "run", "run.log")
 	server, err := control.Listen(filepath.Join(s.team, "bob", "run"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return server
 }
 
@@ -90,18 +86,14 @@ func (s *stage) run() *mailbox.Store {
 	s.atm(0, "team", "add", "me")
 	s.write("lead = \"alice\"\n[members.me]\nperson = true\n", "team.toml")
 	dir, err := durable.Open(s.team, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	store := mailbox.NewStore(dir, "main")
 	s.t.Cleanup(func() { store.Close() })
 	// A child process holds the lock: else this test's commands would count as bob's.
 	lock, err := os.OpenFile(filepath.Join(s.team, ".locks", "bob.runner"), os.O_CREATE|os.O_RDWR, 0o600)
 	holder := exec.Command("sleep", "600")
 	holder.ExtraFiles = []*os.File{lock}
-	if err := cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX), holder.Start(), lock.Close()); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX), holder.Start(), lock.Close()))
 	s.t.Cleanup(func() { holder.Process.Kill(); holder.Wait() })
 	s.write(`{"run":"r1","runner":1}`, "bob", "run", runinfo.File)
 	s.serve()
@@ -170,9 +162,7 @@ func happens(t *testing.T, store *mailbox.Store, agent wire.Name, source, kind s
 			e = e.With(k, v)
 		}
 	}
-	if err := store.Box(agent).Log().Append(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Box(agent).Log().Append(t.Context(), e))
 }
 
 // heard returns the requests to the runner since the last call.
