@@ -93,9 +93,7 @@ func TestGolden(t *testing.T) {
 	for _, path := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			ar, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			words := strings.Fields(strings.SplitN(string(ar.Comment), "\n", 2)[0])
 			r := Request{Tool: words[0], Local: slices.Contains(words, "--local"), MCP: slices.Contains(words, "--mcp")}
 			if i := slices.Index(words, "--as"); i > 0 {
@@ -148,9 +146,7 @@ func TestGolden(t *testing.T) {
 				check(t, ar, "left/"+name, got("left", name), want)
 			}
 			if *update {
-				if err := os.WriteFile(path, txtar.Format(ar), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, txtar.Format(ar), 0o600))
 			}
 		})
 	}
@@ -213,9 +209,7 @@ func TestUnusualBytes(t *testing.T) {
 
 			// Without the record hooks and marked lines go, too.
 			h.install(Request{Tool: c.tool})
-			if err := os.RemoveAll(h.State); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(h.State))
 			h.uninstall(Request{Tool: c.tool})
 			left := h.read(c.file)
 			if strings.Contains(left, "atm hook") || strings.Contains(left, "# atm install") {
@@ -361,9 +355,7 @@ func TestMoved(t *testing.T) {
 		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
 			t.Errorf("%s: %s %v", tool, damage, err)
 		}
-		if err := os.Remove(h.Self); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(h.Self))
 		if damage, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which does not exist") {
 			t.Errorf("%s: %s %v, missing is %s", tool, damage, err, h.Self)
 		}
@@ -381,12 +373,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	h.write("home/.claude/settings.json", "{}\n")
 	edits, _ := h.claude(Request{Tool: "claude"}, "")
 	f, err := h.Installer.read("claude", edits[0].path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.install(edits, edits); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.install(edits, edits))
 	h.write("home/.claude/settings.json", "{\"model\": \"x\"}\n")
 	before := h.tree("home/.claude")
 	if err := f.save(); err == nil || !strings.Contains(err.Error(), "another program changed ") {
@@ -474,9 +462,7 @@ func TestNoRecordIsLeft(t *testing.T) {
 	h := newSetup(t)
 	const file, own = "home/.claude/settings.json", `{"permissions": {"allow": ["Bash(atm send:*)"]}}`
 	h.install(Request{Tool: "claude"})
-	if err := os.Remove(h.at(file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(h.at(file)))
 	h.uninstall(Request{Tool: "claude"})
 	h.write(file, own)
 	h.uninstall(Request{Tool: "claude"})
@@ -497,9 +483,7 @@ func TestAddedBetweenInstalls(t *testing.T) {
 	if got := h.read(file); !strings.Contains(got, `"model": "opus"`) || strings.Contains(got, "atm") {
 		t.Errorf("left: %s", got)
 	}
-	if err := os.Remove(h.at(file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(h.at(file)))
 	h.install(Request{Tool: "claude"})
 	h.write(file, `{"model": "own"}`)
 	h.install(Request{Tool: "claude"})

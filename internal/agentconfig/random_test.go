@@ -125,9 +125,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 		fresh := func() {
 			t.Helper()
 			for _, dir := range []string{"home", "repo/.claude", "repo/.gemini", "repo/.opencode"} {
-				if err := os.RemoveAll(h.at(dir)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.RemoveAll(h.at(dir)))
 			}
 			h.write(f.name, src)
 		}

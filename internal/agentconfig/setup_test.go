@@ -17,17 +17,20 @@ type setup struct {
 	Installer
 }
 
-func newSetup(t *testing.T) *setup {
+func must(t testing.TB, err error) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newSetup(t *testing.T) *setup {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
 	h := &setup{T: t, dir: dir}
 	h.write("bin/atm", "#!/bin/sh\n")
-	if err := os.Chmod(h.at("bin/atm"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(h.at("bin/atm"), 0o755))
 	h.write("repo/.atm/FORMAT", "1\n")
 	if err := os.Mkdir(h.at("repo/.git"), 0o700); err != nil { // no git repository yet, and none around it counts
 		t.Fatal(err)
@@ -47,12 +50,8 @@ func (h *setup) at(name string) string { return filepath.Join(h.dir, filepath.Fr
 
 func (h *setup) write(name, data string) {
 	h.Helper()
-	if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o700); err != nil {
-		h.Fatal(err)
-	}
-	if err := os.WriteFile(h.at(name), []byte(data), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must(h, os.MkdirAll(filepath.Dir(h.at(name)), 0o700))
+	must(h, os.WriteFile(h.at(name), []byte(data), 0o600))
 }
 
 // read returns a file's content, "(none)" if there is no file.
@@ -62,9 +61,7 @@ func (h *setup) read(name string) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "(none)"
 	}
-	if err != nil {
-		h.Fatal(err)
-	}
+	must(h, err)
 	return string(data)
 }
 
@@ -95,9 +92,7 @@ func (h *setup) tree(name string) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		h.Fatal(err)
-	}
+	must(h, err)
 	return out
 }
 

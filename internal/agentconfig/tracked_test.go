@@ -12,9 +12,7 @@ import (
 
 func (h *setup) link(to, name string) {
 	h.Helper()
-	if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o700); err != nil {
-		h.Fatal(err)
-	}
+	must(h, os.MkdirAll(filepath.Dir(h.at(name)), 0o700))
 	if err := os.Symlink(to, h.at(name)); err != nil {
 		h.Skip(err)
 	}
@@ -95,9 +93,7 @@ func TestLinks(t *testing.T) {
 	h := newSetup(t)
 	h.write("dotfiles/claude/settings.json", "{}\n")
 	h.git("dotfiles", "init", "-q", ".")
-	if err := os.Chmod(h.at("dotfiles/claude/settings.json"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(h.at("dotfiles/claude/settings.json"), 0o640))
 	h.link("../dotfiles/claude", "home/.claude")
 	before := h.tree(".")
 	h.install(Request{Tool: "claude"})

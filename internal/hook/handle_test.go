@@ -27,9 +27,7 @@ func mail(t testing.TB, bob *mailbox.Box, body string, change ...func(*wire.Mess
 	}
 	p := &mailbox.Post{Message: m, To: []*mailbox.Box{bob}}
 	mailbox.Deliver(ctx, p)
-	if err := p.Outcomes[0].Err; err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
 
@@ -37,9 +35,7 @@ func mail(t testing.TB, bob *mailbox.Box, body string, change ...func(*wire.Mess
 func where(t testing.TB, bob *mailbox.Box, id wire.ID) mailbox.State {
 	t.Helper()
 	it, err := bob.Get(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return it.State
 }
 
@@ -96,9 +92,7 @@ func TestUnderACP(t *testing.T) {
 	bob := team(t, nil)
 	underRunner(t, bob)
 	begins := wire.Event{Source: "acp", Kind: wire.TurnStarted, Session: "s1", TurnID: "a1"}
-	if err := bob.Log().Append(ctx, begins.With("transport", "acp")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bob.Log().Append(ctx, begins.With("transport", "acp")))
 	mail(t, bob, "rebase, please")
 	var out strings.Builder
 	for tool, in := range map[Tool]string{

@@ -12,9 +12,7 @@ import (
 func TestReadInput(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	long := bytes.Repeat([]byte("0123456789"), 50_000)
 	go func() {
@@ -26,9 +24,7 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	silent, kept, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	defer kept.Close()
 	kept.WriteString("{")

@@ -19,23 +19,24 @@ import (
 
 var ctx = context.Background()
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // team makes a team in a temporary directory, and returns bob's mailbox.
 func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	t.Helper()
 	d, err := durable.Open(t.TempDir(), fault)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Mkdir(".locks"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, d.Mkdir(".locks"))
 	s := mailbox.NewStore(d, "main")
 	s.LockTimeout = 200 * time.Millisecond
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob"} {
-		if err := s.Create(ctx, n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Create(ctx, n))
 	}
 	return s.Box("bob")
 }
@@ -44,9 +45,7 @@ func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 func underRunner(t testing.TB, b *mailbox.Box) {
 	t.Helper()
 	hold, err := b.Store().HoldRunner(ctx, b.Agent())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { hold.Release() })
 }
 
@@ -240,9 +239,7 @@ func TestUnderstand(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			bob := team(t, nil)
 			got, err := parse(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), State: c.turn.in("s1", "th1", "g1", "o1")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			lines := toldAll(got.events)
 			for _, e := range got.endEvents {
 				lines = append(lines, "| "+told(e))
@@ -327,9 +324,7 @@ func TestRealSessions(t *testing.T) {
 			bob := team(t, nil)
 			now := time.Unix(1795175000, 0) // a multiple of the two seconds of moment
 			f, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer f.Close()
 			for lines := bufio.NewScanner(f); lines.Scan(); {
 				for range 2 {

@@ -62,9 +62,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	for _, step := range steps {
 		ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute)
 		defer cancel()
-		if err := chromedp.Do(ctx, step); err != nil {
-			b.Fatal(err)
-		}
+		must(b, chromedp.Do(ctx, step))
 	}
 }
 
@@ -306,9 +304,7 @@ func TestAccessible(t *testing.T) {
 	b := s.browser(address)
 	b.shows("wants to run")
 	axe, err := os.ReadFile("testdata/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	thread := b.js(`document.querySelector('.list a').getAttribute('href')`).(string)
 	for i, path := range []string{"/", "/mail", thread, "/agent/alice", "/agent/bob", "/search?q=script", "/timeline", "/agent/nobody"} {
 		b.load(base(address) + path)

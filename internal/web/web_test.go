@@ -26,6 +26,13 @@ import (
 	"github.com/agentteammail/atm/internal/testteam"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	testteam.Main(m, map[string]func(string, []string) int{"atm-web": Main})
 }
@@ -52,17 +59,13 @@ func (s *team) web(args ...string) string {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.Cleanup(func() {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return strings.TrimSpace(line)
 }
 
@@ -93,14 +96,10 @@ func (v *visitor) get(path string) (code int, text string) {
 
 func (v *visitor) read(r *http.Response, err error) (code int, text string) {
 	v.Helper()
-	if err != nil {
-		v.Fatal(err)
-	}
+	must(v, err)
 	defer r.Body.Close()
 	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		v.Fatal(err)
-	}
+	must(v, err)
 	return r.StatusCode, string(data)
 }
 
@@ -256,26 +255,18 @@ func TestExport(t *testing.T) {
 	now := time.Now().UTC().Format(time.RFC3339) // and a member on another machine
 	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"dora","kind":"agent","state":"blocked",
 		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"dora","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
-	if err := os.MkdirAll(filepath.Join(s.Dir, ".atm/main/.bridge/rows"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(s.Dir, ".atm/main/.bridge/rows"), 0o700))
+	must(t, os.WriteFile(filepath.Join(s.Dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600))
 	dir := filepath.Join(s.Dir, "record")
 	if got := s.Atm("web", "--export", dir); !strings.Contains(got, "may contain secrets") || !strings.Contains(got, "index.html: 10 pages") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := ""
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all += string(data)
 	}
 	if !strings.Contains(all, ".f45{color:#00d7ff}") {
@@ -299,9 +290,7 @@ func TestExport(t *testing.T) {
 	}
 	// An unreadable mailbox does not hide the others.
 	cur := filepath.Join(s.Dir, ".atm/main/bob/inbox/cur")
-	if err := errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)))
 	s.Atm("web", "--export", dir+"2")
 	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
 	for _, text := range []string{"Some of this cannot be read: the mailbox of bob: ", "between others"} {
@@ -328,9 +317,7 @@ func TestGate(t *testing.T) {
 	ask := func(method, path, host string, header ...string) (int, string, http.Header) {
 		t.Helper()
 		r, err := http.NewRequest(method, v.base+path, strings.NewReader("do=send&to=alice&text=x&csrf="+csrf))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Host = host
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		for i := 0; i < len(header); i += 2 {
@@ -421,13 +408,9 @@ func TestTLS(t *testing.T) {
 	defer other.Close()
 	cert := other.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for file, block := range map[string]pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, "key": {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(filepath.Join(s.Dir, file), pem.EncodeToMemory(&block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.Dir, file), pem.EncodeToMemory(&block), 0o600))
 	}
 	address := s.web("--listen", "0.0.0.0:0", "--allow-remote", "--tls-cert", "cert", "--tls-key", "key")
 	port, isNamed := strings.CutPrefix(base(address), "https://example.com:")
