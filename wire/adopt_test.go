@@ -130,9 +130,7 @@ func TestAdoptLogLine(t *testing.T) {
 	line := `{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"turn_completed","session":"s",` +
 		`"turn_id":"t","event_id":"e","wire":{"kind":"turn_completed","agent":"x","n":18446744073709551615},"status":"failed","n":1e999}`
 	e, err := Adopt([]byte(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `{"seq":0,"agent":"bob","kind":"turn_completed","session":"s","turn_id":"t","event_id":"e",` +
 		`"wire":{"kind":"turn_completed","agent":"x","n":18446744073709551615},"status":"failed","n":1e999}`
 	if diff := cmp.Diff(want, string(e.Append(nil))); diff != "" {

@@ -55,9 +55,7 @@ func TestAsWire(t *testing.T) {
 			ps = append(ps, [2]string{pairs[i], pairs[i+1]})
 		}
 		e, err := Compose(kind, ps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", "hook"
 		return &e
 	}

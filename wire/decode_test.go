@@ -29,15 +29,18 @@ const everything = `{"id":"` + idA + `","type":"notice","from":"alice@main","to"
 	`"payload":{"deep":{"er":[123456789012345678901234567890]}},"meta":{"atm":{"x":1},"y":null},` +
 	`"theirs":{"a":[{"b":1.000000000000000000001}]},"nothing":null}`
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestDecodeKeepsEverything(t *testing.T) {
 	m, err := Decode([]byte(everything))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	enc, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// In the order of the fields, with as little escaped as possible.
 	want := strings.NewReplacer(`\u2028`, "\u2028", `\ud83d\ude00`, "😀").Replace(everything) + "\n"
 	if diff := cmp.Diff(want, string(enc)); diff != "" {
@@ -97,9 +100,7 @@ func TestDecodeNull(t *testing.T) {
 	}
 	fields = append(fields, `"theirs":null`)
 	m, err := Decode([]byte("{" + strings.Join(fields, ",") + "}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := encoded(t, m), `{"id":"`+idA+`","type":"message","from":"alice@main","body":"","theirs":null}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -112,9 +113,7 @@ func TestDecodeNull(t *testing.T) {
 func encoded(t testing.TB, m *Message) string {
 	t.Helper()
 	b, err := m.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -181,9 +180,7 @@ func TestObjectOfManyKeys(t *testing.T) {
 	b = append(b, `"z":1}`...)
 	begin := time.Now()
 	m, err := DecodeDropped(append([]byte(`{"body":"",`), b[1:]...), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := m.Encode(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,7 @@ func TestEventKeepsUnknownFields(t *testing.T) {
 	line := `{"seq":1,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"theirs","id":"` + idA +
 		`","n":1e999,"nothing":null,"deep":[{"x":null}]}`
 	e, err := DecodeEvent([]byte(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(line, string(e.Append(nil))); diff != "" {
 		t.Error(diff)
 	}

@@ -30,13 +30,9 @@ type vector struct {
 func vectors[T any](t testing.TB, file string) []T {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []T
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &out))
 	return out
 }
 
@@ -124,9 +120,7 @@ func (v vector) check(t *testing.T, number string) {
 	got := json.RawMessage(text)
 	for _, in := range [][]byte{got, append([]byte(" \n"), indented(t, text)...)} {
 		out, err := Canonical(name, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got = out; string(got) != text {
 			t.Error(cmp.Diff(text, string(got)))
 		}
@@ -185,9 +179,7 @@ func rustName(word string) string {
 
 func indented(t *testing.T, text string) []byte {
 	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(text), "", "\t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&b, []byte(text), "", "\t"))
 	return b.Bytes()
 }
 
