@@ -32,12 +32,8 @@ func (r *rig) lockFile(name string) (release func()) {
 	r.t.Helper()
 	path := filepath.Join(r.opt.Dir, ".locks", name)
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
+	must(r.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	release = func() { f.Close() }
 	r.t.Cleanup(release)
 	return release

@@ -98,9 +98,7 @@ func (r *rig) fake(o testagent.Options) *rig {
 		o.Profile = "claude"
 	}
 	argv, env, err := testagent.Command(o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.opt.Command, r.opt.Env = argv, append(os.Environ(), env...)
 	r.opt.Driver, _ = driver.Named(o.Profile)
 	return r
@@ -119,9 +117,7 @@ func (r *rig) run() *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	hold, err := r.store.HoldRunner(ctx, "bob")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.hold = hold
 	r.opt.Hold = hold
 	r.opt.Env = append(r.opt.Env, "ATM_RUN="+r.opt.Run, "TERM=xterm-256color")
@@ -212,9 +208,7 @@ func (r *rig) send(body string, with ...func(*wire.Message)) wire.ID {
 	}
 	p := &mailbox.Post{Message: m, Sender: r.store.Box("alice"), To: []*mailbox.Box{r.bob}}
 	mailbox.Deliver(r.t.Context(), p)
-	if err := p.Outcomes[0].Err; err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, p.Outcomes[0].Err)
 	return m.ID
 }
 
@@ -259,9 +253,7 @@ func (r *rig) unread(id wire.ID) bool {
 // fakes returns the entries of one kind in the fake agent's log.
 func (r *rig) fakes(event string) []string {
 	es, err := testagent.ReadLog(r.log)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return es.Texts(event)
 }
 

@@ -33,9 +33,7 @@ func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
 func (r *rig) open() wire.UUID {
 	r.t.Helper()
 	s, err := r.sessions().New(r.t.Context(), session.Options{Agent: "bob"})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return s.SessionID
 }
 
@@ -46,9 +44,7 @@ func (r *rig) onlySession() *session.Session {
 	if len(list) != 1 || len(bad) > 0 || err != nil {
 		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
 	}
-	if err := list[0].CatchUp(context.Background(), r.sessions().Mail.Box(wire.Name(list[0].AgentID))); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, list[0].CatchUp(context.Background(), r.sessions().Mail.Box(wire.Name(list[0].AgentID))))
 	return list[0]
 }
 
@@ -66,18 +62,14 @@ func (r *rig) awaitSession() *rig {
 func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
 	r.t.Helper()
 	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 }
 
 // say sends bob input in a session; "": in any.
 func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
 	r.t.Helper()
 	m, err := session.Message(id, in)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return r.send(m.Body, func(out *wire.Message) {
 		out.Type, out.Payload, out.Meta = m.Type, m.Payload, m.Meta
 	})
@@ -132,9 +124,7 @@ func TestAbortedSession(t *testing.T) {
 		"by its message alone": func(r *rig, id wire.UUID) { r.say(id, wire.HumanInput{Kind: "abort"}) },
 		"by its state alone":   func(r *rig, id wire.UUID) { r.move(id, wire.SessionAborted) },
 		"as a dropped file": func(r *rig, id wire.UUID) {
-			if err := os.WriteFile(filepath.Join(r.bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, os.WriteFile(filepath.Join(r.bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600))
 		},
 		"while it is paused": func(r *rig, id wire.UUID) {
 			r.move(id, wire.SessionPaused)

@@ -136,13 +136,9 @@ func (r *rig) live(l life) *runnerProcess {
 		l.Fake.Profile = "claude"
 	}
 	conf, err := json.Marshal(l)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	exe, err := os.Executable()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	p := &runnerProcess{Cmd: exec.Command(exe), run: l.Run, out: make(chan lived, 4)}
 	p.Env = append(os.Environ(), lifeEnv+"="+string(conf))
 	p.Stderr = os.Stderr
@@ -150,9 +146,7 @@ func (r *rig) live(l life) *runnerProcess {
 	if err == nil {
 		err = p.Start()
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	go func() {
 		defer close(p.out)
 		for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -23,6 +23,13 @@ type fake struct {
 	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (f *fake) Status(context.Context) (Status, error) { return Status{State: "idle"}, nil }
 
 func (f *fake) Screen(_ context.Context, r ScreenRequest) (Screen, error) {
@@ -61,9 +68,7 @@ func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {
 func start(t *testing.T, dir string, h Handler) *Server {
 	t.Helper()
 	s, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), h) }()
 	t.Cleanup(func() {
@@ -103,9 +108,7 @@ func eventually(t *testing.T, otherwise string, so func() bool) {
 func dial(t *testing.T, dir string) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -155,9 +158,7 @@ func TestNoRunner(t *testing.T) {
 		}
 	}
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, socketName), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	if _, err := Dial(t.Context(), dir); !errors.Is(err, ErrNoRunner) {
@@ -175,9 +176,7 @@ func TestNoRunner(t *testing.T) {
 func TestLongPath(t *testing.T) {
 	runtimeDir := t.TempDir()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	missing := filepath.Join(runtimeDir, "missing")
 	for _, dirs := range [][2]string{{runtimeDir, missing}, {runtimeDir, missing}, {missing, runtimeDir}, {dir, dir}} {
 		t.Setenv("XDG_RUNTIME_DIR", dirs[0])
@@ -195,9 +194,7 @@ func TestLongPath(t *testing.T) {
 	}
 	// A link's target that is not a socket is not removed.
 	file := filepath.Join(runtimeDir, "file")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, socketName))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, socketName))))
 	start(t, dir, &fake{})
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
@@ -208,9 +205,7 @@ func TestLongPath(t *testing.T) {
 func TestLeavesTheNextSocket(t *testing.T) {
 	dir := t.TempDir()
 	before, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start(t, dir, &fake{})
 	if err := before.Close(); err != nil {
 		t.Error(err)
@@ -222,9 +217,7 @@ func TestLeavesTheNextSocket(t *testing.T) {
 func TestNotAnswering(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	began := time.Now()
 	_, err = Dial(t.Context(), dir)
@@ -246,9 +239,7 @@ func TestNotAnswering(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, socketName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	go func() {
 		if conn, err := l.Accept(); err == nil {
