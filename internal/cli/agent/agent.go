@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -98,7 +99,9 @@ func (k *call) print(r result, err error) error {
 
 func (r result) String() string {
 	line := fmt.Sprintf("%s: %s", r.Name, letter.Escape(r.State))
-	if r.Detail != "" {
+	if r.Detail == string(reducer.ToolRunning) {
+		line += " while running a tool"
+	} else if r.Detail != "" {
 		line += " (" + letter.Escape(r.Detail) + ")"
 	}
 	if r.PID > 0 {

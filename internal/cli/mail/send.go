@@ -126,6 +126,9 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		list += "," + words[n]
 	}
 	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" })
+	if len(names) == 0 {
+		return nil, nil, noRecipient(s)
+	}
 	if list = strings.Join(names, ","); list != words[0] {
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
 			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))

@@ -137,7 +137,7 @@ func sample(team *teams.Team, members []wire.Name) string {
 		isShared, _ := team.Box(n).Shared()
 		return isShared || n == "script" // the sender in docs/cookbook
 	}
-	members = slices.DeleteFunc(members, isNeither)
+	members = slices.DeleteFunc(slices.Clone(members), isNeither)
 	agents := slices.DeleteFunc(slices.Clone(members), isPerson)
 	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
 }
