@@ -182,7 +182,7 @@ func (p *prompt) withdraw() string {
 	}
 	questions, _ := p.Team.Questions(p.name())
 	for _, q := range questions {
-		if p.questions[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
+		if p.questions[key(q)] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
 			p.Answer(ctx, q, command.Answer{IsDeny: true})
 		}
 	}

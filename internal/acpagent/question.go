@@ -19,7 +19,6 @@ import (
 // cancels the requests for questions that are gone.
 func (p *prompt) showQuestions() {
 	questions, err := p.Team.Questions(p.name())
-	key := func(q policy.Question) string { return cmp.Or(q.ID, q.Since.String()) }
 	for known, cancel := range p.questions {
 		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return key(q) == known }) {
 			cancel()
@@ -38,6 +37,9 @@ func (p *prompt) showQuestions() {
 		p.asking.Go(func() { p.request(ctx, q) })
 	}
 }
+
+// key names an open question of the member: some have no id.
+func key(q policy.Question) string { return cmp.Or(q.ID, q.Since.String()) }
 
 // checkAnswerable returns an error if the client may not answer a question. It removes permission options whose effect
 // is unknown: an editor may choose an option by itself because it is called a permission.
