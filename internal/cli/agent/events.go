@@ -58,7 +58,7 @@ func event(c *cli.Context) error {
 	var pairs [][2]string
 	for _, word := range c.Args().Tail() {
 		k, v, found := strings.Cut(word, "=")
-		if !found {
+		if !found || k == "" {
 			return failure.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
 		}
 		pairs = append(pairs, [2]string{k, v})

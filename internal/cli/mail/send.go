@@ -230,6 +230,9 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		return "", failure.Usage("--file: %v", err).WithHint("--file reads the text from a file, --attach FILE sends a file")
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return "", failure.Usage("--file: %s is a directory", file).WithHint("tar it, and send that: --attach FILE")
+	}
 	return command.ReadText(f)
 }
 
