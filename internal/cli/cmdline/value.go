@@ -86,10 +86,10 @@ func Duration(c *cli.Context, name string) time.Duration {
 	return time.Duration(*c.Generic(name).(*durationValue))
 }
 
-var (
-	errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
-	errNoUnit   = errors.New("needs a unit")
-)
+// ErrNoUnit is the error for a duration that is a bare number.
+var ErrNoUnit = errors.New("needs a unit")
+
+var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
 
 // ParseSince parses a time: a duration before now, a day, or RFC 3339.
 func ParseSince(s string) (time.Time, error) {
@@ -117,7 +117,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	total := time.Duration(n) * 24 * time.Hour
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
-		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", errNoUnit, s)
+		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", ErrNoUnit, s)
 	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"):
 		return 0, errDuration
 	}
@@ -127,5 +127,5 @@ func ParseDuration(s string) (time.Duration, error) {
 // isDuration accepts a missing unit too: the error about that says what to type.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
-	return err == nil || errors.Is(err, errNoUnit)
+	return err == nil || errors.Is(err, ErrNoUnit)
 }

@@ -70,7 +70,7 @@ func setFlagsOfWords(c *cli.Context) error {
 	for _, word := range c.Args().Slice() {
 		if _, err := cmdline.ParseDuration(word); err == nil {
 			c.Set("timeout", word)
-		} else if isNumber := strings.Trim(word, "0123456789") == ""; isNumber && !isID(word) {
+		} else if errors.Is(err, cmdline.ErrNoUnit) && !isID(word) {
 			return failure.Usage("%s %w", word, err).WithHint("atm wait %ss", word)
 		} else if slices.Contains(kinds, word) {
 			state = word
