@@ -223,9 +223,8 @@ func (t *target) sync() {
 	if len(stored) == 0 {
 		return
 	}
-	err := t.box.store.root.Sync(t.box.unread().dir)
-	for _, o := range stored {
-		if err != nil {
+	if err := t.box.store.root.Sync(t.box.unread().dir); err != nil {
+		for _, o := range stored {
 			o.Err = &NotDurableError{o.post.Message.ID, err}
 		}
 	}

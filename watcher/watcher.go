@@ -264,7 +264,7 @@ func (w *Watcher) pollAfter(err error) {
 	}
 }
 
-// Close stops the watcher and waits for its goroutine and for Next, which returns ErrClosed.
+// Close stops the watcher and waits for Next, which returns ErrClosed.
 func (w *Watcher) Close() (err error) {
 	w.stop()
 	w.mu.Lock()
