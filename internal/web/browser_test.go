@@ -69,7 +69,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 func (b *tab) load(address string) {
 	b.Helper()
 	b.do(chromedp.Navigate(address))
-	b.becomes(`document.readyState === 'complete' && document.fonts.status === 'loaded'`) // a page may load itself again
+	b.becomes(`document.fonts.status === 'loaded'`)
 }
 
 // js evaluates an expression, which may be a promise.
@@ -82,11 +82,11 @@ func (b *tab) js(expression string) any {
 	return got
 }
 
-// becomes waits until an expression is true on the page, or on the next one.
+// becomes waits until an expression is true on the page, or on the next one, which may have come in part only.
 func (b *tab) becomes(expression string) {
 	b.Helper()
 	b.Eventually(expression, func() bool {
-		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState === 'complete' && (`+expression+`)`))
 		return err == nil && got
 	})
 }
