@@ -89,6 +89,8 @@ func (d *Driver) splitPrompt(l *Look, line, known string) (prompt, draft string)
 		prompt, draft = m, line[len(m):]
 	case known == "" && l.Modes.Paste && !blank(line) && strings.HasSuffix(line, " "):
 		prompt = line
+	default:
+		return "", "" // text behind the cursor is a draft only behind a prompt
 	}
 	return prompt, strings.TrimSpace(draft + right)
 }

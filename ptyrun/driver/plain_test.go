@@ -102,6 +102,9 @@ func TestPlain(t *testing.T) {
 			{"Welcome to Node.js v20.20.2.\r\nType \".help\" for more information.\r\n\x1b[1G\x1b[0J> \x1b[3G", idle, "", "", ""},
 			{"1+1\r\n\x1b[90m2\x1b[39m\x1b[6G\x1b[1A", idle, "draft", "1+1", ""},
 		},
+		"top": {
+			{"\x1b[2J\x1b[Htop - 12:30\r\nTasks: 143 total\x1b[H", starting, "no prompt on the screen", "", ""},
+		},
 		"less": {
 			{"\x1b[?1049h\x1b[2Jtext\r\n:", tool, "a full-screen program is running", "", ""},
 		},
