@@ -97,7 +97,12 @@ func (r *result) text(s *command.Scope, did string) string {
 // deliver sends a prepared message and, if the flags say so, waits for its ack and answer. With --json all is one
 // document at the end.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	r := post(c.Context, c, s, o)
+	ctx, stop := c.Context, func() {}
+	if isAwaited(c) { // from now on an interrupt is answered with what was sent
+		c.Context, stop = command.Interruptible(ctx)
+	}
+	defer stop()
+	r := post(ctx, c, s, o)
 	failed, text := r.err("sent to"), r.text(s, "sent to")
 	if !isAwaited(c) || text == "" {
 		return command.PrintDone(c, r, text, failed)
