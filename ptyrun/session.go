@@ -32,12 +32,11 @@ type binding struct {
 	isKnown   bool                   // the sessions have been read
 	all       []*session.Session     // the copy
 	input     map[wire.ID]humanInput // unread
-	hasGoal   bool                   // one has been reached, and the rules are to be applied
+	goalSeq   uint64                 // of the last event that says that a goal is reached
 
 	syncing    sync.Mutex // guards the following, which only goroutines beside the loop use
 	isAttached bool
-	known      []*session.Session // as last read
-	modified   time.Time          // the store's Modified before that
+	modified   time.Time // the store's Modified before the sessions were read last
 }
 
 // humanInput is a message to a session, and why it must not be typed; "": it may.
@@ -52,7 +51,7 @@ const (
 	lastTurnTime  = 30 * time.Second       // for the turn that reached the goal to end
 )
 
-// keepSessions keeps the agent's sessions until the loop ends. It runs beside it.
+// keepSessions syncs the agent's sessions until the loop ends. It runs beside it.
 func (r *runner) keepSessions() {
 	for every := time.Duration(0); ; {
 		select {
@@ -60,68 +59,61 @@ func (r *runner) keepSessions() {
 		case <-r.ctx.Done():
 			return
 		}
-		if err := r.syncSessions(); err != nil {
+		isAnyAlive, err := r.syncSessions()
+		if err != nil {
 			r.Log.Error("sessions", "err", err)
 		}
 		every = syncEveryIdle
-		r.call(func() {
-			if len(r.binding.alive()) > 0 {
-				every = syncEvery
-			}
-		})
+		if isAnyAlive {
+			every = syncEvery
+		}
 	}
 }
 
-// syncSessions attaches the agent to its sessions, has them know how its output is captured, completes those that have
-// reached their goal or timed out, and has the loop know them. What fails is tried again by the next call. It runs
-// beside the loop.
-func (r *runner) syncSessions() error {
+// syncSessions reads the agent's sessions and has the loop know them. Before that it attaches the agent if it is not
+// attached yet, if a rule ends a session, or if one does not say how the agent's output is captured. What fails is tried
+// again by the next call. It runs beside the loop.
+func (r *runner) syncSessions() (isAnyAlive bool, err error) {
 	b := r.binding
 	b.syncing.Lock()
 	defer b.syncing.Unlock()
-	if b.isAttached { // one may be new; an error comes again below
-		r.readSessions()
-	}
-	all, isByLine, isEngaged, hasGoal := b.known, false, false, false
+	var all []*session.Session
+	var goalSeq uint64
+	o := session.AttachOptions{Begin: b.Begin && !b.isAttached, Rules: b.Rules}
 	if !r.call(func() {
-		isByLine, isEngaged = r.captures(r.now()) == lines, r.isEngaged()
-		hasGoal, b.hasGoal = b.hasGoal, false
-	}) {
-		return nil
-	}
-	var failed error
-	isOutdated := func(s *session.Session) bool { return s.State.Alive() && s.Notes.Runner.Lines != isByLine }
-	if !b.isAttached || hasGoal || slices.ContainsFunc(all, isOutdated) {
-		o := session.AttachOptions{Begin: b.Begin && !b.isAttached, CapturesLines: isByLine, Rules: b.Rules}
-		err := b.store.Attach(context.Background(), r.Box.Agent(), o)
-		b.isAttached = b.isAttached || err == nil
-		r.call(func() { b.hasGoal = b.hasGoal || hasGoal && err != nil }) // for the next call
-		failed = err
-	}
-	for _, s := range all {
-		if limit := b.Rules.WhenIdle; isEngaged || limit == 0 || s.State != wire.SessionActive || time.Since(s.UpdatedAt) < limit {
-			continue
+		all, goalSeq, o.CapturesLines = b.all, b.goalSeq, r.captures(r.now()) == lines
+		if !b.isAttached || r.isEngaged() { // before, a session may have been quiet because nobody ran the agent
+			o.Rules = o.Rules.WhileBusy()
 		}
-		_, err := b.store.Change(context.Background(), s.SessionID, func(s *session.Session) error { return s.ApplyRules(b.Rules, time.Now()) })
-		failed = errors.Join(failed, err)
+	}) {
+		return false, nil
 	}
-	return errors.Join(failed, r.readSessions())
+	all, err = b.read(r.Box.Agent(), all)
+	isDue := func(s *session.Session) bool {
+		isOutdated := s.Notes.Runner.Lines != o.CapturesLines || s.Notes.Seq < goalSeq
+		return s.State.Alive() && isOutdated || s.EndedBy(o.Rules, time.Now()) != ""
+	}
+	if !b.isAttached || slices.ContainsFunc(all, isDue) {
+		failed := b.store.Attach(context.Background(), r.Box.Agent(), o)
+		b.isAttached = b.isAttached || failed == nil
+		all, err = b.read(r.Box.Agent(), all)
+		err = errors.Join(failed, err)
+	}
+	r.call(func() { r.updateSessions(all) })
+	return len(aliveOf(all)) > 0, err
 }
 
-// readSessions has the loop know the sessions, if they have changed. The caller holds syncing.
-func (r *runner) readSessions() error {
-	b := r.binding
+// read returns the sessions as they are now; before is what it returned last. The caller holds syncing.
+func (b *binding) read(agent wire.Name, before []*session.Session) ([]*session.Session, error) {
 	at := b.store.Modified()
 	if !at.IsZero() && at.Equal(b.modified) {
-		return nil
+		return before, nil
 	}
-	all, err := b.store.AgentSessions(r.Box.Agent(), b.known)
-	b.known = all
-	r.call(func() { r.updateSessions(all) })
+	all, err := b.store.AgentSessions(agent, before)
 	if err == nil {
 		b.modified = at
 	}
-	return err
+	return all, err
 }
 
 // unbindSessions detaches the agent from its sessions; if it exited by itself they are complete. If another runner has
@@ -336,7 +328,7 @@ func (r *runner) handleSessionEvent(e *wire.Event) {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(b.input, e.MessageID())
 	case "goal_complete":
-		b.hasGoal = true
+		b.goalSeq = e.Seq
 	case wire.TurnCompleted, "turn_complete":
 		r.captureAnswer(e)
 	}

@@ -41,6 +41,25 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// A runner that attaches again does not make a quiet session look active.
+func TestAttachAgain(t *testing.T) {
+	t.Parallel()
+	st, rules := testTeam(t), Rules{WhenIdle: time.Hour}
+	updatedAt := func(o AttachOptions) time.Time {
+		must(t, st.Attach(t.Context(), "bob", o))
+		list, _, err := st.List()
+		must(t, err)
+		return list[0].UpdatedAt
+	}
+	begun := updatedAt(AttachOptions{Begin: true, Rules: rules.WhileBusy()})
+	if quiet := updatedAt(AttachOptions{CapturesLines: true, Rules: rules}); !quiet.Equal(begun) {
+		t.Errorf("a quiet session counts as active at %s, after %s", quiet, begun)
+	}
+	if busy := updatedAt(AttachOptions{Rules: rules.WhileBusy()}); !busy.After(begun) {
+		t.Errorf("the agent works, but its session is quiet since %s", busy)
+	}
+}
+
 // A session of Trusted Autonomy is read and written back unchanged. Drafts are listed once, in order of announcement.
 func TestVectors(t *testing.T) {
 	read := func(file string, all any) {

@@ -35,16 +35,15 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 type AttachOptions struct {
 	Begin         bool  // begin a session if none is alive
 	CapturesLines bool  // the agent's output is captured by line, so its answers are not logged again
-	Rules         Rules // a session whose goal is complete by now is completed
+	Rules         Rules // a session that one of them ends is completed
 }
 
 // Attach is a runner's first call: it resumes the sessions of its agent that were paused because the agent was off, and
-// begins one if wanted. Call it again after an error, and when CapturesLines changes.
+// begins one if wanted. Call it again after an error, when CapturesLines changes and when a rule ends a session.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
 	isAnyAlive := false
 	err := st.changeAlive(ctx, agent, func(s *Session) error {
-		// The idle rule does not apply: the session may have been quiet because nobody ran the agent.
-		err := s.ApplyRules(o.Rules.WhileBusy(), now())
+		err := s.ApplyRules(o.Rules, now())
 		if err != nil || !s.State.Alive() {
 			return err
 		}
@@ -52,7 +51,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if s.Notes.Runner.AutoPaused {
 			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == wire.SessionActive && s.Notes.Runner.Owned {
+		if s.State == wire.SessionActive && s.Notes.Runner.Owned && o.Rules == o.Rules.WhileBusy() {
 			s.touch(now())
 		}
 		return nil

@@ -193,17 +193,24 @@ type Rules struct {
 // WhileBusy are the rules while the agent works, or waits for an answer to its own question.
 func (r Rules) WhileBusy() Rules { return Rules{OnGoal: r.OnGoal} }
 
-// ApplyRules completes an active session if a rule says so, and records which.
+// ApplyRules completes a session if a rule says so, and records which.
 func (s *Session) ApplyRules(r Rules, now time.Time) error {
-	switch {
-	case s.State != wire.SessionActive:
-		return nil
-	case r.OnGoal && !s.Notes.Goal.IsZero():
-		s.Notes.Runner.Ended = "goal_complete"
-	case r.WhenIdle > 0 && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
-		s.Notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
-	default:
+	ended := s.EndedBy(r, now)
+	if ended == "" {
 		return nil
 	}
-	return s.Move(wire.SessionCompleted, "("+s.Notes.Runner.Ended+")", now)
+	s.Notes.Runner.Ended = ended
+	return s.Move(wire.SessionCompleted, "("+ended+")", now)
+}
+
+// EndedBy returns the rule that completes a session now; "": none.
+func (s *Session) EndedBy(r Rules, now time.Time) string {
+	switch {
+	case s.State != wire.SessionActive:
+	case r.OnGoal && !s.Notes.Goal.IsZero():
+		return "goal_complete"
+	case r.WhenIdle > 0 && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):
+		return fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
+	}
+	return ""
 }
