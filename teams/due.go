@@ -17,19 +17,15 @@ import (
 // one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
+// overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn,
+// superseded or expired.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
-	return t.Unanswered(ctx, box, func(it *mailbox.Item) bool { return it.DueAt.Before(time.Now()) })
-}
-
-// Unanswered returns the messages in box that match, and have a due date and no answer. box.Due leaves out messages
-// that are withdrawn, superseded or expired.
-func (t *Team) Unanswered(ctx context.Context, box *mailbox.Box, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
-		return !matches(it) || t.root.IsAnswered(ctx, it.Message, box.Address())
+		return !it.DueAt.Before(time.Now()) || t.root.IsAnswered(ctx, it.Message, box.Address())
 	}), nil
 }
 

@@ -54,8 +54,8 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return all.Encode(), nil
 }
 
-// trace finds the message's state at each recipient, and reports whether an ack or a due answer is missing.
-func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
+// trace finds the message's state at each recipient, and reports whether an ack is missing.
+func (m *message) trace(ctx context.Context, s *command.Scope) (isUnacked bool) {
 	sender := s.Team.Box(m.From.Agent)
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
@@ -68,17 +68,13 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isOpen bool) {
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}
-		isOpen = isOpen || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
-		if !m.DueAt.IsZero() && state != "withdrawn" {
-			if s.Root.IsAnswered(ctx, m.Message, a) {
-				state = "answered"
-			} else if it.SupersededBy == "" && !m.Expired(time.Now()) {
-				isOpen = true
-			}
+		isUnacked = isUnacked || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
+		if !m.DueAt.IsZero() && state != "withdrawn" && s.Root.IsAnswered(ctx, m.Message, a) {
+			state = "answered"
 		}
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}
-	return isOpen
+	return isUnacked
 }
 
 // copyAt returns a recipient's copy of a message; its State is "" without evidence.

@@ -20,7 +20,7 @@ import (
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack or a due answer"},
+		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
 		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
@@ -35,7 +35,7 @@ var lsCommand = &cli.Command{
 }
 
 func ls(c *cli.Context, s *command.Scope) error {
-	if err := cmdline.NotBoth(c, "all bad sent"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "bad owed", "bad done"); err != nil {
 		return err
 	}
 	whose := c.Args().First()
@@ -57,7 +57,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("sent") {
 		err = l.addSent(c, s, box, f)
 	} else {
-		err = l.addReceived(c, s, box, f)
+		err = l.addReceived(c, box, f)
 	}
 	if err != nil && len(l.Messages)+l.More == 0 {
 		return teams.Unreadable(box, err) // an empty list would say that there is no mail
@@ -100,35 +100,23 @@ func (l *listing) walk(c *cli.Context, box *mailbox.Box, rg mailbox.Range, f fil
 	return err
 }
 
-// addSent adds what box's owner sent, with --owed what nobody has acked or answered.
+// addSent adds what box's owner sent, with --owed what nobody has acked.
 func (l *listing) addSent(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
 	return l.walk(c, box, mailbox.Range{Sent: true, Newest: true}, f, func(m *message) bool {
-		onlyOpen := c.Bool("owed")
-		if onlyOpen && !m.RequiresAck && m.DueAt.IsZero() {
+		onlyUnacked := c.Bool("owed")
+		if onlyUnacked && !m.RequiresAck {
 			return false
 		}
-		return m.trace(c.Context, s) || !onlyOpen
+		return m.trace(c.Context, s) || !onlyUnacked
 	})
 }
 
 // addReceived adds the messages of box in the states that the flags name.
-func (l *listing) addReceived(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
+func (l *listing) addReceived(c *cli.Context, box *mailbox.Box, f filter) error {
 	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
 	isDone := all || done
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
-	err := l.walk(c, box, rg, f, func(*message) bool { return true })
-	if !owed || isDone {
-		return err
-	}
-	team, _ := s.Root.Team(box.Address().Team)
-	toAnswer, unreadable := team.Unanswered(c.Context, box, func(it *mailbox.Item) bool {
-		return it.State == mailbox.Done && f.matches(it)
-	})
-	for _, it := range toAnswer {
-		l.Messages = append(l.Messages, message{Item: it})
-	}
-	slices.SortFunc(l.Messages, func(a, b message) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return cmp.Or(err, unreadable)
+	return l.walk(c, box, rg, f, func(*message) bool { return true })
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {
@@ -147,7 +135,7 @@ func listBad(c *cli.Context, box *mailbox.Box) error {
 	}
 	for _, f := range shown {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
-		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
+		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad"})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
 	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
@@ -166,7 +154,13 @@ var searchCommand = &cli.Command{
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
-		for _, key := range []string{"from", "to", "since", "in"} {
+		filters, ifEmpty := []string{"from", "to", "since", "in"}, "no match"
+		for _, word := range words {
+			if key, _, hasKey := strings.Cut(word, ":"); hasKey && !slices.Contains(filters, key) {
+				ifEmpty = "no match; the filters are from:, to:, in: and since:"
+			}
+		}
+		for _, key := range filters {
 			if c.IsSet(key) {
 				words = append(words, key+":"+c.String(key))
 			}
@@ -182,7 +176,7 @@ var searchCommand = &cli.Command{
 		}
 		r := s.Renderer()
 		r.Whole = true
-		return newListing(items, s.Me).printLines(c, r, "no match")
+		return newListing(items, s.Me).printLines(c, r, ifEmpty)
 	}),
 }
 
