@@ -97,10 +97,10 @@ func (b *Box) leaseOf(c claim) Lease {
 	return Lease{By: by, Until: c.Until}
 }
 
-// addLease sets the Lease and Times of an unread message.
+// addLease sets what the claims say about an unread message.
 func (b *Box) addLease(it *Item, all claims) {
 	c := all[it.ID]
-	it.TimesHandedOut = c.Times
+	it.TimesHandedOut, it.WasAcked = c.Times, c.Acked
 	if c.isLiveLease(time.Now()) {
 		lease := b.leaseOf(c)
 		it.Lease = &lease

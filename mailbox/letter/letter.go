@@ -49,7 +49,7 @@ type Renderer struct {
 type Flags struct {
 	SupersededBy wire.ID
 	Withdrawn    bool
-	Done         bool // read, and no ack is owed; whether it was answered is not known
+	Done         bool // was read, and no ack is owed; whether it was answered is not known
 	Newer        int  // further unread messages of the same sender
 	Repeat       bool // handed over before, and perhaps seen
 

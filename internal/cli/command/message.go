@@ -85,7 +85,7 @@ func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
-		f.Withdrawn, f.Done = it.State == mailbox.Withdrawn, it.State == mailbox.Done
+		f.Withdrawn, f.Done = it.State == mailbox.Withdrawn, it.State == mailbox.Done || it.WasAcked
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
@@ -101,7 +101,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 	}
 	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
 	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
-	return JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
+	return JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
 }
