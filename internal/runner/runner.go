@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -127,12 +126,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	o := options(spec, team)
 	o.State, o.Hold = *state, hold
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	exit, err = ptyrun.Run(ctx, o)
-	if errors.Is(err, process.ErrNoProgram) {
-		program := filepath.Base(spec.Command[0])
-		return exit, failure.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, program)
-	}
-	return exit, err
+	return ptyrun.Run(ctx, o)
 }
 
 // endLeftovers ends what a killed runner left running, and says so.

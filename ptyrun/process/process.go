@@ -20,8 +20,8 @@ import (
 	"fmt"
 )
 
-// ErrNoProgram means that no directory of the PATH has the program.
-var ErrNoProgram = errors.New("no such program on PATH")
+// NoProgramError says why a program cannot be started: it is not there, or it is none.
+type NoProgramError struct{ error }
 
 // ErrNoTable means that processes cannot be ended because /proc is missing, or numbers them as another PID namespace.
 var ErrNoTable = errors.New("/proc does not show the processes of this sandbox")

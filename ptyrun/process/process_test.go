@@ -331,9 +331,9 @@ func TestErrors(t *testing.T) {
 	}{
 		{Command{}, "run a program: no program was given"},
 		{Command{Argv: []string{"surely-not-there"}}, "run surely-not-there: no such program on PATH"},
-		{Command{Argv: []string{dir}}, "run " + dir + ": fork/exec " + dir + ": permission denied"},
-		{Command{Argv: []string{file}}, "run " + file + ": fork/exec " + file + ": permission denied"},
-		{Command{Argv: []string{"./nothing"}, Dir: dir}, "run ./nothing: fork/exec ./nothing: no such file or directory"},
+		{Command{Argv: []string{dir}}, "run " + dir + ": is a directory"},
+		{Command{Argv: []string{file}}, "run " + file + ": permission denied"},
+		{Command{Argv: []string{"./nothing"}, Dir: dir}, "run ./nothing: stat " + dir + "/nothing: no such file or directory"},
 		{Command{Argv: []string{"sh"}, Dir: dir + "/nowhere"}, "run sh: stat " + dir + "/nowhere: no such file or directory"},
 		{Command{Argv: []string{"sh"}, Env: []string{"PATH=" + dir}}, "run sh: no such program on PATH"},
 	} {

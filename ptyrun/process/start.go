@@ -86,7 +86,7 @@ func start(c Command) (*Child, error) {
 	closeFilesOnExec()
 	if err := cmd.Start(); err != nil {
 		master.Close()
-		return nil, err
+		return nil, NoProgramError{err}
 	}
 	child.pid = cmd.Process.Pid
 	p, _ := readInfo(child.pid)
@@ -102,7 +102,7 @@ func (c *Command) prepare() (*exec.Cmd, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := LookUp(c.Argv[0], env)
+	path, err := LookUp(c.Argv[0], c.Dir, env)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +139,17 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// LookUp finds a program in the absolute directories of an environment's PATH, or returns ErrNoProgram. The kernel
-// resolves a name with a slash in the program's directory.
-func LookUp(name string, env []string) (string, error) {
+// LookUp finds a program in the absolute directories of an environment's PATH, or returns a NoProgramError. The kernel
+// resolves a name with a slash in the directory that the program runs in.
+func LookUp(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
+		file := name
+		if dir != "" && !filepath.IsAbs(name) {
+			file = filepath.Join(dir, name)
+		}
+		if _, err := exec.LookPath(file); err != nil {
+			return "", NoProgramError{errors.Unwrap(err)}
+		}
 		return name, nil
 	}
 	for _, dir := range filepath.SplitList(envValue(env, "PATH")) {
@@ -150,7 +157,7 @@ func LookUp(name string, env []string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", ErrNoProgram
+	return "", NoProgramError{errors.New("no such program on PATH")}
 }
 
 // envValue returns a variable's value in an environment; the last one counts.

@@ -15,8 +15,8 @@ type Child struct{}
 
 var errUnsupported = fmt.Errorf("agents run on Linux, on macOS, and in WSL: %w", errors.ErrUnsupported)
 
-func Start(Command) (*Child, error)           { return nil, errUnsupported }
-func LookUp(string, []string) (string, error) { return "", errUnsupported }
+func Start(Command) (*Child, error)                   { return nil, errUnsupported }
+func LookUp(string, string, []string) (string, error) { return "", errUnsupported }
 
 func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
 func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errUnsupported }

@@ -79,9 +79,9 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if isNew {
-		if _, err := process.LookUp(spec.Command[0], spec.Env); err != nil {
+		if _, err := process.LookUp(spec.Command[0], spec.Dir, spec.Env); err != nil {
 			return failure.Failed("run %s: %w", spec.Command[0], err).
-				WithHint("install it, or name its file: atm run %s -- ./%s", k.name(), filepath.Base(spec.Command[0]))
+				WithHint("install it, or name another program: atm run %s -- bash", k.name())
 		}
 		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {

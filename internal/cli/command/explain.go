@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -42,6 +43,7 @@ var known = []struct {
 	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
 	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
 	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
+	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
 	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
 	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
