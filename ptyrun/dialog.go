@@ -36,7 +36,7 @@ func (q *Question) Options() json.RawMessage {
 
 const (
 	answerTimeout = 3 * time.Second // for a dialog to disappear after its answer
-	ruleTimeout   = 2 * time.Second // beyond timing.personQuiet, for a rule to answer before people are asked
+	pressTimeout  = 2 * time.Second // beyond timing.personQuiet, until a key may be pressed
 	byRule        = "a rule"
 )
 
@@ -91,32 +91,16 @@ func (r *runner) ruledOption(d driver.Dialog) *driver.Option {
 	return nil
 }
 
-// answerByRule presses a rule's option, retrying while a person's recent keys forbid it. An option without effect is
-// never pressed again, because the program may still read its key, perhaps as the answer to the next dialog. If the
-// rule cannot answer, the lead is notified. It runs beside the loop.
+// answerByRule presses a rule's option. If that is not possible, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	for until := time.Now().Add(r.timing.personQuiet + ruleTimeout); time.Now().Before(until); {
-		again := time.After(r.timing.idle)
-		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
-			if now != q {
-				return o, errQuestionGone
-			}
-			return o, nil
-		})
-		if err == nil {
-			return
+	_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
+		if now != q {
+			return o, errQuestionGone
 		}
-		if errors.Is(err, errNoEffect) {
-			break
-		}
-		select {
-		case <-again:
-		case <-q.closed:
-			return
-		}
-	}
+		return o, nil
+	})
 	r.post(func() {
-		if r.question == q {
+		if err != nil && r.question == q {
 			r.notifyOfQuestion(q)
 		}
 	})
@@ -202,20 +186,29 @@ func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	}
 }
 
-// answer presses the option that choose returns for the current question, and returns when the dialog is gone. It runs
-// beside the loop.
+// answer presses the option that choose returns for the current question, as soon as that is possible, and returns when
+// the dialog is gone. An option without effect is never pressed again, because the program may still read its key,
+// perhaps as the answer to the next dialog. It runs beside the loop.
 func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
 	var q *Question
-	label, err = inLoop(r, func() (string, error) {
-		q = r.question
-		o, err := choose(q)
+	for until := time.Now().Add(r.timing.personQuiet + pressTimeout); ; time.Sleep(r.timing.idle / 5) {
+		label, err = inLoop(r, func() (string, error) {
+			if q != nil && q != r.question {
+				return "", errQuestionGone
+			}
+			q = r.question
+			o, err := choose(q)
+			if err == nil {
+				err = r.press(q, o, by)
+			}
+			return o.Label, err
+		})
 		if err == nil {
-			err = r.press(q, o, by)
+			break
 		}
-		return o.Label, err
-	})
-	if err != nil {
-		return "", err
+		if why, _ := errors.AsType[*control.Error](err); why == nil || why.Code != notNow || time.Now().After(until) {
+			return "", err
+		}
 	}
 	select {
 	case <-q.closed:
@@ -240,13 +233,13 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	sinceKey := now.Sub(r.lastKey)
 	switch {
 	case !r.prog.frameSince.IsZero():
-		return errors.New("it is redrawing its screen: no key was pressed; try again")
+		return r.notNow("it is redrawing its screen")
 	case fingerprint(dialog) != q.Dialog.Fingerprint:
-		return errQuestionGone
+		return r.notNow("its screen shows no such dialog any more")
 	case q.pressed != nil:
-		return refused("somebody is already answering it", "")
+		return r.notNow("somebody is already answering it")
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
-		return errors.New("a person is typing in it: no key was pressed")
+		return r.notNow("a person is typing in it")
 	case o.Keys == "":
 		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(r.Box.Agent())}
 	}
@@ -284,7 +277,7 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 func (r *runner) checkAnswerable(q *Question, id string) error {
 	switch {
 	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:
-		return errors.New("a dialog is only just coming up: no key was pressed; try again")
+		return r.notNow("a dialog is only just coming up")
 	case q == nil:
 		return refused("it is not asking anything", "")
 	case !strings.HasSuffix(string(q.ID), id):
@@ -320,6 +313,13 @@ func (q *Question) listOptions() string {
 		labels = append(labels, o.ID+" "+o.Label)
 	}
 	return strings.Join(labels, ", ")
+}
+
+// notNow is the code of an error that time alone may end.
+const notNow = "locked"
+
+func (r *runner) notNow(why string) error {
+	return &control.Error{Code: notNow, Message: why + ": no key was pressed; try again", Hint: "atm screen " + string(r.Box.Agent())}
 }
 
 func refused(message, hint string) error {

@@ -251,7 +251,7 @@ func TestPermissionBeforeReady(t *testing.T) {
 	r.wait("the turn to go on", r.has(`state_change new="thinking"`))
 }
 
-// A dialog that the status shows already, but that has not been stable yet, can be answered soon.
+// The answer to a dialog that the status shows already waits until that has been stable.
 func TestAnswerTooEarly(t *testing.T) {
 	t.Parallel()
 	r, late := newRig(t).fake(testagent.Options{}), quick
@@ -263,14 +263,25 @@ func TestAnswerTooEarly(t *testing.T) {
 		s, err := r.status()
 		return err == nil && s.State == "confirming"
 	})
-	_, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"})
-	if err == nil || !strings.Contains(err.Error(), "try again") {
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
 		t.Error(err)
 	}
-	r.wait("the answer", func() bool {
-		_, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"})
-		return err == nil
-	})
+}
+
+// An answer waits until the last key of a person, as typed by request, cannot meet it.
+func TestAnswerAfterTyping(t *testing.T) {
+	t.Parallel()
+	r, slow := newRig(t).fake(testagent.Options{}), quick
+	slow.idle = time.Second
+	r.opt.timing = &slow
+	r.run().idle()
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("CONFIRM [touch a.txt]"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+		t.Error(err)
+	}
 }
 
 // An answer to a dialog does not answer the one that replaced it.
