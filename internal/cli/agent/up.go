@@ -98,7 +98,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	for _, n := range u.names {
 		agents = append(agents, &call{c, s, s.Team.Box(n)})
 	}
-	return cmp.Or(err, stopAll(context.WithoutCancel(c.Context), u.results, agents, false))
+	return cmp.Or(stopAll(context.WithoutCancel(c.Context), u.results, agents, false), err, ctx.Err())
 }
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.

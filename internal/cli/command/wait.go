@@ -142,8 +142,10 @@ func enterScreen(quit func(error)) (leave func()) {
 			for key := make([]byte, 1); ; {
 				if _, err := os.Stdin.Read(key); err != nil {
 					return
-				} else if key[0] == 'q' || key[0] == 3 {
+				} else if key[0] == 'q' {
 					quit(errQuit)
+				} else if key[0] == 3 { // Ctrl-C
+					quit(context.Canceled)
 				}
 			}
 		}()
