@@ -156,6 +156,7 @@ func (s *Scope) findMe() error {
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
 			WithHint("put --as NAME on the command; do not take a name that is not yours")
 	}
+	s.MeSource = source
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
 		return s.badAddress(name, err)
@@ -164,7 +165,6 @@ func (s *Scope) findMe() error {
 		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	s.Me, err = s.Team.Member(a.Agent)
-	s.MeSource = source
 	return err
 }
 
@@ -177,7 +177,7 @@ func givenIdentity(c *cli.Context) (name, source string) {
 
 func (s *Scope) teamName() (wire.Name, error) {
 	me, _ := givenIdentity(s.c)
-	_, teamOfMe, _ := strings.Cut(me, "@") // bob@main
+	_, teamOfMe, _ := strings.Cut(strings.TrimPrefix(me, "@"), "@") // bob@main, @bob
 	given, env := s.c.String("team"), os.Getenv("ATM_TEAM")
 	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", teamOfMe}} {
 		if by[1] == "" {

@@ -185,21 +185,31 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 
 func where(c *cli.Context) error {
 	s, missing, err := command.OpenOptional(c)
-	if err != nil {
+	if s == nil {
 		return err
 	}
 	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
 	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
 	if s.Team == nil {
-		return command.PrintAs(c, document, text+"team   none: "+letter.Escape(missing.Message))
+		text += "team   none"
+		if missing != nil {
+			text += ": " + letter.Escape(missing.Message)
+		}
+		return command.PrintDone(c, document, text, err)
 	}
 	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
 	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
-	if s.Me == nil {
+	if s.MeSource == "" {
 		return command.PrintAs(c, document, text+"agent  none: put --as NAME on the command, or set ATM_AGENT")
 	}
-	document["agent"] = map[string]string{"name": string(s.Me.Agent()), "source": s.MeSource}
-	return command.PrintAs(c, document, fmt.Sprintf("%sagent  %s (%s)", text, s.Me.Agent(), s.MeSource))
+	name := cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))
+	note := ": not a member"
+	if s.Me != nil {
+		name, note = string(s.Me.Agent()), ""
+	}
+	text += fmt.Sprintf("agent  %s (%s)%s", letter.Escape(name), s.MeSource, note)
+	document["agent"] = map[string]string{"name": name, "source": s.MeSource}
+	return command.PrintDone(c, document, text, err)
 }
 
 func primer(c *cli.Context) error {
