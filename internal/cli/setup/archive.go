@@ -89,7 +89,8 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("backed up %s, %s; %d skipped", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("backed up %s, %s; %s skipped",
+		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
 	return command.PrintDone(c, moved, text, missing)
 }
 
