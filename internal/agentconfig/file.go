@@ -41,6 +41,7 @@ type file struct {
 type record struct {
 	Original  []byte `json:"original"`  // the file without atm's part; nil: there was none
 	Installed []byte `json:"installed"` // the file as atm left it
+	Made      int    `json:"made"`      // how many directories above it atm made
 }
 
 // read reads a file and its record. It always returns a file.
@@ -100,7 +101,7 @@ func (f *file) install(all, wanted []edit) error {
 		original = without.after
 	}
 	err := f.apply(wanted, false)
-	f.record, f.isRecorded = record{original, f.after}, true
+	f.record, f.isRecorded = record{original, f.after, max(f.record.Made, missingAbove(f.real))}, true
 	return err
 }
 
@@ -146,18 +147,36 @@ func (f *file) save() error {
 	return err
 }
 
-// replaceFile writes a file, or removes it if data is nil. It leaves no empty directories.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+// missingAbove counts the directories that would have to be made for a file.
+func missingAbove(path string) int {
+	dir := filepath.Dir(path)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return 1 + missingAbove(dir)
+	}
+	return 0
+}
+
+// removeEmptyDirs removes the directories that atm made for files and that are empty now.
+func removeEmptyDirs(files []*file) {
+	slices.SortFunc(files, func(a, b *file) int { return len(filepath.Dir(b.real)) - len(filepath.Dir(a.real)) }) // inner ones first
+	for _, f := range files {
+		dir := f.real
+		for range f.record.Made {
+			dir = filepath.Dir(dir)
+			os.Remove(dir) // fails if it is not empty
+		}
+	}
+}
+
+// replaceFile writes a file, or removes it if data is nil.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	dir, name := filepath.Split(path)
 	if data == nil {
-		err = os.Remove(path)
-	} else if err = os.MkdirAll(dir, 0o700); err == nil {
-		err = writeWhole(dir, name, data, mode)
+		return os.Remove(path)
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
-	for dir = filepath.Clean(dir); os.Remove(dir) == nil; { // until one is not empty
-		dir = filepath.Dir(dir)
-	}
-	return err
+	return writeWhole(dir, name, data, mode)
 }
 
 func writeWhole(dir, name string, data []byte, mode fs.FileMode) error {

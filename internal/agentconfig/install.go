@@ -185,6 +185,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	for i := 0; i < len(files) && err == nil && !r.DryRun; i++ {
 		err = files[i].save()
 	}
+	removeEmptyDirs(files)
 	return report, err
 }
 
