@@ -1,7 +1,6 @@
 package cmdline
 
 import (
-	"cmp"
 	"flag"
 	"os"
 	"slices"
@@ -68,49 +67,39 @@ func (l *Line) findFlag(word string) cli.Flag {
 	return ofAll
 }
 
-// addFlag adds the flag that the words begin with, and returns how many words it takes up. Other tools have flags in
-// place of a positional argument, and for the output format.
+// addFlag adds the flag that the words begin with, and returns how many words it takes up: 2 if the next is its value.
 func (l *Line) addFlag(words []string) (length int, err error) {
 	typed, value, hasValue := strings.Cut(words[0], "=")
-	f := l.findFlag(typed)
-	if f == nil && l.isBundle(typed) { // "-al" is -a and -l, "-n5" is -n 5
-		if first := l.findFlag(typed[:2]); takesValue(first) {
-			return 1, l.add(first, typed[:2], typed[2:])
-		}
-		_, first := l.addFlag([]string{typed[:2]})
-		length, err = l.addFlag(append([]string{"-" + words[0][2:]}, words[1:]...))
-		return length, cmp.Or(first, err)
-	}
-	next, length := "", 1
+	f, next, length := l.findFlag(typed), "", 1
 	if len(words) > 1 && !hasValue {
-		if next = words[1]; l.isValue(f, next) {
+		next = words[1]
+		if l.isValue(f, next) {
 			value, hasValue, length = next, true, 2
 		}
 	}
-	if f == nil || f.Names()[0] == "id" && !wire.IsID(value) { // our own --id takes a whole UUID
-		if arg := l.argNamed(typed); arg >= 0 && value != "" {
-			l.flagged[arg] = append(l.flagged[arg], value)
-			return length, nil
-		}
-	}
+	isOurs := f != nil && (f.Names()[0] != "id" || wire.IsID(value)) // our own --id takes a whole UUID
+	arg, state := l.argNamed(typed), l.argNamed("--state")
 	switch {
-	case f == nil && isSynonym("FORMAT", strings.TrimLeft(typed, "-")) && isSynonym("JSON", value):
+	case !isOurs && arg >= 0 && value != "": // ack --id 9f3a1c
+		l.flagged[arg] = append(l.flagged[arg], value)
+	case f == nil && isSynonym("FORMAT", strings.TrimLeft(typed, "-")) && isSynonym("JSON", value): // --format json
 		l.Global = append(l.Global, "--json=true")
-		return length, nil
 	case f == nil:
-		return length, unknownFlag(l.app, l.Command, typed)
-	case !takesValue(f) && !hasValue && (next == "true" || next == "false"):
-		return 1, failure.Usage("%s takes no value: what is %q?", typed, next).WithHint("leave it out, or put text after --")
-	case !takesValue(f) && !hasValue:
-		value = "true"
-	case !hasValue && l.argNamed("--state") >= 0: // wait bob --idle
-		state := l.argNamed("--state")
+		err = unknownFlag(l.app, l.Command, typed)
+	case value == "" && hasValue && slices.Contains(l.app.Flags, f): // --team=
+		err = failure.Usage("%s needs a value", typed)
+	case hasValue: // --limit 5
+		err = l.add(f, value)
+	case takesValue(f) && state >= 0: // wait bob --idle
 		l.flagged[state] = append(l.flagged[state], f.Names()[0])
-		return 1, nil
-	case !hasValue || value == "" && slices.Contains(l.app.Flags, f):
-		return 1, failure.Usage("%s needs a value", typed)
+	case takesValue(f):
+		err = failure.Usage("%s needs a value", typed)
+	case next == "true" || next == "false": // --urgent false
+		err = failure.Usage("%s takes no value: what is %q?", typed, next).WithHint("leave it out, or put text after --")
+	default: // --urgent
+		err = l.add(f, "true")
 	}
-	return length, l.add(f, typed, value)
+	return length, err
 }
 
 // isValue reports whether a word behind a flag can be its value. Behind a flag that waits, a duration is its --timeout.
@@ -131,7 +120,7 @@ func (l *Line) waits(f cli.Flag) bool {
 }
 
 // add adds a flag of the verb or the app with its value.
-func (l *Line) add(f cli.Flag, typed, value string) error {
+func (l *Line) add(f cli.Flag, value string) error {
 	name := f.Names()[0]
 	isSame := func(earlier string) bool { return strings.HasPrefix(earlier, "--"+name+"=") }
 	if slices.Contains([]string{"message", "text", "file"}, name) && slices.ContainsFunc(l.flags, isSame) {
@@ -148,13 +137,20 @@ func (l *Line) add(f cli.Flag, typed, value string) error {
 	return nil
 }
 
-// isBundle reports whether a word is several flags of a letter each, or one and its number.
-func (l *Line) isBundle(word string) bool {
-	if len(word) < 3 || word[1] == '-' || l.findFlag(word[:2]) == nil {
-		return false
+// splitBundle splits several flags of a letter each, "-al" into -a and -l, and one and its value, "-n5" into -n=5.
+func (l *Line) splitBundle(word string) []string {
+	typed, _, _ := strings.Cut(word, "=")
+	if len(typed) < 3 || typed[1] == '-' || l.findFlag(typed) != nil || l.findFlag(typed[:2]) == nil {
+		return []string{word}
 	}
-	isNumber := strings.Trim(word[2:], "0123456789") == ""
-	return isNumber || !strings.ContainsFunc(word[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil })
+	isNumber := strings.Trim(typed[2:], "0123456789") == ""
+	if !isNumber && strings.ContainsFunc(typed[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil }) {
+		return []string{word}
+	}
+	if takesValue(l.findFlag(word[:2])) {
+		return []string{word[:2] + "=" + word[2:]}
+	}
+	return append([]string{word[:2]}, l.splitBundle("-"+word[2:])...)
 }
 
 // argNamed returns the index of the positional argument that a flag is a synonym of; -1: of none.

@@ -163,6 +163,7 @@ func (l *Line) sortWords(words []string) (first error) {
 			l.Words = append(l.Words, words...)
 			return first
 		case isFlag(word):
+			words = append(l.splitBundle(word), words[1:]...)
 			n, err := l.addFlag(words)
 			first, words = cmp.Or(first, err), words[n-1:]
 		default:
