@@ -40,7 +40,7 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	} else if by.Team != "" {
 		return "", true
 	}
-	name, _ := givenIdentity(s.c)
+	name, _ := GivenIdentity(s.c)
 	run, home := os.Getenv("ATM_RUN"), s.Team.Name
 	if run != "" {
 		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)

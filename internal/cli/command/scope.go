@@ -122,7 +122,7 @@ func OpenMe(c *cli.Context) (*Scope, error) {
 
 // OpenMeIfGiven is OpenMe for a verb that uses an identity if one is given.
 func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
-	if name, _ := givenIdentity(c); name == "" {
+	if name, _ := GivenIdentity(c); name == "" {
 		return OpenTeam(c)
 	}
 	return OpenMe(c)
@@ -132,7 +132,7 @@ func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
 // that is given and wrong is an error all the same.
 func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) {
 	s, err = OpenMe(c)
-	me, _ := givenIdentity(c)
+	me, _ := GivenIdentity(c)
 	isUngiven := s != nil && (s.TeamSource == "" || s.Team != nil && me == "")
 	if isUngiven && errors.As(err, &missing) {
 		return s, missing, nil
@@ -151,12 +151,11 @@ func OpenToWrite(c *cli.Context) (*Scope, error) {
 
 // findMe sets the identity. It never guesses: without one the error lists the members.
 func (s *Scope) findMe() error {
-	name, source := givenIdentity(s.c)
+	name, source := GivenIdentity(s.c)
 	if name == "" {
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
 			WithHint("put --as NAME on the command; do not take a name that is not yours")
 	}
-	s.MeSource = source
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {
 		return s.badAddress(name, err)
@@ -165,10 +164,12 @@ func (s *Scope) findMe() error {
 		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
 	}
 	s.Me, err = s.Team.Member(a.Agent)
+	s.MeSource = source
 	return err
 }
 
-func givenIdentity(c *cli.Context) (name, source string) {
+// GivenIdentity returns the name that --as or ATM_AGENT gives, and which of the two; "": none.
+func GivenIdentity(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
 		return c.String("as"), "--as"
 	}
@@ -176,7 +177,7 @@ func givenIdentity(c *cli.Context) (name, source string) {
 }
 
 func (s *Scope) teamName() (wire.Name, error) {
-	me, _ := givenIdentity(s.c)
+	me, _ := GivenIdentity(s.c)
 	_, teamOfMe, _ := strings.Cut(strings.TrimPrefix(me, "@"), "@") // bob@main, @bob
 	given, env := s.c.String("team"), os.Getenv("ATM_TEAM")
 	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", teamOfMe}} {

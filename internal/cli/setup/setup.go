@@ -189,26 +189,24 @@ func where(c *cli.Context) error {
 		return err
 	}
 	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
-	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
-	if s.Team == nil {
-		text += "team   none"
-		if missing != nil {
-			text += ": " + letter.Escape(missing.Message)
+	team, agent := "none", "none: put --as NAME on the command, or set ATM_AGENT"
+	if s.Team != nil {
+		document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
+		team = fmt.Sprintf("%s (%s)", s.Team.Name, s.TeamSource)
+	} else if missing != nil {
+		team += ": " + letter.Escape(missing.Message)
+	}
+	if name, source := command.GivenIdentity(c); name != "" {
+		about := source
+		if s.Me != nil {
+			name = string(s.Me.Agent())
+		} else if s.Team != nil {
+			about += "; not a member"
 		}
-		return command.PrintDone(c, document, text, err)
+		document["agent"] = map[string]string{"name": name, "source": source}
+		agent = fmt.Sprintf("%s (%s)", letter.Escape(name), about)
 	}
-	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
-	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
-	if s.MeSource == "" {
-		return command.PrintAs(c, document, text+"agent  none: put --as NAME on the command, or set ATM_AGENT")
-	}
-	name := cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))
-	note := ": not a member"
-	if s.Me != nil {
-		name, note = string(s.Me.Agent()), ""
-	}
-	text += fmt.Sprintf("agent  %s (%s)%s", letter.Escape(name), s.MeSource, note)
-	document["agent"] = map[string]string{"name": name, "source": s.MeSource}
+	text := fmt.Sprintf("root   %s (%s)\nteam   %s\nagent  %s", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source), team, agent)
 	return command.PrintDone(c, document, text, err)
 }
 
