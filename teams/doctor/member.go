@@ -68,9 +68,9 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		{"mode.open", "warning", "chmod 700 %s", "%s is open to everybody"},
 	} {
 		for _, name := range h.Files[problem.code] {
-			path := b.Path() + "/" + name
+			path := filepath.Join(b.Path(), name)
 			fix := d.forOwner(strings.ReplaceAll(problem.fix, "%s", policy.Quote(path)), path)
-			d.add(problem.code, problem.severity, fix, problem.message, name)
+			d.add(problem.code, problem.severity, fix, problem.message, cmp.Or(name, "its directory"))
 		}
 	}
 	if h.Interrupted > 0 {
