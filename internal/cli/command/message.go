@@ -52,12 +52,11 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 // parseQuery parses words, from:, to:, in:new|cur|done and since:, also several in one quoted word.
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
-		key, value, isFilter := strings.Cut(w, ":")
-		switch {
+		switch key, value, isFilter := strings.Cut(w, ":"); {
 		case isFilter && key == "from":
-			q.From = value
+			q.From = strings.TrimPrefix(value, "@")
 		case isFilter && key == "to":
-			q.To = value
+			q.To = strings.TrimPrefix(value, "@")
 		case isFilter && key == "in":
 			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
 				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
@@ -66,6 +65,8 @@ func parseQuery(words []string) (q teams.Query, err error) {
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
+		case isFilter && slices.Contains([]string{"is", "has", "subject", "before", "after"}, key):
+			return q, fmt.Errorf("%s: only from:, to:, in: and since: narrow a search", w)
 		default:
 			q.Words = append(q.Words, strings.ToLower(w))
 		}
