@@ -38,9 +38,9 @@ func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '='
 }
 
-// findFlag looks up "--name" or "--name=value" among the flags of the verb and the app: by their names, then by the
+// FindFlag looks up "--name" or "--name=value" among the flags of the verb and the app: by their names, then by the
 // synonyms that are for this verb and, unless it stands for an argument, by those for all verbs.
-func (l *Line) findFlag(word string) cli.Flag {
+func (l *Line) FindFlag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (l *Line) findFlag(word string) cli.Flag {
 // addFlag adds the flag that the words begin with, and returns how many words it takes up: 2 if the next is its value.
 func (l *Line) addFlag(words []string) (length int, err error) {
 	typed, value, hasValue := strings.Cut(words[0], "=")
-	f, next, length := l.findFlag(typed), "", 1
+	f, next, length := l.FindFlag(typed), "", 1
 	if len(words) > 1 && !hasValue {
 		next = words[1]
 		if l.isValue(f, next) {
@@ -108,7 +108,7 @@ func (l *Line) isValue(f cli.Flag, word string) bool {
 	case f == nil:
 		return !isFlag(word)
 	case takesValue(f):
-		return word != "--" && l.findFlag(word) == nil
+		return word != "--" && l.FindFlag(word) == nil
 	}
 	return l.waits(f) && isDuration(word)
 }
@@ -116,7 +116,7 @@ func (l *Line) isValue(f cli.Flag, word string) bool {
 // waits reports whether a flag makes the verb wait, at most for --timeout.
 func (l *Line) waits(f cli.Flag) bool {
 	name, _, _ := strings.Cut(f.Names()[0], "-")
-	return slices.Contains([]string{"wait", "follow", "watch"}, name) && l.findFlag("--timeout") != nil
+	return slices.Contains([]string{"wait", "follow", "watch"}, name) && l.FindFlag("--timeout") != nil
 }
 
 // add adds a flag of the verb or the app with its value.
@@ -140,14 +140,14 @@ func (l *Line) add(f cli.Flag, value string) error {
 // splitBundle splits several flags of a letter each, "-al" into -a and -l, and one and its value, "-n5" into -n=5.
 func (l *Line) splitBundle(word string) []string {
 	typed, _, _ := strings.Cut(word, "=")
-	if len(typed) < 3 || typed[1] == '-' || l.findFlag(typed) != nil || l.findFlag(typed[:2]) == nil {
+	if len(typed) < 3 || typed[1] == '-' || l.FindFlag(typed) != nil || l.FindFlag(typed[:2]) == nil {
 		return []string{word}
 	}
 	isNumber := strings.Trim(typed[2:], "0123456789") == ""
-	if !isNumber && strings.ContainsFunc(typed[1:], func(r rune) bool { return l.findFlag("-"+string(r)) == nil }) {
+	if !isNumber && strings.ContainsFunc(typed[1:], func(r rune) bool { return l.FindFlag("-"+string(r)) == nil }) {
 		return []string{word}
 	}
-	if takesValue(l.findFlag(word[:2])) {
+	if takesValue(l.FindFlag(word[:2])) {
 		return []string{word[:2] + "=" + word[2:]}
 	}
 	return append([]string{word[:2]}, l.splitBundle("-"+word[2:])...)
@@ -167,7 +167,7 @@ func (l *Line) ValueName(flag string) (name string, ok bool) {
 	if !l.takesNext(flag, false) {
 		return "", false
 	}
-	typed, _ := FlagUsage(l.findFlag(flag))
+	typed, _ := FlagUsage(l.FindFlag(flag))
 	_, name, _ = strings.Cut(typed, " ")
 	return name, true
 }

@@ -83,7 +83,7 @@ func (l *Line) context(parent *cli.Context, flags []cli.Flag, typed []string) (c
 	c.Command = l.Command
 	for _, t := range typed {
 		name, value, _ := strings.Cut(t[2:], "=")
-		f := l.findFlag("--" + name)
+		f := l.FindFlag("--" + name)
 		if e := set.Set(name, value); e != nil {
 			err = cmp.Or(err, error(l.badValue(f, value, e)))
 		} else if a, ok := f.(cli.ActionableFlag); ok {
@@ -139,7 +139,7 @@ func (l *Line) takesNext(word string, ifUnknown bool) bool {
 	if !isFlag(word) || strings.Contains(word, "=") {
 		return false
 	}
-	f := l.findFlag(word)
+	f := l.FindFlag(word)
 	return f == nil && ifUnknown || f != nil && takesValue(f)
 }
 

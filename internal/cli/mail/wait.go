@@ -72,8 +72,8 @@ func setFlagsOfWords(c *cli.Context) error {
 			c.Set("timeout", word)
 		} else if errors.Is(err, cmdline.ErrNoUnit) && !isID(word) {
 			return failure.Usage("%s %w", word, err).WithHint("atm wait %ss", word)
-		} else if slices.Contains(kinds, word) {
-			state = word
+		} else if f := cmdline.LineOf(c).FindFlag("--" + word); f != nil && slices.Contains(kinds, f.Names()[0]) {
+			state = f.Names()[0] // also "done"
 		} else {
 			names = append(names, word)
 		}
