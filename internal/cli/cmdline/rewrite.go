@@ -53,17 +53,17 @@ func rewrite(app *cli.App, words []string) []string {
 	if len(words) == 0 || HintFor(strings.Join(words, " ")) != "" {
 		return words
 	}
-	verb := app.Command(words[0])
+	hyphened := append([]string{strings.ReplaceAll(words[0], "_", "-")}, words[1:]...)
+	verb := app.Command(hyphened[0])
 	if verb != nil && len(words) > 1 && verb.Command(words[1]) != nil {
-		return words
+		return hyphened
 	}
-	if line, n := applyRewrites(app, words); n > 0 {
+	if line, n := applyRewrites(app, hyphened); n > 0 {
 		return line
+	} else if verb != nil {
+		return hyphened
 	}
-	one, two, isSplit := strings.Cut(strings.ReplaceAll(words[0], "_", "-"), "-")
-	if !isSplit || verb != nil {
-		return words
-	}
+	one, two, _ := strings.Cut(hyphened[0], "-")
 	split := append([]string{one, two}, words[1:]...)
 	verb = app.Command(one)
 	if _, n := applyRewrites(app, split); n >= 2 { // list-agents, mail_read

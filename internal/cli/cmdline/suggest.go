@@ -94,7 +94,7 @@ func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview
 		known[f.Names()[0]] = "--" + f.Names()[0]
 	}
 	visible := c.VisibleFlags()
-	if c.Name == "" {
+	if len(visible) == 0 {
 		visible = app.VisibleFlags()
 	}
 	for _, f := range visible {

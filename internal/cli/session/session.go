@@ -97,7 +97,7 @@ func begin(c *cli.Context, s *command.Scope) error {
 	}
 	goal, err := wire.ParseUUID(c.String("goal"))
 	if c.IsSet("goal") && err != nil {
-		return failure.Usage("--goal: %v", err)
+		return failure.Usage("--goal: %v", err).WithHint("leave it out, and say the goal: atm session message %s \"…\"", name)
 	}
 	box, err := s.EnterTeamOf(name)
 	if err != nil {
@@ -260,7 +260,7 @@ var lsCommand = &cli.Command{
 }
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log", "logs", "info"}, ArgsUsage: "ID", Usage: "show a session and its log",
+	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept"),
 		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
