@@ -2,6 +2,7 @@ package agentconfig
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -170,25 +171,19 @@ func removeEmptyDirs(files []*file) {
 
 // replaceFile writes a file, or removes it if data is nil.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	dir, name := filepath.Split(path)
 	if data == nil {
 		return os.Remove(path)
-	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+	}
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return writeWhole(dir, name, data, mode)
-}
-
-func writeWhole(dir, name string, data []byte, mode fs.FileMode) error {
 	root, err := durable.Open(dir, nil)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := root.Replace(name, data, true); err != nil {
-		return err
-	}
-	return os.Chmod(filepath.Join(dir, name), mode)
+	return cmp.Or(root.Replace(name, data, true), os.Chmod(path, mode))
 }
 
 // readFile reads a file. If there is none, data is nil, and mode that of a new file.
