@@ -54,11 +54,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	l, ifEmpty := newListing(nil, nil), "no messages"
-	if c.Bool("sent") {
-		err = l.addSent(c, s, box, f)
-	} else {
-		err = l.addReceived(c, box, f)
-	}
+	err = l.add(c, s, box, f)
 	if err != nil && len(l.Messages)+l.More == 0 {
 		return teams.Unreadable(box, err) // an empty list would say that there is no mail
 	}
@@ -81,14 +77,23 @@ func ls(c *cli.Context, s *command.Scope) error {
 	return l.printLines(c, s.Renderer(), ifEmpty)
 }
 
-// walk adds the messages of box for which add returns true.
-func (l *listing) walk(c *cli.Context, box *mailbox.Box, rg mailbox.Range, f filter, add func(*message) bool) error {
-	rg.Since = f.since
-	if f == (filter{}) && !(c.Bool("sent") && c.Bool("owed")) { // then messages beyond the limit are not read
+// add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
+// what nobody has acked of these.
+func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
+	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
+	isDone := all || done
+	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Since: f.since}
+	if sent {
+		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
+	}
+	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
 	}
 	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		if m := (message{Item: it}); f.matches(it) && add(&m) {
+		switch m := (message{Item: it}); {
+		case !f.matches(it), sent && owed && !m.RequiresAck:
+		case sent && !m.trace(c.Context, s) && owed:
+		default:
 			l.Messages = append(l.Messages, m)
 		}
 		return true
@@ -98,25 +103,6 @@ func (l *listing) walk(c *cli.Context, box *mailbox.Box, rg mailbox.Range, f fil
 		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
 	}
 	return err
-}
-
-// addSent adds what box's owner sent, with --owed what nobody has acked.
-func (l *listing) addSent(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
-	return l.walk(c, box, mailbox.Range{Sent: true, Newest: true}, f, func(m *message) bool {
-		onlyUnacked := c.Bool("owed")
-		if onlyUnacked && !m.RequiresAck {
-			return false
-		}
-		return m.trace(c.Context, s) || !onlyUnacked
-	})
-}
-
-// addReceived adds the messages of box in the states that the flags name.
-func (l *listing) addReceived(c *cli.Context, box *mailbox.Box, f filter) error {
-	all, owed, done := c.Bool("all"), c.Bool("owed"), c.Bool("done")
-	isDone := all || done
-	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone}
-	return l.walk(c, box, rg, f, func(*message) bool { return true })
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {
