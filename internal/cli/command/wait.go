@@ -142,10 +142,8 @@ func enterScreen(quit func(error)) (leave func()) {
 			for key := make([]byte, 1); ; {
 				if _, err := os.Stdin.Read(key); err != nil {
 					return
-				} else if key[0] == 'q' {
-					quit(errQuit)
-				} else if key[0] == 3 { // Ctrl-C
-					quit(context.Canceled)
+				} else if why := map[byte]error{'q': errQuit, 3: context.Canceled}[key[0]]; why != nil {
+					quit(why)
 				}
 			}
 		}()

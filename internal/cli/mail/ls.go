@@ -140,13 +140,11 @@ var searchCommand = &cli.Command{
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
-		filters, ifEmpty := []string{"from", "to", "since", "in"}, "no match"
-		for _, word := range words {
-			if key, _, hasKey := strings.Cut(word, ":"); hasKey && !slices.Contains(filters, key) {
-				ifEmpty = "no match; the filters are from:, to:, in: and since:"
-			}
+		ifEmpty := "no match"
+		if strings.Contains(strings.Join(words, " "), ":") {
+			ifEmpty += "; the filters are from:, to:, in: and since:"
 		}
-		for _, key := range filters {
+		for _, key := range []string{"from", "to", "since", "in"} {
 			if c.IsSet(key) {
 				words = append(words, key+":"+c.String(key))
 			}
