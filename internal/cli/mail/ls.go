@@ -3,7 +3,6 @@ package mail
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
