@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	floodSize  = 8 << 10   // undrawn bytes from which on drawing may wait
+	floodSize  = 8 << 10   // undrawn bytes from which on drawing may wait, even if there is no line to drop
 	maxUndrawn = 512 << 10 // bytes that may wait
 )
 
@@ -15,12 +15,12 @@ const (
 // may wait for more: whether it is only text and styles. The emulator draws 2 MB/s: 200 MB would take it minutes.
 func (s *Screen) isFlood() bool {
 	p := s.undrawn
-	if len(p) < floodSize || len(s.partialString) > 0 {
-		return false
-	}
 	end := len(p)
 	for n := s.scrollback + s.rows + 1; n > 0 && end >= 0; n-- {
 		end = bytes.LastIndexByte(p[:end], '\n')
+	}
+	if end < 0 && len(p) < floodSize || len(s.partialString) > 0 {
+		return false
 	}
 	skipped, rest := p[:end+1], p[end+1:]
 	styles, ok := stylesOf(skipped)

@@ -164,6 +164,10 @@ func TestFlood(t *testing.T) {
 		same(t, "repainted", lines.Lines(), shown.Lines())
 		same(t, "screen", stateOf(lines), stateOf(behind))
 	}
+	short := New(80, 24, 500)
+	if short.Write(bytes.Repeat([]byte("y\r\n"), 1000)); !short.IsBehind() {
+		t.Error("short lines: all is drawn")
+	}
 }
 
 // A program that scrolls in the alternate screen all day takes no memory: nobody can see those lines again.
