@@ -42,7 +42,7 @@ var waitCommand = &cli.Command{
 var kinds = []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *command.Scope) error {
-	if err := setFlagsOfWords(c); err != nil {
+	if err := setFlagsOfWords(c, s); err != nil {
 		return err
 	}
 	return s.Await(func(ctx context.Context) error {
@@ -64,7 +64,7 @@ func wait(c *cli.Context, s *command.Scope) error {
 }
 
 // setFlagsOfWords sets the flags that words stand for: "bob idle 30s" is --idle bob --timeout 30s.
-func setFlagsOfWords(c *cli.Context) error {
+func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	var state string
 	var names []string
 	for _, word := range c.Args().Slice() {
@@ -89,7 +89,9 @@ func setFlagsOfWords(c *cli.Context) error {
 	if isID(name) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
 	}
-	return failure.Usage("what of %s to wait for?", name).WithHint(hint, name)
+	isStranger := func(word string) bool { return !s.IsMember(word) && !isID(word) } // "bob to finish"
+	known := cmp.Or(strings.Join(slices.DeleteFunc(names, isStranger), ","), "NAME")
+	return failure.Usage("what of %s to wait for?", name).WithHint(hint, known)
 }
 
 func isID(word string) bool {
