@@ -204,7 +204,7 @@ func (l *Line) checkWords() error {
 	if len(c.VisibleCommands()) > 0 {
 		e = failure.Usage("unknown command \"%s %s\"", c.Name, letter.Clip(word, 40))
 	}
-	for _, words := range []string{c.Name + " …", c.Name + " " + l.Words[0]} { // status busy "parsing"
+	for _, words := range []string{c.Name + " " + l.Words[0], c.Name + " …"} { // status busy "parsing"
 		if hint := HintFor(words); hint != "" {
 			return e.WithHint("%s", hint)
 		}

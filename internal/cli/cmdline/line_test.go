@@ -134,9 +134,9 @@ func TestParseRefuses(t *testing.T) {
 		{"run", "atm run needs NAME", "atm run bob -- claude"},
 		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- claude"},
 		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
-		{"team send bob hi", `unknown command "team send"`, "atm team add"},
+		{"team send bob hi", `unknown command "team send"`, "atm status NAME"},
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
-		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},
+		{"team frobnicate", `unknown command "team frobnicate"`, "atm team ls|add"},
 	} {
 		l, err := Parse(testApp(), strings.Fields(tt.line))
 		if err == nil {

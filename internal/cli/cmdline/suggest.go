@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	_ "embed"
 	"maps"
 	"slices"
@@ -84,7 +85,7 @@ func knownVerbs(c *cli.Command) (known map[string]string, overview string) {
 	case len(shown) == 0:
 		return known, Example(c)
 	}
-	return known, c.HelpName + " " + strings.Join(shown, "|")
+	return known, cmp.Or(HintFor(c.Name+" *"), c.HelpName+" "+strings.Join(shown, "|"))
 }
 
 // knownFlags maps each name of a verb's flags to the flag, and lists the flags in a line.
