@@ -65,8 +65,6 @@ func parseQuery(words []string) (q teams.Query, err error) {
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
-		case isFilter && slices.Contains([]string{"is", "has", "subject", "before", "after"}, key):
-			return q, fmt.Errorf("%s: only from:, to:, in: and since: narrow a search", w)
 		default:
 			q.Words = append(q.Words, strings.ToLower(w))
 		}
