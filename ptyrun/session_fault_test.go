@@ -70,6 +70,23 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	}
 }
 
+// A file that holds no session is the doctor's business: it holds no abort back and does not fill the log.
+func TestFileThatIsNoSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	failures := r.hurried("sessions")
+	must(t, r.sessions().Mail.Dir().Mkdir(".sessions"))
+	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
+	must(t, os.WriteFile(broken, []byte("{}"), 0o600))
+	abort := r.say("", wire.HumanInput{Kind: "abort"})
+	r.run().idle()
+	r.wait("the old abort to be read", r.read(abort))
+	r.wait("what was said", r.read(r.say("", text("hello"))))
+	if n := failures(); n > 0 {
+		t.Errorf("%d failures are logged", n)
+	}
+}
+
 // A goal is not lost because another process holds the lock when it is reached.
 func TestGoalOfLockedSessions(t *testing.T) {
 	t.Parallel()
