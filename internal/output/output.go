@@ -20,9 +20,6 @@ import (
 // else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE) or that of
 // ctx.
 func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]byte) (received int, err error) {
-	if wasClosed(f) {
-		return 0, &os.PathError{Op: "write", Path: f.Name(), Err: syscall.EBADF}
-	}
 	deadline := time.Now().Add(patience)
 	bytesRead := 0
 	for line := range bytes.Lines(slices.Concat(pieces...)) {

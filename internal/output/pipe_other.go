@@ -7,9 +7,7 @@ import (
 	"time"
 )
 
-// These systems tell neither what a pipe holds nor whether it has a reader; the next write fails without one. Nor do
-// they tell what was closed.
+// These systems tell neither what a pipe holds nor whether it has a reader; the next write fails without one.
 func Unread(*os.File) (n int, ok bool)         { return 0, false }
 func BytesWaiting(*os.File, time.Duration) int { return 0 }
 func ReaderGone(*os.File) bool                 { return false }
-func wasClosed(*os.File) bool                  { return false }

@@ -32,16 +32,6 @@ func BytesWaiting(f *os.File, patience time.Duration) int {
 // ReaderGone reports whether the reading end of a pipe is closed.
 func ReaderGone(f *os.File) bool { return poll(f, unix.POLLOUT, 0)&(unix.POLLERR|unix.POLLHUP) != 0 }
 
-// wasClosed reports whether a standard file was closed when this program began. Go has then opened the null device in its
-// place, to read and to write, as daemons do; `>/dev/null` of a shell opens it only to write.
-func wasClosed(f *os.File) bool {
-	info, err := f.Stat()
-	null, nullErr := os.Stat(os.DevNull)
-	flags := 0
-	onDescriptor(f, func(fd int) { flags, _ = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0) })
-	return err == nil && nullErr == nil && os.SameFile(info, null) && flags&unix.O_ACCMODE == unix.O_RDWR
-}
-
 // poll waits for events on a file and returns those that occurred.
 func poll(f *os.File, events int16, patience time.Duration) int16 {
 	fds := []unix.PollFd{{Events: events}}
