@@ -106,13 +106,7 @@ func (b *Box) restoreDeadLetters(ctx context.Context) {
 	b.locked(ctx, "inbox", func() error {
 		return b.locked(ctx, "reader", func() error {
 			for _, id := range ids {
-				to, isThere, err := b.locate(id) // then this one is a duplicate
-				if !isThere {
-					to = b.unread()
-				}
-				if err == nil {
-					b.move(id, aside, to)
-				}
+				b.move(id, aside, b.unread())
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -127,15 +128,20 @@ func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep f
 	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
 }
 
-// move renames a message from one place to the next, or to bad as a duplicate if the name is taken there. It returns
-// ErrNotFound if the message has moved on. The caller holds the reader lock.
+// move renames a message from one place to the next, or to bad as a duplicate if another place has one with its id. It
+// returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
 func (b *Box) move(id wire.ID, from, to place) error {
+	for _, p := range b.places(id) {
+		if isThere, _ := b.has(p, id); isThere && p != from {
+			to = p
+		}
+	}
 	if err := b.mkdir(to.dir); err != nil {
 		return err
 	}
 	err := b.store.root.Move(from.file(id), to.file(id))
 	if errors.Is(err, fs.ErrExist) {
-		err = b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir)
+		err = cmp.Or(b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
 	}
 	if absent(err) {
 		return notFound(id)

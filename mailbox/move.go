@@ -41,20 +41,25 @@ type choosePlace func(from place, c claim) (to place, events []wire.Event, err e
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
 	var logged []wire.Event
 	err := b.locked(ctx, "reader", func() error {
-		from, isThere, err := b.locate(id)
-		if err == nil && !isThere {
-			err = notFound(id)
+		for range b.places(id) { // each may have a duplicate, which goes to bad
+			from, isThere, err := b.locate(id)
+			if err == nil && !isThere {
+				err = notFound(id)
+			}
+			all, e := b.claimsToChange()
+			if err := cmp.Or(err, e); err != nil {
+				return err
+			}
+			to, events, err := choose(from, all[id])
+			if err != nil || to == from {
+				return err
+			}
+			logged = events
+			if err = b.move(id, from, to); !errors.Is(err, ErrNotFound) {
+				return err
+			}
 		}
-		all, e := b.claimsToChange()
-		if err := cmp.Or(err, e); err != nil {
-			return err
-		}
-		to, events, err := choose(from, all[id])
-		if err != nil || to == from {
-			return err
-		}
-		logged = events
-		return b.move(id, from, to)
+		return notFound(id)
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,9 @@ package mailbox
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -71,36 +74,49 @@ func shortShow(t testing.TB) {
 	t.Cleanup(func() { showUnderLock = old })
 }
 
-// If a message's name is taken where it is to move, the copy goes to bad.
+// If another place has a message with the same id, the copy that is to move goes to bad, wherever it was to move.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	for _, where := range []string{"inbox/cur", "inbox/done/", "inbox/withdrawn"} {
-		bob := newBob(t)
-		m := message("first")
-		m.RequiresAck = where == "inbox/cur"
-		if where == "inbox/done/" {
-			where += m.ID.Day()
-		}
-		put(t, bob, where, m)
-		m.Body = "second"
-		put(t, bob, "inbox/new", m)
-		if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
-			t.Errorf("%s: %+v, %v", where, n, err)
-		}
-		var err error
-		if where == "inbox/withdrawn" {
-			_, err = bob.WithdrawRead(ctx, m.ID, m.From, nil)
-		} else {
-			_, err = bob.Read(ctx, ReadOptions{}, receiveAll)
-		}
-		c := takeCensus(t, bob)
-		c.sound(t)
-		if err != nil || c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" {
-			t.Errorf("%s: %v: %v", where, c.places, err)
-		}
-		bad, _ := bob.BadFiles()
-		if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in bob/"+where {
-			t.Errorf("%s: %v", where, bad)
+	bob := addr("bob")
+	for _, where := range []string{"inbox/cur", "inbox/done", "inbox/withdrawn", "../.archive/bob/done"} {
+		for act, do := range map[string]func(*Box, wire.ID) error{
+			"read":     func(b *Box, _ wire.ID) error { _, err := b.Read(ctx, ReadOptions{}, receiveAll); return err },
+			"ack":      func(b *Box, id wire.ID) error { return b.MarkAcked(ctx, id, bob) },
+			"withdraw": func(b *Box, id wire.ID) error { _, err := b.WithdrawRead(ctx, id, bob, nil); return err },
+			"hand over": func(b *Box, _ wire.ID) error {
+				r, err := b.store.HoldRunner(ctx, "bob")
+				must(t, err)
+				ids, err := b.UnreadIDs()
+				must(t, err)
+				c, err := r.Claim(ctx, ids)
+				must(t, err)
+				return c.Typed(ctx)
+			},
+		} {
+			for _, m := range []*wire.Message{message("first"), withAck(message("first"))} {
+				name, bob, dir := act+" beside "+where, newBob(t), where
+				if strings.HasSuffix(where, "done") {
+					dir += "/" + m.ID.Day()
+				}
+				put(t, bob, dir, m)
+				m.Body = "second"
+				put(t, bob, "inbox/new", m)
+				if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
+					t.Errorf("%s: %+v, %v", name, n, err)
+				}
+				if err := do(bob, m.ID); err != nil && !errors.Is(err, ErrWithdrawn) {
+					t.Errorf("%s: %v", name, err)
+				}
+				c := takeCensus(t, bob)
+				c.sound(t)
+				if c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" || c.place(m.ID) == "new" || c.place(m.ID) == "cur" && act == "ack" {
+					t.Errorf("%s: %v", name, c.places)
+				}
+				bad, _ := bob.BadFiles()
+				if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in "+filepath.ToSlash(filepath.Join("bob", dir)) {
+					t.Errorf("%s: %v", name, bad)
+				}
+			}
 		}
 	}
 }
