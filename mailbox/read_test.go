@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -74,25 +75,50 @@ func shortShow(t testing.TB) {
 	t.Cleanup(func() { showUnderLock = old })
 }
 
+// ways are the ways in which an unread message is read.
+var ways = map[string]func(testing.TB, *Box, wire.ID) error{
+	"read": func(_ testing.TB, b *Box, _ wire.ID) error {
+		_, err := b.Read(ctx, ReadOptions{}, receiveAll)
+		return err
+	},
+	"reply": func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkRead(ctx, id) },
+	"type": func(t testing.TB, b *Box, id wire.ID) error {
+		r, err := b.store.HoldRunner(ctx, b.agent)
+		must(t, err)
+		defer r.Release()
+		c, err := r.Claim(ctx, []wire.ID{id})
+		must(t, err)
+		return c.Typed(ctx)
+	},
+}
+
+// A message that was acknowledged and put back is not owed again, however it is read then.
+func TestUnreadAfterAck(t *testing.T) {
+	t.Parallel()
+	for way, read := range ways {
+		bob := newBob(t)
+		id := deliver(t, bob, withAck(message(way)))[0]
+		must(t, bob.MarkAcked(ctx, id, bob.Address()))
+		for range 2 {
+			must(t, bob.MarkUnread(ctx, id))
+			takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
+			must(t, read(t, bob, id))
+			takeCensus(t, bob).is(t, map[wire.ID]string{id: "done"})
+		}
+	}
+}
+
 // If another place has a message with the same id, the copy that is to move goes to bad, wherever it was to move.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	bob := addr("bob")
+	acts := maps.Clone(ways)
+	acts["ack"] = func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkAcked(ctx, id, b.Address()) }
+	acts["withdraw"] = func(_ testing.TB, b *Box, id wire.ID) error {
+		_, err := b.WithdrawRead(ctx, id, b.Address(), nil)
+		return err
+	}
 	for _, where := range []string{"inbox/cur", "inbox/done", "inbox/withdrawn", "../.archive/bob/done"} {
-		for act, do := range map[string]func(*Box, wire.ID) error{
-			"read":     func(b *Box, _ wire.ID) error { _, err := b.Read(ctx, ReadOptions{}, receiveAll); return err },
-			"ack":      func(b *Box, id wire.ID) error { return b.MarkAcked(ctx, id, bob) },
-			"withdraw": func(b *Box, id wire.ID) error { _, err := b.WithdrawRead(ctx, id, bob, nil); return err },
-			"hand over": func(b *Box, _ wire.ID) error {
-				r, err := b.store.HoldRunner(ctx, "bob")
-				must(t, err)
-				ids, err := b.UnreadIDs()
-				must(t, err)
-				c, err := r.Claim(ctx, ids)
-				must(t, err)
-				return c.Typed(ctx)
-			},
-		} {
+		for act, do := range acts {
 			for _, m := range []*wire.Message{message("first"), withAck(message("first"))} {
 				name, bob, dir := act+" beside "+where, newBob(t), where
 				if strings.HasSuffix(where, "done") {
@@ -104,7 +130,7 @@ func TestDuplicates(t *testing.T) {
 				if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
 					t.Errorf("%s: %+v, %v", name, n, err)
 				}
-				if err := do(bob, m.ID); err != nil && !errors.Is(err, ErrWithdrawn) {
+				if err := do(t, bob, m.ID); err != nil && !errors.Is(err, ErrWithdrawn) {
 					t.Errorf("%s: %v", name, err)
 				}
 				c := takeCensus(t, bob)
