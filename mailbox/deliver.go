@@ -108,11 +108,11 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			}
 		}
 	}
-	sideBySide(all, (*Outcome).write)
+	inParallel(all, (*Outcome).write)
 	for _, t := range targets {
 		t.publish(ctx)
 	}
-	sideBySide(targets, (*target).sync)
+	inParallel(targets, (*target).sync)
 	for _, p := range posts {
 		p.finish()
 	}
@@ -121,8 +121,8 @@ func Deliver(ctx context.Context, posts ...*Post) {
 // target is a mailbox that a call delivers to.
 type target struct {
 	box      *Box
-	err      error      // why nothing can be written there
-	outcomes []*Outcome // one for each post, if it can
+	err      error      // why nothing can be written there; then there are no outcomes
+	outcomes []*Outcome // one for each post
 }
 
 // prepareTemp makes the directory in which messages are written, and checks that the mailbox's owner will be able to
@@ -286,8 +286,8 @@ func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
 	return err == nil, err
 }
 
-// sideBySide calls f for all, 16 in parallel: their syncs then share the disk's flushes.
-func sideBySide[T any](all []T, f func(T)) {
+// inParallel calls f for all, 16 at a time: their syncs then share the disk's flushes.
+func inParallel[T any](all []T, f func(T)) {
 	if len(all) == 1 {
 		f(all[0]) // a goroutine would cost a single delivery a visible thread switch
 		return

@@ -53,9 +53,9 @@ func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
 //
 // A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
 // by another process that ingests.
-func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
+func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
 	if err := b.CheckPresent(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired mailbox is read-only
-		return t, err
+		return result, err
 	}
 	impatient := *b.store
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
@@ -63,31 +63,31 @@ func (b *Box) Ingest(ctx context.Context) (t Ingested, err error) {
 	b.restoreDeadLetters(ctx)
 	files, err := b.drops()
 	if err != nil || len(files) == 0 {
-		return t, err
+		return result, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
 		return Ingested{Waiting: len(files)}, nil
 	}
 	if err != nil {
-		return t, err
+		return result, err
 	}
 	defer l.Unlock()
 	if files, err = b.drops(); err != nil { // another process may have ingested some meanwhile
-		return t, err
+		return result, err
 	}
 	end := time.Now().Add(ingestTime)
 	for i, file := range files {
-		err := b.ingest(ctx, file, &t)
+		err := b.ingest(ctx, file, &result)
 		if err != nil {
-			t.Waiting++
+			result.Waiting++
 		}
 		if isHeld(err) || ctx.Err() != nil || time.Now().After(end) {
-			t.Waiting += len(files) - i - 1
+			result.Waiting += len(files) - i - 1
 			break
 		}
 	}
-	return t, nil
+	return result, nil
 }
 
 func isHeld(err error) bool {
@@ -162,14 +162,14 @@ func beingWritten(f *os.File) (writing, certain bool) {
 
 // ingest ingests one dropped file that no process is writing: it renames the file to the id that it will have, and then
 // reads and publishes it. An interrupted file was renamed before. An error says why the file waits.
-func (b *Box) ingest(ctx context.Context, file string, t *Ingested) error {
+func (b *Box) ingest(ctx context.Context, file string, result *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	if path.Dir(file) == tmp { // by a process that may have been killed before it synced
 		err := cmp.Or(root.Sync(tmp), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
 		if err != nil {
 			return err
 		}
-		return b.finishIngest(ctx, file, false, t)
+		return b.finishIngest(ctx, file, false, result)
 	}
 	f, err := root.Open(file)
 	if err != nil {
@@ -194,13 +194,13 @@ func (b *Box) ingest(ctx context.Context, file string, t *Ingested) error {
 	if err != nil {
 		return err
 	}
-	return b.finishIngest(ctx, renamed, certain, t)
+	return b.finishIngest(ctx, renamed, certain, result)
 }
 
 // finishIngest publishes a file under the id in its name, and then removes the original, or keeps it in the archive if
 // a process may still be writing it (not certain). After a kill another process may repeat any step. An error says why
 // the file waits.
-func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *Ingested) error {
+func (b *Box) finishIngest(ctx context.Context, file string, certain bool, result *Ingested) error {
 	root := b.store.root
 	id, name, _ := parseIngestFile(file)
 	f, err := root.Open(file)
@@ -222,7 +222,7 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, t *In
 	switch {
 	case isBad:
 		if err = b.setAside(file, name, bad.Reason); err == nil {
-			t.Bad++
+			result.Bad++
 		}
 	case err != nil: // as on a full disk
 	case certain && !isKnown:
