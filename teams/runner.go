@@ -62,16 +62,16 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	return s, nil
 }
 
-// RunCommand returns the command that runs a member as team.toml configures it, or as it last ran. CMD stands for the
+// RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the
 // program if neither is known or the command cannot be typed.
 func (t *Team) RunCommand(name wire.Name) string {
-	line := "atm run " + string(name)
 	c, _ := t.Config()
 	run, configured := t.runInfo(name), c.Members[name].Command
 	last := run.Command
 	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
-		return line
+		return "atm up " + string(name)
 	}
+	line := "atm run " + string(name)
 	if run.Driver == "acp" {
 		line += " --driver acp"
 	}

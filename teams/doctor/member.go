@@ -116,11 +116,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 			"its runner, process %d, does not answer; unless it is suspended, kill -9 %[1]d ends it", silent.PID)
 	}
 	if t.HasOtherRules(name) {
-		again := t.RunCommand(name)
-		if again == "atm run "+string(name) {
-			again = "atm up " + string(name)
-		}
-		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again),
+		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, t.RunCommand(name)),
 			"the rules of team.toml have changed since its runner started; they apply from its next start")
 	}
 }
