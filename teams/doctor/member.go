@@ -117,7 +117,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	}
 	if t.HasOtherRules(name) {
 		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, t.RunCommand(name)),
-			"the rules of team.toml have changed since its runner started; they apply from its next start")
+			"team.toml has other rules, or other people who may answer, than when its runner started; they apply from its next start")
 	}
 }
 
