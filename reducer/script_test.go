@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	+5s                   the clock advances; -1h: it is set back
 //	look [held] [silent] [person] [stopping] [run]
 //	json                  continue from the state's JSON
+//	fill                  messages full1, full2, … arrive until there is no room, none of which may be typed
 type player struct {
 	state State
 	now   time.Time
@@ -141,7 +142,7 @@ func (p *player) event(line string) (*wire.Event, error) {
 	return &e, err
 }
 
-// input parses an input; look and json are carried out.
+// input parses an input; look, json and fill are carried out.
 func (p *player) input(line string) (in *Input, out string, err error) {
 	w := words(line)
 	switch {
@@ -169,6 +170,11 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 		return nil, out, nil
 	case w[0] == "json":
 		p.state = fromJSON(&p.state)
+		return nil, "", nil
+	case w[0] == "fill":
+		for n := 1; p.state.HasRoom(); n++ {
+			p.state.Apply(Input{Now: p.now, Arrived: &Mail{ID: wire.ID(fmt.Sprint("full", n)), IsSuppressed: true}})
+		}
 		return nil, "", nil
 	case w[0] == "mail":
 		m := &Mail{ID: wire.ID(w[1])}
