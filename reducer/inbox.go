@@ -44,11 +44,7 @@ const MaxMail = 1024
 // offerTimeout is how long a message that a hook handed over may stay unread before it counts as not handed over.
 const offerTimeout = 10 * time.Minute
 
-// inbox holds the messages that the runner has reported, and which effects were returned for them.
-type inbox struct {
-	messages []message // in order of arrival
-}
-
+// message is a message that the runner has reported, and which effects were returned for it.
 type message struct {
 	Mail
 	offered time.Time // when a hook handed it over; zero: none did
@@ -63,10 +59,11 @@ type message struct {
 }
 
 // decide is the table of messages against the agent's word. Only idle and busy say that handing mail over is safe.
-func (in *inbox) decide(word Word, now time.Time) []Effect {
+func (s *State) decide(now time.Time) []Effect {
+	word := s.handoverWord()
 	var overdue, interrupt, deliver []wire.ID
-	for i := range in.messages {
-		m := &in.messages[i]
+	for i := range s.inbox {
+		m := &s.inbox[i]
 		mayRemind := word == WordIdle && m.IsRead && !m.IsSuppressed && !m.isJustRead && !m.isReminded
 		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
 			m.isEscalated, m.isReminded = true, mayRemind
@@ -92,30 +89,30 @@ func (m *message) mayHandOver() bool {
 }
 
 // HasRoom reports whether the State accepts every message; see MaxMail.
-func (s *State) HasRoom() bool { return len(s.inbox.messages) < MaxMail }
+func (s *State) HasRoom() bool { return len(s.inbox) < MaxMail }
 
 // MayHandOver reports whether a message that an effect named has not expired or been superseded since.
 func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
-	m := s.inbox.find(id)
+	m := s.findMail(id)
 	return m != nil && !m.IsSuppressed && !hasPassed(m.ExpiresAt, now)
 }
 
 // wordChanged lets Deliver name every message once more, and Overdue what was read before.
-func (in *inbox) wordChanged() {
-	for i := range in.messages {
-		in.messages[i].isNamed, in.messages[i].isJustRead = false, false
+func (s *State) wordChanged() {
+	for i := range s.inbox {
+		s.inbox[i].isNamed, s.inbox[i].isJustRead = false, false
 	}
 }
 
-func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
-	for i := range in.messages {
-		m := &in.messages[i]
+func (s *State) applyToInbox(e *wire.Event, now time.Time) {
+	for i := range s.inbox {
+		m := &s.inbox[i]
 		m.isBeingTyped = m.isBeingTyped && e.Kind != "exited"
 		if e.Kind == "exited" || e.Kind == "session_end" && m.session == e.Session {
 			m.endOffer()
 		}
 	}
-	m := in.find(e.MessageID())
+	m := s.findMail(e.MessageID())
 	if m == nil {
 		return
 	}
@@ -123,15 +120,15 @@ func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
 	case wire.EventInjecting, wire.EventInjectionFailed:
 		m.isBeingTyped = e.Kind == wire.EventInjecting
 	case wire.EventInjected, wire.EventRead:
-		in.markRead(m)
+		s.markRead(m)
 	case wire.EventAcked:
 		if e.Field("by") != "" { // the holder of a lease has finished it
-			in.remove(m.ID)
+			s.removeMail(m.ID)
 		} else {
-			in.markRead(m) // an ack is no answer
+			s.markRead(m) // an ack is no answer
 		}
 	case wire.EventWithdrawn:
-		in.remove(m.ID)
+		s.removeMail(m.ID)
 	case wire.EventReturned:
 		m.endLease()
 	case wire.EventAnnounced:
@@ -141,9 +138,9 @@ func (in *inbox) applyEvent(e *wire.Event, now time.Time) {
 	}
 }
 
-// put adds a message, or replaces what is known of it.
-func (in *inbox) put(mail Mail, now time.Time) {
-	m := in.find(mail.ID)
+// putMail adds a message, or replaces what is known of it.
+func (s *State) putMail(mail Mail, now time.Time) {
+	m := s.findMail(mail.ID)
 	switch {
 	case hasPassed(mail.ExpiresAt, now):
 	case m != nil:
@@ -151,32 +148,32 @@ func (in *inbox) put(mail Mail, now time.Time) {
 			m.isNamed, m.hasInterrupted = false, false
 		}
 		m.Mail = mail
-	case len(in.messages) < MaxMail || mail.Urgent || !mail.DueAt.IsZero():
-		in.messages = append(in.messages, message{Mail: mail})
+	case len(s.inbox) < MaxMail || mail.Urgent || !mail.DueAt.IsZero():
+		s.inbox = append(s.inbox, message{Mail: mail})
 	}
 }
 
 func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-func (in *inbox) find(id wire.ID) *message {
-	if i := slices.IndexFunc(in.messages, func(m message) bool { return m.ID == id }); i >= 0 {
-		return &in.messages[i]
+func (s *State) findMail(id wire.ID) *message {
+	if i := slices.IndexFunc(s.inbox, func(m message) bool { return m.ID == id }); i >= 0 {
+		return &s.inbox[i]
 	}
 	return nil
 }
 
 // markRead keeps a read message only while an answer is expected.
-func (in *inbox) markRead(m *message) {
+func (s *State) markRead(m *message) {
 	if m.DueAt.IsZero() {
-		in.remove(m.ID)
+		s.removeMail(m.ID)
 		return
 	}
 	m.isJustRead = m.isJustRead || !m.IsRead
 	m.IsRead, m.isBeingTyped, m.offered = true, false, time.Time{}
 }
 
-func (in *inbox) remove(id wire.ID) {
-	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return m.ID == id })
+func (s *State) removeMail(id wire.ID) {
+	s.inbox = slices.DeleteFunc(s.inbox, func(m message) bool { return m.ID == id })
 }
 
 // endOffer makes a message that a hook handed over, and that nobody read, deliverable again.
@@ -188,10 +185,10 @@ func (m *message) endOffer() {
 
 func (m *message) endLease() { m.LeasedUntil, m.isNamed = time.Time{}, false }
 
-// expire ends offers, leases and messages whose time is over.
-func (in *inbox) expire(now time.Time) {
-	for i := range in.messages {
-		m := &in.messages[i]
+// expireMail ends offers, leases and messages whose time is over.
+func (s *State) expireMail(now time.Time) {
+	for i := range s.inbox {
+		m := &s.inbox[i]
 		if now.Sub(m.offered).Abs() >= offerTimeout {
 			m.endOffer()
 		}
@@ -199,5 +196,5 @@ func (in *inbox) expire(now time.Time) {
 			m.endLease()
 		}
 	}
-	in.messages = slices.DeleteFunc(in.messages, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
+	s.inbox = slices.DeleteFunc(s.inbox, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
 }

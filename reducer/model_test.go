@@ -163,7 +163,7 @@ func raisedAgain(lines []string) bool {
 }
 
 func diff(a, b State) string {
-	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, inbox{}, message{}))
+	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, message{}))
 }
 
 func valid(t *rapid.T, s *State) {

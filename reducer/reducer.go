@@ -84,7 +84,7 @@ type State struct {
 	EventIDs  []string `json:"event_ids,omitempty"`  // the newest
 	PastTurns []string `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
 
-	inbox inbox // not in a snapshot
+	inbox []message // in order of arrival; not in a snapshot
 }
 
 // Turn is one session of an agent's program: its current or last turn, and what the program is doing.

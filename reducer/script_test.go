@@ -46,7 +46,7 @@ func fromJSON(s *State) State {
 	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
 		panic(err)
 	}
-	out.inbox = inbox{slices.Clone(s.inbox.messages)}
+	out.inbox = slices.Clone(s.inbox)
 	return out
 }
 

@@ -24,12 +24,12 @@ func (s *State) Apply(in Input) []Effect {
 	case in.Event != nil:
 		s.applyEvent(in.Event, in.Now)
 	case in.Arrived != nil:
-		s.inbox.put(*in.Arrived, in.Now)
+		s.putMail(*in.Arrived, in.Now)
 	case in.Settled != "":
-		s.inbox.remove(in.Settled)
+		s.removeMail(in.Settled)
 	}
-	s.inbox.expire(in.Now)
-	return s.inbox.decide(s.handoverWord(), in.Now)
+	s.expireMail(in.Now)
+	return s.decide(in.Now)
 }
 
 // handoverWord is the word that decides about mail: blocked while any session asks something, shown or not.
@@ -89,9 +89,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	before := s.handoverWord()
 	s.fold(&e)
 	if s.handoverWord() != before {
-		s.inbox.wordChanged()
+		s.wordChanged()
 	}
-	s.inbox.applyEvent(logged, now)
+	s.applyToInbox(logged, now)
 }
 
 // agentKinds are the known kinds that are about the agent and not about a turn. True is a sign of life; an event that
