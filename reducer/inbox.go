@@ -69,8 +69,9 @@ func (s *State) decide(now time.Time) []Effect {
 			m.isEscalated, m.isReminded = true, mayRemind
 			overdue = append(overdue, m.ID)
 		}
+		isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
 		switch {
-		case !m.mayHandOver():
+		case m.IsRead || m.IsSuppressed || isHeld:
 		case word == WordIdle && !m.isNamed:
 			m.isNamed = true
 			deliver = append(deliver, m.ID)
@@ -81,11 +82,6 @@ func (s *State) decide(now time.Time) []Effect {
 	}
 	effects := []Effect{{Overdue, overdue}, {Interrupt, interrupt}, {Deliver, deliver}}
 	return slices.DeleteFunc(effects, func(e Effect) bool { return len(e.IDs) == 0 })
-}
-
-// mayHandOver reports whether nobody has the message.
-func (m *message) mayHandOver() bool {
-	return !m.IsRead && !m.IsSuppressed && !m.isBeingTyped && m.offered.IsZero() && m.LeasedUntil.IsZero()
 }
 
 // HasRoom reports whether the State accepts every message; see MaxMail.
