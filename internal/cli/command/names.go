@@ -10,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -192,15 +191,6 @@ func MemberAsVerb(c *cli.Context, name string) error {
 		return nil
 	}
 	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
-}
-
-// ShortLength is how many digits of an id a command needs to name one message.
-func (s *Scope) ShortLength(id wire.ID) int {
-	_, _, err := s.Team.Find(s.Me, id.Short(6))
-	if many, ok := errors.AsType[*teams.AmbiguousError](err); ok {
-		return letter.ShortLength(many.Candidates)
-	}
-	return 6
 }
 
 // Names are the team's members; none where the team cannot be listed.
