@@ -43,7 +43,7 @@ var confirming = strings.Fields("send reply ack unread withdraw init add retire 
 func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	switch {
 	case c.Bool("json") && CallingProgram(c) != "":
-		return JSON(Said{v, text})
+		return JSON(map[string]any{"document": v, "text": text})
 	case c.Bool("json"):
 		return JSON(v)
 	case text != "" && !strings.HasSuffix(text, "\n"):
@@ -53,14 +53,8 @@ func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 }
 
 // CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
-// in what the verb sends. With --json such a program gets a Said for each value.
+// in what the verb sends. With --json such a program gets each value with the text that shows it to people.
 func CallingProgram(c *cli.Context) string { return c.String("via") }
-
-// A Said is a value and the text that shows it to people.
-type Said struct {
-	Document any    `json:"document"`
-	Text     string `json:"text"`
-}
 
 // SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
 func SetPrinted(c *cli.Context) { c.App.Metadata[printed] = true }
