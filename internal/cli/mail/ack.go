@@ -33,7 +33,7 @@ func ack(c *cli.Context, s *command.Scope) (err error) {
 			return err
 		}
 	}
-	all := acked{result: newResult("")}
+	all := newResult("")
 	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
 		one, line, err := ackOne(c, s, m, text)
 		if err != nil {
@@ -84,12 +84,6 @@ func forEach(c *cli.Context, s *command.Scope, ids []string, do func(heldMessage
 		return lines, nil
 	}
 	return lines, failed
-}
-
-// An acked is the JSON of an ack. That of several has the first's id, and each by itself.
-type acked struct {
-	*result
-	Acked []*result `json:"acked,omitempty"`
 }
 
 func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {

@@ -26,6 +26,7 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
+	Acked     []*result   `json:"acked,omitempty"` // each of several acks; ID is then the first's
 }
 
 type delivered struct {
