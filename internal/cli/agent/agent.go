@@ -38,6 +38,7 @@ const (
 	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
 	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
 	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line
+	dialogHolds  = 6                      // so many looks in a row must see a dialog before it counts
 )
 
 // A call is one verb called with one agent.

@@ -277,9 +277,6 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 	}
 }
 
-// dialogHolds is how many times in a row a dialog must be seen before it counts.
-const dialogHolds = 6
-
 // awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
 // or for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else
 // has started the runner.

@@ -124,7 +124,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 			began = letter.Stamp(*t.Began)
 		}
 		if t.DurationMS > 0 {
-			lasted = letter.Span(t.Duration())
+			lasted = letter.Span(time.Duration(t.DurationMS) * time.Millisecond)
 		}
 		if len(t.Messages) > 0 {
 			mail = "mail " + Shorts(t.Messages)
