@@ -76,7 +76,7 @@ func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text s
 	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
 	if parent != nil {
 		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
-	} else if o.To, err = r.Scope.Addresses([]string{to}); err != nil {
+	} else if o.To, o.All, err = r.Scope.Addresses([]string{to}); err != nil {
 		return "", err
 	}
 	if err := r.Scope.Root.PrepareAll(o); err != nil {

@@ -73,38 +73,34 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	return a, err
 }
 
-// Addresses parses recipients, also several in a word with commas between. "all" is everybody but me.
-func (s *Scope) Addresses(names []string) (to []wire.Address, err error) {
+// Addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
+// among them.
+func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		if s.meansAll(name) {
 			others, err := s.others()
 			if err != nil {
-				return nil, err // no recipient is left out silently
+				return nil, false, err // no recipient is left out silently
 			}
-			to = append(to, others...)
+			to, hasAll = append(to, others...), true
 			continue
 		}
 		a, err := s.Address(strings.TrimSpace(name))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		to = append(to, a)
 	}
 	if len(to) == 0 {
-		return nil, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+		return nil, false, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
-	return to, nil
+	return to, hasAll, nil
 }
 
 func (s *Scope) meansAll(name string) bool {
 	all := []string{"all", "team", "everyone", "everybody", "*", "here", "channel"}
 	name = strings.TrimPrefix(strings.TrimSpace(name), "@")
 	return slices.Contains(all, name) && !s.IsMember(name)
-}
-
-// HasAll reports whether "all" is among the recipients that Addresses would parse.
-func (s *Scope) HasAll(names []string) bool {
-	return slices.ContainsFunc(strings.Split(strings.Join(names, ","), ","), s.meansAll)
 }
 
 // others are the members on all machines but me, without shared inboxes: a copy there would be a job.

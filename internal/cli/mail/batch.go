@@ -74,8 +74,8 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	o := &teams.Outgoing{From: s.Me, Message: m, All: s.HasAll(to)}
-	if o.To, err = s.Addresses(to); err != nil {
+	o := &teams.Outgoing{From: s.Me, Message: m}
+	if o.To, o.All, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {

@@ -37,8 +37,8 @@ var sendCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		o := &teams.Outgoing{All: s.HasAll(names)}
-		if o.To, err = s.Addresses(names); err != nil {
+		o := &teams.Outgoing{}
+		if o.To, o.All, err = s.Addresses(names); err != nil {
 			return err
 		}
 		return send(c, s, o, words)
