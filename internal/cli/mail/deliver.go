@@ -261,7 +261,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
-		n, err := printReceived(ctx, c, s, true, r, text)
+		n, err := printReceived(ctx, c, s, r, text)
 		return n * len(b.Items), err
 	})
 	return err

@@ -109,13 +109,11 @@ func (f filter) matches(m *mailbox.Item) bool {
 }
 
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
-// stdout has received: of a document, all or none. What is marked then must still be mine to mark: my runner may have
-// started in the meantime.
-func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, marks bool, document any, pieces ...[]byte) (received int, err error) {
-	if marks {
-		if err := s.MayWrite(); err != nil {
-			return 0, err
-		}
+// stdout has received: of a document, all or none. What the caller then marks must still be mine to mark: my runner may
+// have started in the meantime.
+func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, document any, pieces ...[]byte) (received int, err error) {
+	if err := s.MayWrite(); err != nil {
+		return 0, err
 	}
 	if !c.Bool("json") {
 		return output.Show(ctx, os.Stdout, readerPatience, pieces)

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -169,9 +170,12 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	} else {
 		pieces = append(pieces, []byte(p.foot(l)))
 	}
-	received, err = printReceived(ctx, p.c, p.s, !p.peeks, document, pieces...)
+	if p.peeks {
+		return 0, command.PrintAs(p.c, document, string(bytes.Join(pieces, nil)))
+	}
+	received, err = printReceived(ctx, p.c, p.s, document, pieces...)
 	isConfirmed := p.c.Bool("json") && p.c.Bool("confirm")
-	if err == nil && isConfirmed && len(b.Items) > 0 && !p.peeks {
+	if err == nil && isConfirmed && len(b.Items) > 0 {
 		n, _ := os.Stdin.Read(make([]byte, 1))
 		received *= n
 	}

@@ -78,7 +78,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
 		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}
-		n, err := printReceived(ctx, c, s, true, document, text)
+		n, err := printReceived(ctx, c, s, document, text)
 		return n > 0, err
 	})
 	return it != nil, err
