@@ -34,6 +34,18 @@ func readAll(t *testing.T, team *Team, name wire.Name) {
 	must(t, err)
 }
 
+// take takes a message from an inbox for a member; "" if there is none.
+func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
+	t.Helper()
+	taker := wire.Address{Agent: by, Team: box.Address().Team}
+	it, err := box.Lease(context.Background(), taker, time.Minute, mailbox.ReadOptions{}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	must(t, err)
+	if it == nil {
+		return ""
+	}
+	return it.ID
+}
+
 // overdueAt counts the overdue answers of a member.
 func overdueAt(t *testing.T, team *Team, name wire.Name) int {
 	t.Helper()

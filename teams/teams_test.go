@@ -49,3 +49,15 @@ func post(t *testing.T, team *Team, from, to wire.Name, body string) wire.ID {
 	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
+
+// unreadOf returns the bodies of a member's unread messages.
+func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
+	t.Helper()
+	if _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		out = append(out, it.Body)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
