@@ -237,7 +237,7 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	case fingerprint(dialog) != q.Dialog.Fingerprint:
 		return r.notNow("its screen shows no such dialog any more")
 	case q.pressed != nil:
-		return r.notNow("somebody is already answering it")
+		return refused("somebody is already answering it", "") // its key may still be unread: no second one after it
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
 		return r.notNow("a person is typing in it")
 	case o.Keys == "":
