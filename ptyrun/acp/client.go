@@ -62,11 +62,15 @@ func with[P any](params json.RawMessage, do func(P) (any, error)) (any, error) {
 	return do(p)
 }
 
-// local makes a path relative to the member's directory. The error says that it is outside. os.Root checks the links.
-func (f *front) local(path string) (string, error) {
+// local makes a path relative to the member's directory. The error says that it is outside, or a pipe, which could block
+// for ever. os.Root checks the links.
+func (f *front) local(path string) (rel string, err error) {
 	for _, dir := range []string{f.Dir, f.realDir} {
-		if rel, _ := filepath.Rel(dir, path); filepath.IsLocal(rel) { // "" for a relative path is not
-			return rel, nil
+		if rel, _ = filepath.Rel(dir, path); filepath.IsLocal(rel) { // "" for a relative path is not
+			if info, statErr := f.files.Stat(rel); statErr == nil && info.Mode().Type()&^fs.ModeDir != 0 {
+				err = errors.New("it is not a regular file")
+			}
+			return rel, err
 		}
 	}
 	return "", fmt.Errorf("it is outside %s", f.Dir)
