@@ -47,7 +47,8 @@ func (f *front) connect() {
 	f.awaitSpawned()
 	f.do(func() {
 		if err != nil {
-			f.exit(1, fmt.Sprintf("cannot start a session with %s: %v", f.Command[0], err))
+			_, why := explain(err)
+			f.exit(1, fmt.Sprintf("cannot start a session with %s: %s", f.Command[0], why))
 			return
 		}
 		f.capabilities, f.session = hello.AgentCapabilities.PromptCapabilities, id
@@ -98,6 +99,9 @@ func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId
 		}
 	}
 	r, err := acp.SendRequest[acp.NewSessionResponse](f.conn, ctx, acp.AgentMethodSessionNew, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
+	if err == nil && r.SessionId == "" {
+		err = errors.New("it opened none")
+	}
 	if err == nil {
 		f.chooseModel(ctx, r.SessionId, r.ConfigOptions)
 	}

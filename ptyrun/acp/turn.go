@@ -131,19 +131,24 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 	case f.turn.isCancelled || err == nil && reason == acp.StopReasonCancelled:
 		f.endTurn(reducer.Cancelled, reason, "")
 	case err != nil:
-		code, why := "0", err.Error()
-		if e, ok := errors.AsType[*acp.RequestError](err); ok {
-			code, why = fmt.Sprint(e.Code), e.Message
-			if data, _ := json.Marshal(e.Data); e.Data != nil {
-				why += " " + string(data)
-			}
-		}
-		why = wire.Clip(why, maxRaw)
-		f.log(wire.Event{Kind: "error"}.With("code", code).With("message", why))
-		f.endTurn("failed", reason, code+": "+why)
+		code, why := explain(err)
+		f.log(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
+		f.endTurn("failed", reason, fmt.Sprintf("%d: %s", code, why))
 	default:
 		f.endTurn("completed", reason, "")
 	}
+}
+
+// explain returns the code of an agent's error, else 0, and what it says.
+func explain(err error) (code int, why string) {
+	why = err.Error()
+	if e, ok := errors.AsType[*acp.RequestError](err); ok {
+		code, why = e.Code, e.Message
+		if data, _ := json.Marshal(e.Data); e.Data != nil {
+			why += " " + string(data)
+		}
+	}
+	return code, wire.Clip(why, maxRaw)
 }
 
 // endTurn ends the turn. The next prompt is drawn after the events are logged.

@@ -17,8 +17,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// output passes the agent's output on to the SDK, without its updates: the SDK would end the connection when many come
-// at once, and would not keep them in order with the agent's requests.
+// output passes the agent's output on to the SDK, without its notifications: the SDK would end the connection when many
+// come at once, and would not keep updates in order with the agent's requests.
 type output struct {
 	*io.PipeWriter
 	front *front
@@ -31,7 +31,7 @@ func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 		var line []byte
 		line, err = lines.ReadBytes('\n')
 		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
-		if !o.front.handleUpdate(line) {
+		if !o.front.handleNotification(line) {
 			_, writeErr := o.Write(line)
 			err = cmp.Or(writeErr, err)
 		}
@@ -41,9 +41,10 @@ func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 
 const maxRaw = 16 << 10 // bytes of what the agent says of its own accord, in an event
 
-// handleUpdate handles a line if it is a session/update. It ignores those before a session is open, which are replayed.
-// One that does not become an event of ours, such as a plan or the usage, is logged as it came.
-func (f *front) handleUpdate(line []byte) (isUpdate bool) {
+// handleNotification handles a line if it is a notification, except the one for the SDK. Only a session/update counts,
+// and not before a session is open: then it is replayed. One that does not become an event of ours, such as a plan or
+// the usage, is logged as it came.
+func (f *front) handleNotification(line []byte) (isNotification bool) {
 	var call struct {
 		Method string
 		ID     json.RawMessage
@@ -53,13 +54,13 @@ func (f *front) handleUpdate(line []byte) (isUpdate bool) {
 		}
 	}
 	err := json.Unmarshal(line, &call)
-	if err != nil || call.ID != nil || call.Method != acp.ClientMethodSessionUpdate {
+	if err != nil || call.ID != nil || call.Method == "" || call.Method == "$/cancel_request" {
 		return false
 	}
 	var kind struct{ SessionUpdate string }
 	json.Unmarshal(call.Params.Update, &kind)
 	f.do(func() {
-		if call.Params.SessionID != f.session {
+		if call.Method != acp.ClientMethodSessionUpdate || f.session == "" || call.Params.SessionID != f.session {
 			return
 		}
 		var chunk acp.SessionUpdateAgentMessageChunk
