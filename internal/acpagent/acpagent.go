@@ -58,13 +58,18 @@ func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	connected, disconnect := context.WithCancel(ctx)
 	go func() {
 		_, err := io.Copy(fromClient, os.Stdin)
+		disconnect()
 		fromClient.CloseWithError(err)
 	}()
 	select {
 	case <-a.conn.Done():
 	case <-ctx.Done():
+	}
+	if connected.Err() == nil { // the SDK has ended the connection
+		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", a.name())
 	}
 	return ctx.Err()
 }
@@ -87,7 +92,7 @@ func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessi
 func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
 	if len(items) == 0 {
-		return out, a.rpcError(cmp.Or(err, error(failure.NotFound("no thread %s", r.SessionId).WithHint("start another session"))))
+		return out, a.rpcError(cmp.Or(err, noSession(r.SessionId)))
 	}
 	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
 	if err != nil {
@@ -107,6 +112,10 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		}
 	}
 	return out, nil
+}
+
+func noSession(id acp.SessionId) error {
+	return failure.NotFound("no session %q", id).WithHint("start another session")
 }
 
 func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {

@@ -467,6 +467,15 @@ func TestContent(t *testing.T) {
 	if err := e.load(acp.SessionId(wire.NewID())); err == nil || !strings.Contains(err.Error(), "-32002") {
 		t.Error(err)
 	}
+	for _, bad := range []acp.SessionId{s[:8], "s1", ""} {
+		if got := e.prompt(bad, "hi"); !strings.Contains(got, "start another session") {
+			t.Error(bad, got)
+		}
+	}
+	got = e.prompt(s, strings.Repeat("x", 11<<20)) // more than the SDK takes
+	if err := e.process.Wait(); err == nil || got == "end_turn" {
+		t.Error(got, err)
+	}
 }
 
 // The example client of the SDK works unchanged.

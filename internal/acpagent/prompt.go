@@ -66,6 +66,9 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 
 // outgoing makes the message of a prompt: the first of the thread, if there is none yet.
 func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
+	if !wire.IsID(string(p.session)) {
+		return nil, noSession(p.session)
+	}
 	if p.message, err = p.newMessage(r.Prompt); err != nil {
 		return nil, err
 	}
