@@ -319,8 +319,8 @@ func TestErrors(t *testing.T) {
 	equal(t, "delivered", len(sc.entries("team-lead")), 1)
 
 	// Claude Code empties the inbox of a member that has just joined.
-	joined := strings.Replace(recorded, "1695287764434", fmt.Sprint(time.Now().UnixMilli()), 1)
-	sc.write(configFile, joined)
+	joined := fmt.Sprintf(`"leadProcess": 1, "members": [{"name": "Rev_1", "joinedAt": 1}, {"name": "Rev_1", "joinedAt": %d}]`, time.Now().UnixMilli())
+	sc.write(configFile, "{"+joined+"}")
 	send(t, sc.sync.Team, wire.Message{Body: "welcome"}, "bob", "rev_1")
 	sc.pass("")
 	equal(t, "unread", len(sc.unread("rev_1")), 1)
@@ -334,8 +334,11 @@ func TestErrors(t *testing.T) {
 
 	for _, config := range []string{"", "{", "[]"} {
 		sc.write(configFile, config)
-		sc.pass(sc.sync.Dir + ": ")
+		sc.pass(sc.sync.Dir + ": config.json: ")
 	}
+	sc.write(configFile, "null")
+	sc.sync.Join = true
+	sc.pass(sc.sync.Dir + "/config.json: ")
 	must(t, os.RemoveAll(sc.sync.Dir))
 	if err := sc.sync.Run(context.Background(), nil); !errors.Is(err, ErrEnded) {
 		t.Errorf("of a team that has ended: %v", err)

@@ -77,7 +77,7 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		err := wire.Unmarshal(raw, &e)
 		at, timeErr := time.Parse(time.RFC3339Nano, e.Timestamp)
 		e.raw, e.sentAt = raw, at.UTC()
-		if e.bad = cmp.Or(err, timeErr); e.bad == nil && (e.From == "" || e.Text == "" || e.Type != "message" || e.sentAt.Year() < 1970) {
+		if cmp.Or(err, timeErr) != nil || e.From == "" || e.Text == "" || e.Type != "message" || e.sentAt.Year() < 1970 {
 			e.bad = errors.New("it is not a message with from, text and timestamp")
 		}
 		list = append(list, e)

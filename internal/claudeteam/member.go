@@ -59,11 +59,11 @@ type configMember struct {
 func (s *Sync) findMembers(ctx context.Context) error {
 	var config struct{ Members []configMember }
 	data, err := s.root.ReadFile(configFile, maxFile)
-	if err == nil {
-		err = json.Unmarshal(data, &config)
-	}
 	if err != nil {
 		return err
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
 	}
 	s.listed, s.ours, s.theirs = map[string]bool{}, nil, nil
 	for _, m := range config.Members {
@@ -75,7 +75,8 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		if err := s.makeBox(ctx, box.Agent()); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
-		s.theirs = append(s.theirs, member{box, m.Name, time.UnixMilli(int64(m.JoinedAt))})
+		isSame := func(other member) bool { return other.box.Agent() == box.Agent() } // it has joined again
+		s.theirs = append(slices.DeleteFunc(s.theirs, isSame), member{box, m.Name, time.UnixMilli(int64(m.JoinedAt))})
 	}
 	boxes, err := s.Team.Boxes()
 	for _, box := range boxes {
@@ -151,7 +152,7 @@ func (s *Sync) join(ctx context.Context) error {
 	return s.rewrite(ctx, configFile, func(old []byte) ([]byte, error) {
 		config, err := wire.ReadObject(old)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", s.root.Join(configFile), err)
 		}
 		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
 		return indented(config.With("members", slices.Concat(members, missing, []byte("]"))).Encode())
