@@ -57,7 +57,7 @@ func TestBounded(t *testing.T) {
 		fold(fmt.Sprintf(`"kind":"turn_completed","session":%s,"status":"failed","error":%s`, q, q))
 		for i := range 4 {
 			id := quote(fmt.Sprint(i) + bad)
-			fold(fmt.Sprintf(`"kind":"confirm_required","session":%s,"id":%s,"tool_call_id":%s,"tool":%s,"prompt":%s,"options":[{"id":"1","label":"<&>"}]`, q, id, id, id, q))
+			fold(fmt.Sprintf(`"kind":"confirm_required","session":%s,"id":%s,"tool_call_id":%s,"tool":%s,"prompt":%s,"options":[{"id":"1","label":%s}]`, q, id, id, id, q, q))
 		}
 		fold(fmt.Sprintf(`"kind":"stream_error","error_summary":%s`, q))
 		if b, err := json.Marshal(&s); err != nil || len(b) > maxState {

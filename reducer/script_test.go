@@ -28,6 +28,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	{"kind":…}            an event of any vocabulary
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	settled ID
+//	may ID                whether it may still be handed over
 //	+5s                   the clock advances; -1h: it is set back
 //	look [held] [silent] [person] [stopping] [run]
 //	json                  continue from the state's JSON
@@ -142,7 +143,7 @@ func (p *player) event(line string) (*wire.Event, error) {
 	return &e, err
 }
 
-// input parses an input; look, json and fill are carried out.
+// input parses an input; look, may, json and fill are carried out.
 func (p *player) input(line string) (in *Input, out string, err error) {
 	w := words(line)
 	switch {
@@ -171,6 +172,8 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 	case w[0] == "json":
 		p.state = fromJSON(&p.state)
 		return nil, "", nil
+	case w[0] == "may":
+		return nil, fmt.Sprint("= ", p.state.MayHandOver(wire.ID(w[1]), p.now)), nil
 	case w[0] == "fill":
 		for n := 1; p.state.HasRoom(); n++ {
 			p.state.Apply(Input{Now: p.now, Arrived: &Mail{ID: wire.ID(fmt.Sprint("full", n)), IsSuppressed: true}})
