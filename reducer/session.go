@@ -28,9 +28,6 @@ func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
 // isActive reports whether the session works or asks something.
 func (t *Turn) isActive() bool { return t.IsOpen() || len(t.Requests) > 0 }
 
-// isAlive reports whether the session goes on, as far as is known.
-func (t *Turn) isAlive() bool { return !t.isOver() && !t.IsPresumedEnded }
-
 // Turn returns the session to show, never nil: the one heard from last, unless that has ended, or is idle while another
 // works or asks.
 func (s *State) Turn() *Turn {
@@ -44,7 +41,7 @@ func (s *State) Turn() *Turn {
 		// One that was silent for longer may have been killed.
 		isParallel := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
 		switch {
-		case !t.isAlive():
+		case t.isOver() || t.IsPresumedEnded:
 		case last.Activity == Idle && t.isActive() && isParallel:
 			shown = t
 		case last.Activity == Exited && (t.isActive() || !shown.isActive()):

@@ -154,17 +154,6 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 	return r, err
 }
 
-// RemoteMembers returns the members of other hosts as they are shown here.
-func (t *Team) RemoteMembers() (out []Member, err error) {
-	all, err := t.Rows()
-	for _, r := range all {
-		for _, m := range r.Members {
-			out = append(out, r.localize(m))
-		}
-	}
-	return out, err
-}
-
 // localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
 // text from a newer atm, and without questions that only that host's people can answer, such as drafts.
 func (r *Rows) localize(row Row) Member {

@@ -15,17 +15,8 @@ import (
 // postDue sends a message whose answer is overdue.
 func postDue(t *testing.T, team *Team, from, to wire.Name, body string, with ...func(*wire.Message)) wire.ID {
 	t.Helper()
-	m := &wire.Message{
-		ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body,
-		SentAt: time.Now().UTC(), DueAt: time.Now().Add(-time.Minute).UTC(),
-	}
-	for _, f := range with {
-		f(m)
-	}
-	p := &mailbox.Post{Message: m, Sender: team.Box(from), To: []*mailbox.Box{team.Box(to)}}
-	mailbox.Deliver(context.Background(), p)
-	must(t, p.Outcomes[0].Err)
-	return m.ID
+	isDue := func(m *wire.Message) { m.SentAt, m.DueAt = time.Now().UTC(), time.Now().Add(-time.Minute).UTC() }
+	return post(t, team, from, to, body, append([]func(*wire.Message){isDue}, with...)...)
 }
 
 func readAll(t *testing.T, team *Team, name wire.Name) {

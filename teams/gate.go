@@ -71,15 +71,12 @@ func (m *Member) StateDetail() string {
 
 // Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
 func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when string) {
-	m, err := r.Summary(a)
+	m, _ = r.Summary(a) // with an error it has no State
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
 		if t.IsBridged() {
 			return m, "the bridge sends it"
 		}
 		return m, "bridge is off: goes out when it runs"
-	}
-	if err != nil {
-		m = Member{}
 	}
 	return m, m.Forecast(sent)
 }

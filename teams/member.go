@@ -37,10 +37,13 @@ type Member struct {
 	ReadAt *time.Time `json:"read_at,omitempty"` // of the newest message_read or injected event
 	Inject string     `json:"inject,omitempty"`  // how its runner hands over mail: body, pointer, off; "": unknown
 
-	RunnerState `json:"-"`
-	Started     time.Time         `json:"-"` // when a runner last started its program
-	Questions   []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
-	EventsErr   error             `json:"-"` // an *UnreadableError if its events cannot be read
+	Running    bool              `json:"-"` // the runner lock is held
+	RunnerGone bool              `json:"-"` // its runner was killed
+	Runner     control.Status    `json:"-"` // what its runner answers
+	RunnerErr  error             `json:"-"` // why its runner does not answer
+	Started    time.Time         `json:"-"` // when a runner last started its program
+	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
+	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -73,14 +76,6 @@ type MailCounts struct {
 	Leased int    `json:"leased,omitempty"` // messages under a lease
 	Owed   int    `json:"owed"`             // messages that it has not acknowledged
 	Bad    int    `json:"bad,omitempty"`
-}
-
-// RunnerState is what is known of a member's runner.
-type RunnerState struct {
-	Running    bool           // the runner lock is held
-	RunnerGone bool           // it was killed
-	RunnerErr  error          // why it does not answer
-	Runner     control.Status // what it answers
 }
 
 // OrNull is a text that is null in JSON if there is none.
@@ -217,8 +212,13 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 // Members returns all members, those of other hosts last. With an *UnreadableError it returns what could be read.
 func (t *Team) Members(ctx context.Context) ([]Member, error) {
 	members, err := t.LocalMembers(ctx)
-	remote, unreadable := t.RemoteMembers()
-	return append(members, remote...), cmp.Or(err, unreadable)
+	all, unreadable := t.Rows()
+	for _, r := range all {
+		for _, m := range r.Members {
+			members = append(members, r.localize(m))
+		}
+	}
+	return members, cmp.Or(err, unreadable)
 }
 
 // LocalMembers is Members without those of other hosts.

@@ -59,7 +59,6 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 // isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and
 // why. A team.toml with mistakes forbids it.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
-	const setting = "team.toml: allow_human_input = false"
 	p, isSaved, err := t.PolicyFor(agent)
 	if running, _ := t.Running(agent); isSaved && !running {
 		p, err = t.PolicyNow(agent)
@@ -67,7 +66,7 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	if err != nil {
 		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
 	}
-	return p.Mute, setting
+	return p.Mute, "team.toml: allow_human_input = false"
 }
 
 // RefreshSession updates a session from its agent's events, ends it if its rules say so, and pauses it if the agent's

@@ -41,9 +41,12 @@ func newTeam(t *testing.T, r *Root, members ...wire.Name) *Team {
 	return team
 }
 
-func post(t *testing.T, team *Team, from, to wire.Name, body string) wire.ID {
+func post(t *testing.T, team *Team, from, to wire.Name, body string, with ...func(*wire.Message)) wire.ID {
 	t.Helper()
-	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: from, Team: team.Name}, To: []wire.Address{{Agent: to, Team: team.Name}}, Body: body}
+	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body}
+	for _, f := range with {
+		f(m)
+	}
 	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box(to)}, Sender: team.Box(from)}
 	mailbox.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)

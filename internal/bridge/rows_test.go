@@ -246,8 +246,8 @@ func FuzzRows(f *testing.F) {
 	must(f, m.Team.SaveRows(teams.Rows{Host: "build"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		must(t, m.Team.Dir().Replace(teams.RowsDir+"/build.json", data, false))
-		members, err := m.Team.RemoteMembers()
-		for _, r := range members {
+		members, err := m.Team.Members(t.Context())
+		for _, r := range members[1:] { // behind alice
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
 			shown := strings.Join(command.Team([]teams.Member{r}, 0), "")
 			for _, q := range r.Questions {
