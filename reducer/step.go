@@ -165,7 +165,7 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	if isPast {
 		t, i = Turn{}, -1
 	}
-	before := t.Word()
+	before, hadStart := t.Word(), t.HasSessionStart
 	isNews := t.apply(e)
 	switch {
 	case e.isUnknown:
@@ -178,10 +178,11 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	}
 	if isNews {
 		s.saveTurn(e, t, before)
-		isNewSession := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
-		if isNewSession && s.Run != nil && !s.Run.HasExited {
-			s.Run.Sessions++
-		}
+	}
+	isStart := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
+	isFirst := isNews || !hadStart && t.HasSessionStart // else a repeat
+	if isStart && isFirst && s.Run != nil && !s.Run.HasExited {
+		s.Run.Sessions++
 	}
 	return !t.isOver() && t.Activity != Error
 }
