@@ -109,7 +109,7 @@ func (w *world) tear() {
 	defer lock.Close()
 	w.want(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	line := `{"seq":1000000,"at":"2026-11-20T09:46:47.635359455Z","team":"main","agent":"` + me + `","source":"cli","kind":"torn"}`
-	w.tearLog(me, line[:1+rand.IntN(len(line))])
+	w.tearLog(me, line[:1+rand.IntN(len(line)-1)])
 }
 
 // tearLog writes something behind the last line of a log, and returns where.
