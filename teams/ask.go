@@ -109,12 +109,6 @@ func (q *question) handOverAgain(ctx context.Context) error {
 	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
 }
 
-// isAnswer reports whether a message answers the question: a reply to it, or a message of the recipient in its thread
-// that is no reply to another one.
-func (q *question) isAnswer(m *wire.Message) bool {
-	return Answers(m, q.ID) || m.From == q.box.Address() && m.Thread == q.thread && Answers(m, "")
-}
-
 // isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
 func (q *question) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
@@ -169,10 +163,12 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 func (q *question) note(entry watcher.Entry) {
 	m, e := entry.Message, entry.Event
 	if m != nil && entry.Box.Address() == q.me.Address() {
-		if q.isAnswer(m.Message) {
+		isTheirs := m.From == q.box.Address()
+		isInThread := isTheirs && m.Thread == q.thread && Answers(m.Message, "") // no reply to another message
+		if isInThread || Answers(m.Message, q.ID) {
 			q.Reply = m
 		}
-		if q.observer.Message != nil && m.From == q.box.Address() {
+		if q.observer.Message != nil && isTheirs {
 			q.observer.Message(m)
 		}
 	}

@@ -12,7 +12,7 @@
 //	runner.go      requests to an agent's runner
 //	input.go       texts come in
 //	print.go       values go to stdout, warnings to stderr
-//	message.go     messages and turns as text
+//	message.go     messages are found; messages and turns as text
 //	table.go       columns, and the table of the team
 //	wait.go        what ends a wait, and what repaints a terminal
 //	explain.go     an error gets its exit code and its hint, and is printed
