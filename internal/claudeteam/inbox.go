@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,20 +101,10 @@ func indented(raw []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-const milliseconds = "2006-01-02T15:04:05.000Z"
-
-// addTo appends the entry to a list, and returns nil if its message is in the list already. Claude Code identifies an
-// entry by sender, time and text, so addTo advances the time until it is unique.
+// addTo appends the entry to a list, and returns nil if its message is in the list already.
 func (e *entry) addTo(list []entry) (_ []entry, err error) {
-	times := map[string]bool{}
-	for _, other := range list {
-		if other.MsgID == e.MsgID {
-			return nil, nil
-		}
-		times[other.Timestamp] = true
-	}
-	for e.Timestamp = e.sentAt.Format(milliseconds); times[e.Timestamp]; e.Timestamp = e.sentAt.Format(milliseconds) {
-		e.sentAt = e.sentAt.Add(time.Millisecond)
+	if slices.ContainsFunc(list, func(other entry) bool { return other.MsgID == e.MsgID }) {
+		return nil, nil
 	}
 	e.raw, err = json.Marshal(e)
 	return append(list, *e), err

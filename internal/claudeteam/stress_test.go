@@ -109,7 +109,7 @@ func TestStress(t *testing.T) {
 	for _, to := range []string{"bob", "carol"} {
 		write(to, func(text string) {
 			claude(t, filepath.Join(theirs, inboxDir, to+".json"), func(list []map[string]any) []map[string]any {
-				return append(list, map[string]any{"from": "Rev_1", "text": text, "timestamp": time.Now().UTC().Format(milliseconds), "msgV": 1, "msg_id": to + text})
+				return append(list, map[string]any{"from": "Rev_1", "text": text, "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "msgV": 1, "msg_id": to + text})
 			})
 		})
 	}
