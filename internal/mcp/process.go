@@ -93,16 +93,12 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (*process
 // cancelled the call meanwhile it drops the response, so read marks nothing.
 func (s *server) read(ctx context.Context, args []string) (p *process, token string, err error) {
 	p = s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
-	if p.confirmation, err = p.StdinPipe(); err == nil {
-		err = p.start()
-	}
-	if err == nil {
+	p.confirmation, _ = p.StdinPipe() // which cannot fail
+	if err = p.start(); err == nil {
 		err = cmp.Or(p.next(), ctx.Err())
 	}
 	if err != nil {
-		if p.confirmation != nil {
-			p.confirmation.Close()
-		}
+		p.confirmation.Close()
 		return p, "", p.end(err)
 	}
 	token = rand.Text()
