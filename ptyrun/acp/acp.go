@@ -154,7 +154,7 @@ func (f *front) startAgent() error {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		f.do(func() {
 			why := fmt.Sprintf("the agent exited with %d", exitCode(cmd))
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && f.running.Err() == nil {
 				why += ": it closed its output, or wrote a line of over 10 MiB, and atm ended it"
 			}
 			if f.turn != nil {
