@@ -74,7 +74,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour(), Runs: s.Team.RunningMembers,
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: isColoured(), Runs: s.Team.RunningMembers,
 		Show: flagsFor(s.c, "", "root", "team")}
 }
 

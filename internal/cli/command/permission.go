@@ -23,13 +23,13 @@ func AgentMarks() []string {
 	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 }
 
-// InAgent reports whether an agent's program started this process.
-func InAgent() bool {
+// hasAgentMark reports whether an agent's program started this process.
+func hasAgentMark() bool {
 	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !hasAgentMark() && term.IsTerminal(int(os.Stdin.Fd())) }
 
 // Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
 // started it. Under a runner that is the runner's agent, whatever --as says; the runner is found among the process's
@@ -47,13 +47,13 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	}
 	a, err := wire.ParseAddress(name, home)
 	if err != nil || a.Team != s.Team.Name {
-		return "", InAgent()
+		return "", hasAgentMark()
 	}
 	// Processes of a killed runner still act for its agent.
 	if info, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != info.Run {
 		return "", true // an old run, one of another root, or an invented one
 	}
-	return a.Agent, InAgent()
+	return a.Agent, hasAgentMark()
 }
 
 // IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.

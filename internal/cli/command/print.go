@@ -133,8 +133,8 @@ func WarnUnreadable(err error) error {
 // Terminal reports whether stdout is a terminal.
 func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
 
-// Colour reports whether stdout may be coloured.
-func Colour() bool { return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb() }
+// isColoured reports whether stdout may be coloured.
+func isColoured() bool { return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb() }
 
 // isDumb reports whether TERM says that the terminal knows no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }

@@ -53,7 +53,7 @@ func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int
 }
 
 func paint(text, colour string) string {
-	if text == "" || colour == "" || !Colour() {
+	if text == "" || colour == "" || !isColoured() {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
@@ -82,7 +82,7 @@ func Team(members []teams.Member, width int) []string {
 		if m.Since != nil {
 			since = letter.Span(now.Sub(*m.Since))
 		}
-		mail := Counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
 	lines := alignRows(rows, width, detailColumn, func(row, column int) string {
@@ -138,7 +138,7 @@ func footer(members []teams.Member) string {
 		reducer.WordError, reducer.WordOff, reducer.WordUnknown} {
 		pairs = append(pairs, counts[w], w)
 	}
-	return letter.Many(len(members), "member") + ": " + Counted(pairs...)
+	return letter.Many(len(members), "member") + ": " + counted(pairs...)
 }
 
 // JoinFilled is strings.Join without the empty parts.
@@ -147,8 +147,8 @@ func JoinFilled(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
-// Counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
-func Counted(pairs ...any) string {
+// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
+func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[0] != 0 {
