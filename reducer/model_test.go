@@ -193,6 +193,145 @@ func valid(t *rapid.T, s *State) {
 	}
 }
 
+// model implements the first table of events a second time: one session, no questions, no screen, nothing forgotten.
+type model struct {
+	id     string
+	own    bool
+	status TurnStatus
+	over   map[string]bool
+	last   map[string]string // how turns ended
+}
+
+func (m *model) current(id string) bool {
+	if id == "" || m.id == "" || id == m.id {
+		return true
+	}
+	if m.own && m.status == TurnBusy && !m.over[id] {
+		m.id, m.own = id, false
+		return true
+	}
+	return false
+}
+
+func (m *model) begin(id string, seq int) {
+	m.over[m.id] = m.id != ""
+	m.id, m.own, m.status = id, id == "", TurnBusy
+	if m.own {
+		m.id = fmt.Sprint("turn-", seq)
+	}
+}
+
+func (m *model) step(kind, id, status string, seq int) {
+	switch kind {
+	case "turn_started":
+		if !m.over[id] && (id == "" || id != m.id) && !(id != "" && m.status == TurnBusy && m.current(id)) {
+			m.begin(id, seq)
+		}
+	case "turn_completed":
+		if !m.current(id) {
+			m.over[id] = true
+			return
+		}
+		wasIdle := m.status == TurnIdle && m.id != ""
+		m.id = cmp.Or(id, m.id)
+		if _, said := m.last[m.id]; !said || m.id == "" && m.status != TurnTerminal {
+			m.last[m.id] = status
+		}
+		m.over[m.id] = m.id != ""
+		if !wasIdle {
+			m.status = TurnTerminal
+		}
+	case "turn_idle":
+		if !m.current(id) {
+			m.over[id] = true
+			return
+		}
+		m.id = cmp.Or(id, m.id)
+		m.over[m.id] = m.id != ""
+		m.status = TurnIdle
+	case "message_delta":
+		if m.over[id] || m.status == TurnBusy && m.current(id) {
+			return
+		}
+		m.begin(id, seq)
+	}
+}
+
+type step struct{ kind, id, status string }
+
+func anyStep(t *rapid.T) step {
+	return step{
+		rapid.SampledFrom([]string{"turn_started", "turn_completed", "turn_idle", "message_delta"}).Draw(t, "kind"),
+		rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(t, "id"),
+		rapid.SampledFrom([]string{Completed, Interrupted, Failed}).Draw(t, "status"),
+	}
+}
+
+func (s step) line() string {
+	line := s.kind
+	if s.id != "" {
+		line += " turn_id=" + s.id
+	}
+	if s.kind == "turn_completed" {
+		line += " status=" + s.status
+	}
+	return line
+}
+
+// story draws the events of a well-behaved agent, some of which are then lost, repeated or late.
+func story(t *rapid.T) (out []step) {
+	for i := range rapid.IntRange(1, 8).Draw(t, "turns") {
+		id := string(rune('a' + i))
+		out = append(out, step{"turn_started", id, ""})
+		for range rapid.IntRange(0, 3).Draw(t, "work") {
+			out = append(out, step{"message_delta", id, ""})
+		}
+		out = append(out, step{"turn_completed", id, rapid.SampledFrom([]string{Completed, Interrupted, Failed}).Draw(t, "status")}, step{"turn_idle", id, ""})
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "faults") {
+		if len(out) < 2 {
+			break
+		}
+		i := rapid.IntRange(0, len(out)-1).Draw(t, "at")
+		switch rapid.SampledFrom([]string{"lost", "twice", "late"}).Draw(t, "fault") {
+		case "lost":
+			out = slices.Delete(out, i, i+1)
+		case "twice":
+			out = slices.Insert(out, rapid.IntRange(i, len(out)).Draw(t, "again"), out[i])
+		case "late":
+			e := out[i]
+			out = slices.Delete(out, i, i+1)
+			out = slices.Insert(out, min(len(out), i+rapid.IntRange(1, 6).Draw(t, "by")), e)
+		}
+	}
+	return out
+}
+
+// The fold agrees with the model.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		steps := story(t)
+		if rapid.Bool().Draw(t, "at random") {
+			steps = rapid.SliceOfN(rapid.Custom(anyStep), 0, 25).Draw(t, "steps")
+		}
+		m := model{status: TurnIdle, over: map[string]bool{}, last: map[string]string{}}
+		p := newPlayer()
+		for i, s := range steps {
+			m.step(s.kind, s.id, s.status, i+1)
+			if _, err := p.play(s.line()); err != nil {
+				t.Fatal(err)
+			}
+			got := p.state.Turn()
+			if got.Status != m.status || got.ID != m.id {
+				t.Fatalf("after %v: turn %q %s, not %q %s", steps[:i+1], got.ID, got.Status, m.id, m.status)
+			}
+			if l, said := m.last[m.id]; said && m.status != TurnBusy && (got.Last == nil || got.Last.ID != m.id || got.Last.Status != l) {
+				t.Fatalf("after %v: %v, not %s", steps[:i+1], got.Last, l)
+			}
+		}
+	})
+}
+
 // A repeated event changes nothing. Here repeats are found by event_id; late-and-repeated.txt has those that are found
 // by content.
 func TestTwiceIsOnce(t *testing.T) {
