@@ -112,16 +112,14 @@ func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 // forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
-// error response, except as the first line: then the peer is no MCP client, and the SDK ends.
+// error response.
 func forwardMessages(to *io.PipeWriter) {
-	lines, hasForwarded := bufio.NewReader(os.Stdin), false
-	for {
+	for lines := bufio.NewReader(os.Stdin); ; {
 		line, end := lines.ReadBytes('\n')
 		line = bytes.TrimSpace(line)
 		_, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
 		switch isJSON := json.Valid(line); {
-		case isJSON && err == nil, len(line) > 0 && !hasForwarded:
-			hasForwarded = true
+		case isJSON && err == nil:
 			to.Write(append(line, '\n'))
 		case isJSON:
 			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
