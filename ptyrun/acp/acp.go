@@ -44,7 +44,7 @@ import (
 type front struct {
 	Options
 	running   context.Context // ends with the front
-	ended     chan struct{}   // closed when the front is to end
+	end       context.CancelFunc
 	conn      *acp.Connection
 	files     *os.Root
 	realDir   string         // Dir with symbolic links resolved
@@ -63,7 +63,6 @@ type front struct {
 	tools        map[acp.ToolCallId]*toolCall
 	request      *request // the open one, or nil
 	unlogged     []wire.Event
-	isEnding     bool
 	code         int // exit code
 }
 
@@ -71,13 +70,10 @@ const endGrace = time.Second // for the agent to end with the front
 
 // Run runs the front and returns its exit code.
 func Run(o Options) (code int, err error) {
-	ctx, stop := context.WithCancel(context.Background())
-	f := &front{
-		Options: o, running: ctx, ended: make(chan struct{}), tools: map[acp.ToolCallId]*toolCall{},
-		screen: screen{out: os.Stdout}, activity: reducer.Starting,
-	}
+	f := &front{Options: o, tools: map[acp.ToolCallId]*toolCall{}, screen: screen{out: os.Stdout}, activity: reducer.Starting}
+	f.running, f.end = context.WithCancel(context.Background())
 	defer f.commands.Wait()
-	defer stop()
+	defer f.end()
 	if f.realDir, err = filepath.EvalSymlinks(f.Dir); err != nil {
 		return 1, err
 	}
@@ -102,7 +98,7 @@ func Run(o Options) (code int, err error) {
 				return 128 + int(s.(syscall.Signal)), nil
 			}
 			f.do(func() {})
-		case <-f.ended:
+		case <-f.running.Done():
 			return f.code, nil
 		}
 	}
@@ -118,11 +114,11 @@ func (f *front) do(change func()) {
 
 // exit ends the front and prints why. Only the first call counts.
 func (f *front) exit(code int, why string) {
-	if !f.isEnding {
+	if f.running.Err() == nil {
 		f.screen.print(note, why)
 		f.draw()
-		f.isEnding, f.code = true, code
-		close(f.ended)
+		f.code = code
+		f.end()
 	}
 }
 
