@@ -52,6 +52,9 @@ type EventRef struct {
 // Exists reports whether there is such an event.
 func (r EventRef) Exists() bool { return r.Seq > 0 }
 
+// Duration is how long the turn took; 0: unknown.
+func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * time.Millisecond }
+
 // HasEnded reports whether t is a turn that has ended; t may be nil.
 func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
 

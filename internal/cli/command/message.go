@@ -124,7 +124,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 			began = letter.Stamp(*t.Began)
 		}
 		if t.DurationMS > 0 {
-			lasted = letter.Span(time.Duration(t.DurationMS) * time.Millisecond)
+			lasted = letter.Span(t.Duration())
 		}
 		if len(t.Messages) > 0 {
 			mail = "mail " + Shorts(t.Messages)
