@@ -2,7 +2,6 @@ package agentconfig
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -183,7 +182,10 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	return cmp.Or(root.Replace(name, data, true), os.Chmod(path, mode))
+	if err := root.Replace(name, data, true); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }
 
 // readFile reads a file. If there is none, data is nil, and mode that of a new file.

@@ -182,7 +182,10 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 	if !r.isRemoval {
 		slices.Reverse(files) // the exclude file first: after an error git still sees nothing new
 	}
-	for i := 0; i < len(files) && err == nil && !r.DryRun; i++ {
+	if r.DryRun {
+		return report, nil
+	}
+	for i := 0; i < len(files) && err == nil; i++ {
 		err = files[i].save()
 	}
 	removeEmptyDirs(files)
