@@ -93,7 +93,9 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (*process
 // cancelled the call meanwhile it drops the response, so read marks nothing.
 func (s *server) read(ctx context.Context, args []string) (p *process, token string, err error) {
 	p = s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
-	p.confirmation, _ = p.StdinPipe() // which cannot fail
+	if p.confirmation, err = p.StdinPipe(); err != nil {
+		return p, "", err
+	}
 	if err = p.start(); err == nil {
 		err = cmp.Or(p.next(), ctx.Err())
 	}
