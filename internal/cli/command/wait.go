@@ -142,8 +142,12 @@ func enterScreen(quit func(error)) (leave func()) {
 			for key := make([]byte, 1); ; {
 				if _, err := os.Stdin.Read(key); err != nil {
 					return
-				} else if why := map[byte]error{'q': errQuit, 3: context.Canceled}[key[0]]; why != nil {
-					quit(why)
+				}
+				switch key[0] {
+				case 'q':
+					quit(errQuit)
+				case 3: // Ctrl-C
+					quit(context.Canceled)
 				}
 			}
 		}()
