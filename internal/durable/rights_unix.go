@@ -78,6 +78,9 @@ func (r *Root) Writable(dir string) error {
 	return err
 }
 
+// HasName reports whether an open file has a name still; on Windows always.
+func HasName(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Nlink > 0 }
+
 // Owner returns the user ID of a file's owner; nil on Windows.
 func Owner(info fs.FileInfo) *int {
 	uid := int(info.Sys().(*syscall.Stat_t).Uid)

@@ -42,7 +42,7 @@ func (t tests) Run() int {
 
 // ClearEnviron removes what the environment says to atm and to agents.
 func ClearEnviron() {
-	for _, name := range append(command.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "NO_COLOR", "EDITOR", "VISUAL") {
+	for _, name := range append(command.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
 		os.Unsetenv(name)
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would sleep a second at the end of each process

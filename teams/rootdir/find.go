@@ -26,7 +26,8 @@ import (
 // FormatFile makes a directory a root. It contains 2 if the root is bridged to other hosts, else 1.
 const FormatFile = "FORMAT"
 
-const rootName = ".atm" // the name that the search looks for
+// Name is the name that the search looks for.
+const Name = ".atm"
 
 // The values of Found.Source, as they are shown to people.
 const (
@@ -171,7 +172,7 @@ func (p Place) candidates(dir string) (out []Found) {
 			source = FromHome
 		}
 		if !seen[dir] {
-			out = append(out, Found{Path: filepath.Join(dir, rootName), Source: source})
+			out = append(out, Found{Path: filepath.Join(dir, Name), Source: source})
 		}
 		seen[dir] = true
 	}
@@ -253,7 +254,7 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 			top, why = c.Top, "at the top of this worktree: no main worktree was found"
 		}
 	}
-	dir = filepath.Join(top, rootName)
+	dir = filepath.Join(top, Name)
 	return dir, why, p.mayMake(dir)
 }
 
@@ -330,7 +331,7 @@ func Nearby(p Place, root string) []Found {
 		if dirs++; isHome || dirs > maxDirs { // projects below home have their own roots
 			return fs.SkipAll
 		}
-		if e.Name() == rootName && filepath.Dir(path) != top { // the one in top is among the candidates
+		if e.Name() == Name && filepath.Dir(path) != top { // the one in top is among the candidates
 			roots = append(roots, Found{Path: path})
 		}
 		depth := strings.Count(path[len(top):], string(filepath.Separator))

@@ -218,7 +218,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 		env = append(env, k+"="+v)
 	}
 	env = append(env, cmdline.List(c, "env")...)
-	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run)
+	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run, command.ProjectDir+"="+spec.Dir)
 	if m.Worktree {
 		env = git.CleanEnviron(env)
 	}

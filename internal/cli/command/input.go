@@ -53,6 +53,9 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	if !HasText(os.Stdin) {
 		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
 	}
+	if err := CheckStdin(c); err != nil {
+		return "", err
+	}
 	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
 	in := bufio.NewReader(os.Stdin)
 	in.Peek(1) // an interrupt ends the process

@@ -8,6 +8,7 @@
 //	scope.go       the root, the team and the identity in force
 //	names.go       a word becomes an address, a mailbox or a message
 //	permission.go  who may do what
+//	project.go     which files a command may open that nobody was asked about
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
 //	input.go       texts come in
@@ -66,9 +67,13 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	found, skipped, err := rootdir.Find(Place(c))
+	place := Place(c)
+	found, skipped, err := rootdir.Find(place)
 	for _, reason := range skipped {
 		Warn(c, "%s", reason)
+	}
+	if err == nil {
+		err = checkRootFlag(place, found)
 	}
 	if err != nil {
 		return nil, err

@@ -28,6 +28,9 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
+	if err := command.CheckStdin(c); err != nil {
+		return err
+	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	isAnyBad := false

@@ -210,7 +210,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	switch {
 	case file != "" && len(words) > 0:
 		return "", command.TextTwice(words[0])
-	case file == "-":
+	case file == "-" || file == "/dev/stdin":
 		return command.MessageText(c, []string{"-"})
 	case file == "" && len(words) > 0 && c.IsSet("attach") && isFile(words[0]):
 		return "", failure.Usage("--attach takes one file, and %s is another", words[0]).
@@ -222,12 +222,12 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		}
 		return text, err
 	}
-	if err := command.NotPiped(); err != nil && file != "/dev/stdin" {
+	if err := command.NotPiped(); err != nil {
 		return "", err
 	}
-	f, err := os.Open(file)
+	f, err := command.OpenFile(c, "--file", file)
 	if err != nil {
-		return "", failure.Usage("--file: %v", err).WithHint("--file reads the text from a file, --attach FILE sends a file")
+		return "", err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -307,9 +307,9 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 			if err == nil && !info.Mode().IsRegular() { // a FIFO or a device may never end
 				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
 			}
-			f, err := os.Open(name)
+			f, err := command.OpenFile(c, "--attach", name)
 			if err != nil {
-				return failure.Usage("--attach: %v", err)
+				return err
 			}
 			a, err := box.Store().Attach(filepath.Base(name), f)
 			f.Close()

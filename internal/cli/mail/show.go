@@ -66,11 +66,13 @@ func show(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, map[string]message{"message": m}, string(text))
 }
 
-// saveAttachments saves attachments in a directory. It overwrites no file, and no name leads out of the directory.
+// saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
+// out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
-	os.Mkdir(c.String("save"), 0o700) // OpenRoot reports an error
-	dir, err := os.OpenRoot(c.String("save"))
-	if err != nil {
+	dir, err := command.MakeDir(c, "--save", c.String("save"))
+	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
+		return err
+	} else if err != nil {
 		return failure.Usage("--save: %v", err).WithHint("atm show %s --save attachments", m.ID.Short(6))
 	}
 	defer dir.Close()
@@ -95,8 +97,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 		return "", err
 	}
 	defer from.Close()
-	notInNames := regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
-	first := cmp.Or(notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"), "attachment")
+	first := safeName(letter.Clip(letter.Escape(a.Name), 80))
 	name := first
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
@@ -108,6 +109,22 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	}
 	_, err = io.Copy(f, from)
 	return name, errors.Join(err, f.Close())
+}
+
+var (
+	notInNames = regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
+	// Agents obey the first, build and test tools run the others, in whatever directory they find them.
+	wellKnown = regexp.MustCompile(`(?i)^((claude|agents|gemini)\b.*\.md|(gnu)?makefile|justfile|conftest\.py|(site|user)customize\.py|package\.json|autorun\.inf|desktop\.ini)$`)
+)
+
+// safeName is the name under which an attachment is saved: not hidden, no flag, no path, and none that a program looks
+// for.
+func safeName(name string) string {
+	name = cmp.Or(notInNames.ReplaceAllString(name, "_"), "attachment")
+	if wellKnown.MatchString(name) {
+		name = "_" + name
+	}
+	return name
 }
 
 var traceCommand = &cli.Command{

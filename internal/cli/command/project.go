@@ -1,0 +1,193 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+)
+
+// ProjectDir is the variable that names the directory an agent works in, as far as its runner or its hooks can set it.
+const ProjectDir = "ATM_PROJECT"
+
+// isUnasked reports whether an agent may run this command without anybody being asked: it is typed as the rules of atm
+// install allow it, with the verb first. With a flag before the verb none of these rules matches, and the agent's
+// program asks its person.
+func isUnasked() bool {
+	return hasAgentMark() && len(os.Args) > 1 && slices.Contains(policy.Unasked, os.Args[1])
+}
+
+// isConfined reports whether the command may open files of the project only. The tools of atm mcp count too: once they
+// are allowed, nobody sees their arguments.
+func isConfined(c *cli.Context) bool { return isUnasked() || CallingProgram(c) == "mcp" }
+
+// OpenFile opens a file that a flag names; a confined command opens files of the project only.
+func OpenFile(c *cli.Context, flag, name string) (f *os.File, err error) {
+	if !isConfined(c) {
+		f, err = os.Open(name)
+	} else {
+		dir, rel, outside := inProject(c, flag, name)
+		if outside != nil {
+			return nil, outside
+		}
+		defer dir.Close()
+		f, err = dir.Open(rel)
+	}
+	if err != nil {
+		return nil, failure.Usage("%s: %v", flag, err).WithHint("--file reads the text from a file, --attach FILE sends a file")
+	}
+	return f, nil
+}
+
+// MakeDir opens the directory that a flag names for files of others, and makes it. A confined command makes and opens
+// one of the project only, and none that is hidden.
+func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
+	if !isConfined(c) {
+		os.Mkdir(name, 0o700) // OpenRoot reports an error
+		return os.OpenRoot(name)
+	}
+	dir, rel, err := inProject(c, flag, name)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	isHidden := func(element string) bool { return len(element) > 1 && element[0] == '.' }
+	if slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isHidden) {
+		return nil, failure.Refused("%s: %s is hidden, and programs run or obey what they find in hidden directories", flag, name).
+			WithHint("%s attachments", flag)
+	}
+	dir.Mkdir(rel, 0o700)
+	return dir.OpenRoot(rel)
+}
+
+// CheckStdin refuses to a confined command a file on stdin that is outside of the project. A shell has opened it, and
+// not every program asks about that: Claude Code 2.1.197 does not. A here-document may be a file without a name.
+func CheckStdin(c *cli.Context) error {
+	info, err := os.Stdin.Stat()
+	if !isConfined(c) || err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
+		return nil
+	}
+	name, err := os.Readlink("/proc/self/fd/0")
+	if err != nil { // not Linux
+		return failure.Refused("stdin is a file, and may be one outside of the project").WithHint("--file FILE, or a here-document")
+	}
+	dir, _, err := inProject(c, "stdin", name)
+	if err == nil {
+		dir.Close()
+	}
+	return err
+}
+
+// inProject returns the directory of the project that a path leads to, and the path in it without links. The last
+// element need not exist.
+func inProject(c *cli.Context, flag, name string) (dir *os.Root, rel string, err error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		var above string
+		above, err = filepath.EvalSymlinks(filepath.Dir(name))
+		real = filepath.Join(above, filepath.Base(name))
+	}
+	if err != nil {
+		real = name
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return nil, "", err
+	}
+	place := Place(c)
+	root, _, err := rootdir.Find(place)
+	if err != nil {
+		return nil, "", err
+	}
+	all := projectDirs(place, root.Path)
+	for _, at := range all {
+		if rel, err = filepath.Rel(at, real); err == nil && filepath.IsLocal(rel) {
+			dir, err = os.OpenRoot(at)
+			return dir, rel, err
+		}
+	}
+	e := failure.Refused("%s: %s belongs to no project that atm knows, and an agent may run this without being asked", flag, name)
+	hint := ""
+	if len(all) > 0 {
+		e = failure.Refused("%s: %s is outside of the project, %s, and an agent may run this without being asked", flag, name, all[0])
+		hint = "copy it into the project; or "
+	}
+	if CallingProgram(c) == "mcp" {
+		return nil, "", e.WithHint("%sask a person to send it", hint)
+	}
+	return nil, "", e.WithHint("%slet your person decide: %s", hint, askedForm(root.Path, os.Args[1:]))
+}
+
+// askedForm is a command that none of the rules of atm install allows.
+func askedForm(root string, words []string) string {
+	line := "atm --root " + policy.Quote(root)
+	for _, word := range words {
+		line += " " + policy.Quote(word)
+	}
+	return line
+}
+
+// projectDirs returns the directories of an agent's project, without links, the inner ones first: the one that its
+// runner or hooks name, the linked worktree around the working directory, and the one that holds the root. Nothing in
+// the root counts, since agents can write there.
+func projectDirs(p rootdir.Place, root string) (dirs []string) {
+	add := func(dir string) {
+		real, err := filepath.EvalSymlinks(dir)
+		home, _ := filepath.EvalSymlinks(p.Home)
+		if err == nil && filepath.IsAbs(real) && real != home && real != filepath.Dir(real) {
+			dirs = append(dirs, real)
+		}
+	}
+	add(os.Getenv(ProjectDir))
+	if filepath.Base(root) != rootdir.Name {
+		return dirs
+	}
+	top := filepath.Dir(root)
+	if wd, err := filepath.EvalSymlinks(p.Dir); err == nil {
+		if c, ok := git.Nearest(wd); ok && c.Main == top {
+			add(c.Top)
+		}
+	}
+	add(top)
+	return dirs
+}
+
+// checkRootFlag refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
+// the project.
+func checkRootFlag(p rootdir.Place, named rootdir.Found) error {
+	if p.Flag == "" || !isUnasked() {
+		return nil
+	}
+	flag := p.Flag
+	p.Flag = ""
+	own, _, err := rootdir.Find(p)
+	isNear := func(dir string) bool {
+		rel, err := filepath.Rel(dir, named.Path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	if err == nil && (own.Path == named.Path || slices.ContainsFunc(projectDirs(p, own.Path), isNear)) {
+		return nil
+	}
+	return failure.Refused("--root names the team of another project: %s", named.Path).
+		WithHint("leave it out; or let your person decide: %s", askedForm(flag, withoutFlag(os.Args[1:], "--root")))
+}
+
+// withoutFlag removes a flag and its value.
+func withoutFlag(words []string, flag string) []string {
+	i := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
+	if i < 0 {
+		return words
+	}
+	n := 1
+	if words[i] == flag {
+		n = 2
+	}
+	return slices.Delete(slices.Clone(words), i, min(i+n, len(words)))
+}
