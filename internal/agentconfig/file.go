@@ -2,6 +2,7 @@ package agentconfig
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,8 @@ type file struct {
 	path   string // as a person names it
 	real   string // without links
 	mode   fs.FileMode
-	before []byte // nil: there is no such file yet
+	mark   string // its byte-order mark, "" without one
+	before []byte // the rest; nil: there is no such file yet
 	after  []byte // nil: there is to be none
 
 	recordPath string // "": there is no state directory
@@ -57,9 +59,14 @@ func (p *Installer) read(tool, path string) (f *file, err error) {
 		f.isRecorded = json.Unmarshal(data, &f.record) == nil
 	}
 	f.before, f.mode, err = readFile(f.real)
+	if text, hasMark := bytes.CutPrefix(f.before, []byte(byteOrderMark)); hasMark {
+		f.mark, f.before = byteOrderMark, text
+	}
 	f.after = f.before
 	return f, err
 }
+
+const byteOrderMark = "\ufeff"
 
 func (f *file) isChanged() bool { return !bytes.Equal(f.before, f.after) }
 
@@ -100,6 +107,7 @@ func (f *file) install(all, wanted []edit) error {
 		}
 		original = without.after
 	}
+	f.record.Original = original
 	err := f.apply(wanted, false)
 	f.record, f.isRecorded = record{original, f.after, max(f.record.Made, missingAbove(f.real))}, true
 	return err
@@ -123,17 +131,21 @@ func (f *file) uninstall(edits []edit) error {
 // save writes or removes the file, if it is still as it was read. The record is written before the file and removed
 // after it, also if nothing of atm was left in the file: later additions by others are not atm's.
 func (f *file) save() error {
+	dir, name := filepath.Split(f.real)
+	os.Remove(filepath.Join(dir, halfWritten(name)))
 	if f.isChanged() {
 		now, _, err := readFile(f.real)
-		if err == nil && !bytes.Equal(now, f.before) {
+		if err == nil && string(now) != f.mark+string(f.before) {
 			err = fmt.Errorf("another program changed %s at the same time: atm left it alone", f.path)
 		}
 		if err == nil && f.isRecorded && f.recordPath != "" {
 			data, _ := json.Marshal(f.record) // never fails
 			err = durable.WritePrivate(f.recordPath, data)
 		}
-		if err == nil {
-			err = replaceFile(f.real, f.after, f.mode)
+		if err == nil && f.after != nil {
+			err = replaceFile(f.real, append([]byte(f.mark), f.after...), f.mode)
+		} else if err == nil {
+			err = os.Remove(f.real)
 		}
 		if err != nil {
 			return err
@@ -168,11 +180,8 @@ func removeEmptyDirs(files []*file) {
 	}
 }
 
-// replaceFile writes a file, or removes it if data is nil.
+// replaceFile writes a file.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	if data == nil {
-		return os.Remove(path)
-	}
 	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -182,11 +191,18 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.Replace(name, data, true); err != nil {
-		return err
+	if err = root.Create(halfWritten(name), data); err == nil {
+		err = os.Chmod(root.Join(halfWritten(name)), mode)
 	}
-	return os.Chmod(path, mode)
+	if err == nil {
+		err = root.MoveOver(halfWritten(name), name)
+	}
+	return cmp.Or(err, root.Sync("."))
 }
+
+// halfWritten is the name beside a file under which its new content is written. The next install for the file removes
+// what a killed one has left: they have a lock.
+func halfWritten(name string) string { return "." + name + ".atm-install.tmp" }
 
 // readFile reads a file. If there is none, data is nil, and mode that of a new file.
 func readFile(path string) (data []byte, mode fs.FileMode, err error) {

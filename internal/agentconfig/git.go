@@ -15,6 +15,21 @@ import (
 // ErrTracked says that a git repository tracks a file, or a link to it. Such a file is shared with other people.
 var ErrTracked = errors.New("is tracked by git")
 
+// ErrLeadsOut says that a file of this worktree is somewhere else: a repository can bring such a link along.
+var ErrLeadsOut = errors.New("leads out of this worktree through a link")
+
+// checkPlace returns an error if a file is to be in this worktree and is not.
+func checkPlace(r Request, top string, f *file) error {
+	isBelow := func(path string) bool {
+		rel, err := filepath.Rel(top, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	if r.Local && isBelow(f.path) && !isBelow(f.real) {
+		return fmt.Errorf("%s %w, to %s: atm left it alone", f.path, ErrLeadsOut, f.real)
+	}
+	return nil
+}
+
 // gitIn makes a git command that runs no program named by the repository's configuration.
 func gitIn(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command("git", append([]string{"-c", "core.fsmonitor=false", "-C", dir}, args...)...)
@@ -52,11 +67,15 @@ func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 	}
 	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
 	for _, e := range edits {
-		rel, _ := filepath.Rel(top, e.path) // e.path is below top
+		real, err := realPath(e.path)
+		rel, _ := filepath.Rel(top, real) // real is below top: see checkPlace
+		if err != nil {
+			continue
+		}
 		for line := range strings.Lines(string(list)) {
 			worktree, isWorktree := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
 			other := filepath.Join(worktree, rel)
-			if _, err := os.Lstat(other); r.isRemoval && isWorktree && err == nil && other != e.path {
+			if _, err := os.Lstat(other); r.isRemoval && isWorktree && err == nil && other != real {
 				return nil
 			}
 		}

@@ -9,8 +9,11 @@
 //     install added and nobody has changed. It also removes the directories that install made, once they are empty. For
 //     this, install keeps a record in the user's state directory. Without one, only hooks, marked lines and files of
 //     atm's own go.
-//   - Each file is replaced atomically; links are followed, modes kept. A file that another program changes meanwhile
-//     is left alone. After a write that failed, running the same command again does the rest.
+//   - Nothing is written that the tool would ignore: not into a file that it does not take as it is, and no hooks if a
+//     setting keeps it from running any.
+//   - Each file is replaced atomically; links are followed, though with Local none that leads out of the worktree; modes
+//     are kept. A file that another program changes meanwhile is left alone. After a write that failed or was killed,
+//     running the same command again does the rest.
 package agentconfig
 
 import (
@@ -30,13 +33,6 @@ import (
 
 // Tools are the programs that atm can configure.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
-
-// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking around. No pattern
-// that this package writes may allow another.
-var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
-
-// allowedChange is the line of the report for the permission to run the verbs.
-var allowedChange = "runs without asking: atm " + strings.Join(Verbs, ", ")
 
 // Installer holds the environment of an installation.
 type Installer struct {
@@ -81,15 +77,17 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 	return p.editFiles(r)
 }
 
+// top returns the top of this worktree, without a repository the working directory.
+func (p *Installer) top() (string, error) {
+	dir, err := realPath(p.Dir)
+	if c, ok := git.Nearest(dir); ok && err == nil {
+		dir = c.Top
+	}
+	return dir, err
+}
+
 // plan returns all edits for a tool, whether the request asks for them or not, and notes for the person.
-func (p *Installer) plan(r Request) (edits []edit, notes []string, err error) {
-	top, err := realPath(p.Dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c, ok := git.Nearest(top); ok {
-		top = c.Top
-	}
+func (p *Installer) plan(r Request, top string) (edits []edit, notes []string, err error) {
 	if !r.Local && p.Home == "" {
 		return nil, nil, errors.New("no home directory, so no user configuration to change")
 	}
@@ -155,9 +153,18 @@ func each[T any](words []string, f func(string) T) (all []T) {
 
 // editFiles edits all files in memory, then saves them, up to the first error.
 func (p *Installer) editFiles(r Request) (*Report, error) {
-	edits, notes, err := p.plan(r)
+	top, err := p.top()
 	if err != nil {
 		return nil, err
+	}
+	edits, notes, err := p.plan(r, top)
+	if err != nil {
+		return nil, err
+	}
+	if why, isHere := p.obstacle(r, top); isHere {
+		notes = append(notes, r.Tool+" runs no hooks in this project: "+why)
+	} else if why != "" && !r.isRemoval && !r.MCP {
+		return nil, fmt.Errorf("%s runs no hooks: %s", r.Tool, why)
 	}
 	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
 	if !r.isRemoval {
@@ -170,7 +177,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 			continue
 		}
 		seen[e.path] = true
-		f, err := p.editFile(r, e.path, edits)
+		f, err := p.editFile(r, top, e.path, edits)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +200,7 @@ func (p *Installer) editFiles(r Request) (*Report, error) {
 }
 
 // editFile makes those of a file's edits in memory that the request asks for.
-func (p *Installer) editFile(r Request, path string, edits []edit) (*file, error) {
+func (p *Installer) editFile(r Request, top, path string, edits []edit) (*file, error) {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.path != path })
 	wanted := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.isServer != r.MCP && !r.isRemoval })
 	f, err := p.read(r.Tool, path)
@@ -202,6 +209,9 @@ func (p *Installer) editFile(r Request, path string, edits []edit) (*file, error
 	}
 	if err == nil {
 		err = checkUntracked(f.path, f.real)
+	}
+	if err == nil {
+		err = checkPlace(r, top, f)
 	}
 	if err == nil && r.isRemoval {
 		err = f.uninstall(edits)
@@ -212,30 +222,38 @@ func (p *Installer) editFile(r Request, path string, edits []edit) (*file, error
 }
 
 // Damage says what is wrong with atm's hooks in a tool's configuration, the user's or this worktree's. It is "" if
-// nothing is, or if there are none.
-func (p *Installer) Damage(tool string, local bool) (string, error) {
-	edits, _, err := p.plan(Request{Tool: tool, Local: local})
+// nothing is, or if there are none. byHand: Install mends it only after somebody has changed the file.
+func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool, err error) {
+	r := Request{Tool: tool, Local: local}
+	top, err := p.top()
 	if err != nil {
-		return "", err
+		return "", false, err
+	}
+	edits, _, err := p.plan(r, top)
+	if err != nil {
+		return "", false, err
 	}
 	f, err := p.read(tool, edits[0].path)
 	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	hooks := hookProgram.FindAllSubmatch(f.before, -1)
 	if err != nil || len(hooks) == 0 && !f.isRecorded {
-		return "", err
+		return "", false, err
 	}
 	again, fresh := *f, file{}
 	if err := cmp.Or(again.apply(edits[:1], false), fresh.apply(edits[:1], false)); err != nil {
-		return err.Error(), nil
+		return err.Error(), true, nil
+	}
+	if why, _ := p.obstacle(r, top); why != "" && len(hooks) > 0 {
+		return tool + " runs no hooks here: " + why, true, nil
 	}
 	for _, hook := range hooks {
 		if _, err := os.Stat(string(hook[1])); err != nil && filepath.IsAbs(string(hook[1])) {
-			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), nil
+			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), false, nil
 		}
 	}
 	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
-		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, all), nil
+		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, all), false, nil
 	}
-	return "", nil
+	return "", false, nil
 }

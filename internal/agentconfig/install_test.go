@@ -352,16 +352,16 @@ func TestMoved(t *testing.T) {
 		if again := h.install(Request{Tool: tool}); len(again.Files) > 0 {
 			t.Errorf("%s: again changes %v", tool, again.Files)
 		}
-		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
+		if damage, _, err := h.Damage(tool, false); err != nil || damage != "" {
 			t.Errorf("%s: %s %v", tool, damage, err)
 		}
 		must(t, os.Remove(h.Self))
-		if damage, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which does not exist") {
+		if damage, _, err := h.Damage(tool, false); err != nil || !strings.Contains(damage, h.Self+", which does not exist") {
 			t.Errorf("%s: %s %v, missing is %s", tool, damage, err, h.Self)
 		}
 		h.uninstall(Request{Tool: tool})
 		h.same(tool, before, h.tree("home"))
-		if damage, err := h.Damage(tool, false); err != nil || damage != "" {
+		if damage, _, err := h.Damage(tool, false); err != nil || damage != "" {
 			t.Errorf("%s: %s %v", tool, damage, err)
 		}
 	}

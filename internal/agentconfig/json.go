@@ -17,6 +17,7 @@ type setting struct {
 	pointer, value string
 	change         string // for the report, once for all settings with the same text
 	keepsTheirs    bool   // a value that somebody else has put there is an error
+	replaces       string // what an older install put into the list instead
 }
 
 func (p *Installer) writableRoot(pointer string) setting {
@@ -125,7 +126,9 @@ func remove(root *hujson.Value, pointer string) {
 	}
 }
 
-func jsonFile(path string, hooks hookSet, settings []setting) edit {
+// jsonFile is the edit of a JSON file that gets hooks and settings. A file that its tool does not take as it is gets none,
+// but loses them all the same.
+func jsonFile(path, tool string, d dialect, hooks hookSet, settings []setting) edit {
 	return edit{path: path, apply: func(f *file, isRemoval bool) error {
 		root, err := parseJSON(f.after)
 		if err != nil {
@@ -137,6 +140,8 @@ func jsonFile(path string, hooks hookSet, settings []setting) edit {
 			f.removeSettings(root, all)
 		} else if err := f.addSettings(root, all); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
+		} else if err := d.fault(f); err != nil {
+			return fmt.Errorf("%s does not take %s as it is (left unchanged): %w", tool, f.path, err)
 		}
 		for _, s := range all {
 			if !isRemoval && !s.isIn(&before) {
@@ -151,7 +156,12 @@ func jsonFile(path string, hooks hookSet, settings []setting) edit {
 }
 
 func (f *file) addSettings(root *hujson.Value, settings []setting) error {
+	original, _ := f.recorded()
 	for _, s := range settings {
+		pointer := strings.TrimSuffix(s.pointer, "/-")
+		if i := index(root.Find(pointer), s.replaces); i >= 0 && index(original.Find(pointer), s.replaces) < 0 {
+			remove(root, fmt.Sprintf("%s/%d", pointer, i))
+		}
 		if s.isIn(root) {
 			continue
 		}
@@ -235,7 +245,7 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 	// A command that runs atm for the tool, wherever atm is.
 	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
-		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(stringOf(&m.Name))
+		event := "/hooks/" + escapePointer(stringOf(&m.Name))
 		for g, group := range slices.Backward(elements(&m.Value)) {
 			list := fmt.Sprintf("%s/%d/hooks", event, g)
 			old := elements(group.Find("/hooks"))

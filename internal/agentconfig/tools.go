@@ -3,9 +3,22 @@ package agentconfig
 import (
 	_ "embed"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentteammail/atm/teams/policy"
 )
+
+// The rules allow these verbs with whatever follows them, and these looks at the team exactly: "atm team" would also
+// begin "atm team retire".
+var (
+	verbs = slices.DeleteFunc(slices.Clone(policy.Unasked), func(verb string) bool { return verb == "team" })
+	looks = []string{"team", "team ls", "team --json"}
+)
+
+// allowed is the line of the report for the permission to run verbs.
+func allowed(verbs []string) string { return "runs without asking: atm " + strings.Join(verbs, ", ") }
 
 // claudeEvents are the hooks of Claude Code that internal/hook understands.
 var claudeEvents = []string{
@@ -15,19 +28,21 @@ var claudeEvents = []string{
 }
 
 // claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
-// send", alone or followed by a blank and more; Claude splits a line of several commands first. env is the environment
-// of everything that the session starts.
+// send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is
+// the environment of everything that the session starts.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
 func (p *Installer) claude(r Request, top string) (edits []edit, notes []string) {
 	path := p.path(r, top, ".claude/settings.local.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json")
-	settings := each(Verbs, func(verb string) setting {
-		return setting{pointer: "/permissions/allow/-", value: quoted("Bash(atm " + verb + ":*)"), change: allowedChange}
-	})
+	allow := func(rule, old string) setting {
+		return setting{pointer: "/permissions/allow/-", value: quoted(rule), change: allowed(policy.Unasked), replaces: old}
+	}
+	settings := each(verbs, func(verb string) setting { return allow("Bash(atm "+verb+":*)", "") })
+	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
 	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool))}
-	return []edit{jsonFile(path, h, settings)}, nil
+	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
 }
 
 var codexEvents = []string{
@@ -42,7 +57,8 @@ const sharedServer = "all your codex sessions share one server, and so one agent
 // codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs
 // a hook only after the user has trusted it in /hooks. The trust depends on the hook's text and its place in the list,
 // so atm's hooks come last. A prefix_rule compares whole words of one plain command; what it allows runs outside of the
-// sandbox. In a linked worktree, Codex reads the hooks of the main one.
+// sandbox. It cannot allow "atm team" alone, which runs in the sandbox. In a linked worktree, Codex reads the hooks of
+// the main one.
 //
 // Sources: https://developers.openai.com/codex/hooks, …/rules, …/config-reference,
 // codex-rs/hooks/src/engine/discovery.rs, https://github.com/openai/codex/pull/21969; tried with 0.169.0.
@@ -56,12 +72,12 @@ func (p *Installer) codex(r Request, top string) (edits []edit, notes []string) 
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main worktree, and its writable_roots replace your own")
 	}
 	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
-	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(each(Verbs, strconv.Quote), ", ") + "]],\n" +
+	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(each(verbs, strconv.Quote), ", ") + "]],\n" +
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
-		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\"],\n)\n"
+		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\", \"atm team add bob\"],\n)\n"
 	return []edit{
-		jsonFile(filepath.Join(dir, "hooks.json"), h, nil),
-		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowedChange),
+		jsonFile(filepath.Join(dir, "hooks.json"), r.Tool, codexHooks, h, nil),
+		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowed(verbs)),
 		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, false, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},
 			{"shell_environment_policy.set", "ATM_AGENT", r.Agent, quoted(r.Agent), "ATM_AGENT is " + r.Agent + " here, for the shell tool"},
@@ -82,11 +98,13 @@ var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterA
 func (p *Installer) gemini(r Request, top string) (edits []edit, notes []string) {
 	dir := p.path(r, top, ".gemini", "GEMINI_CLI_HOME", "", ".gemini")
 	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
-	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
+	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, geminiJSON, h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
 	if !r.Local {
-		verbs := each(Verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
-		policy := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(verbs, "") + "]\ndecision = \"allow\"\npriority = 100\n"
-		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, policy, allowedChange)), nil
+		const head, tail = "[[rule]]\ntoolName = \"run_shell_command\"\n", "decision = \"allow\"\npriority = 100\n"
+		prefixes := each(verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
+		rules := head + "commandPrefix = [\n" + strings.Join(prefixes, "") + "]\n" + tail +
+			head + "commandRegex = 'atm (" + strings.Join(looks, "|") + ")\"'\n" + tail // the quote ends the command
+		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, rules, allowed(policy.Unasked))), nil
 	}
 	notes = []string{
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths replace your own",
@@ -117,7 +135,8 @@ func (p *Installer) opencode(r Request, top string) (edits []edit, notes []strin
 		env = "    \"shell.env\": async (_, out) => { out.env.ATM_AGENT = " + quoted(r.Agent) + " },\n"
 	}
 	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
-	rules := each(Verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
+	rules := each(verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
+	rules = append(rules, each(looks, func(look string) string { return quoted("atm "+look) + `: "allow"` })...)
 	change := "a plugin that runs " + shellLine(command)
 	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, change)},
 		[]string{`if "permission" in your opencode.json asks about "bash", allow atm there: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
@@ -165,7 +184,8 @@ func (p *Installer) server(r Request, top string) (e edit, notes []string) {
 	if r.Tool == "claude" {
 		notes = []string{`claude asks before each use of atm's tools until you allow "mcp__atm"`}
 	}
-	e = jsonFile(path, hookSet{}, []setting{{t.place, entry, change, true}})
+	forms := map[string]dialect{"claude": claudeJSON, "gemini": geminiJSON, "opencode": opencodeJSON}
+	e = jsonFile(path, r.Tool, forms[r.Tool], hookSet{}, []setting{{pointer: t.place, value: entry, change: change, keepsTheirs: true}})
 	e.isServer = true
 	return e, notes
 }

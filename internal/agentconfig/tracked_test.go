@@ -116,6 +116,48 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// With Local nothing is written through a link that leads out of the worktree, wherever it leads and whether git tracks
+// it; one that stays inside is followed, and what it leads to is hidden from git.
+func TestLocalLinks(t *testing.T) {
+	for _, tool := range Tools {
+		for _, isTracked := range []bool{false, true} {
+			h := newSetup(t)
+			h.git("repo", "init", "-q", ".")
+			h.git("repo", "config", "core.excludesFile", os.DevNull)
+			h.write("elsewhere/x", "")
+			h.write("home/.claude/settings.json", "{}\n")
+			h.link("../elsewhere", "repo/."+tool)
+			if isTracked {
+				h.git("repo", "add", "."+tool)
+			}
+			before := h.tree(".")
+			for what, do := range map[string]func(Request) (*Report, error){"install": h.Install, "uninstall": h.Uninstall} {
+				_, err := do(Request{Tool: tool, Local: true})
+				if err == nil || !errors.Is(err, ErrLeadsOut) && !errors.Is(err, ErrTracked) || !strings.Contains(err.Error(), h.at("elsewhere")) {
+					t.Errorf("%s %s: %v", tool, what, err)
+				}
+			}
+			h.same("refused", before, h.tree("."))
+			if damage, _, err := h.Damage(tool, true); damage != "" || err != nil {
+				t.Errorf("%s: %s %v", tool, damage, err)
+			}
+		}
+	}
+	h := newSetup(t)
+	h.git("repo", "init", "-q", ".")
+	h.git("repo", "config", "core.excludesFile", os.DevNull)
+	h.write("repo/conf/x", "")
+	h.link("conf", "repo/.claude")
+	before := h.tree(".")
+	h.install(Request{Tool: "claude", Local: true})
+	out, err := exec.Command("git", "-C", h.at("repo"), "status", "--porcelain", "--untracked-files=all").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "settings.local.json") {
+		t.Errorf("git sees %s %v", out, err)
+	}
+	h.uninstall(Request{Tool: "claude", Local: true})
+	h.same("uninstall", before, h.tree("."))
+}
+
 // All worktrees share the exclude file.
 func TestWorktreesShareTheExcludeFile(t *testing.T) {
 	h := newSetup(t)

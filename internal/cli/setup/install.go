@@ -72,6 +72,8 @@ func install(c *cli.Context) error {
 	report, err := do(r)
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
+	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
+		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
 	} else if err != nil {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", c.Command.HelpName, r.Tool, flagsOf(r))
 	}

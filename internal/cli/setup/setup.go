@@ -276,9 +276,12 @@ func runDoctor(c *cli.Context, s *command.Scope) error {
 func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {
-			damage, err := installer.Damage(tool, flag != "")
+			damage, byHand, err := installer.Damage(tool, flag != "")
 			if err == nil && damage != "" {
 				fix := "atm install " + tool + flag
+				if byHand {
+					fix = "change that, then: " + fix
+				}
 				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: damage, Fix: fix})
 			}
 		}
