@@ -45,7 +45,9 @@ func eachVersion(t *testing.T, test func(*team)) {
 
 func newTeam(t *testing.T) *team {
 	t.Parallel()
-	return &team{testteam.New(t, "alice", "bob"), "2025-11-25"}
+	s := testteam.New(t, "alice", "bob")
+	s.Env = append(s.Env, "HOME="+t.TempDir()) // else the team's directory would be no project
+	return &team{s, "2025-11-25"}
 }
 
 // send sends a message from alice to bob and returns its ID.
@@ -171,7 +173,7 @@ func testTools(t *team) {
 	}
 }
 
-// An error has the command's hint; what the schema forbids never reaches the command.
+// An error has the command's hint; what the schema forbids never reaches the command, and is said in a sentence.
 func TestErrors(t *testing.T) {
 	s := newTeam(t)
 	c := s.connect("--as", "bob")
@@ -180,15 +182,24 @@ func TestErrors(t *testing.T) {
 		with       args
 	}{
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
-		{"send", "the text is empty", args{"to": "alice", "text": ""}},
+		{"send", `send needs "text"`, args{"to": "alice", "text": ""}},
+		{"send", "the text is empty", args{"to": "alice", "text": " "}},
 		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
 		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
-		{"send", "required: missing properties: [\"to\"]", args{"text": "x"}},
-		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", `send needs "to"`, args{"text": "x"}},
+		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
+		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", `send has no argument "root"`, args{"to": "alice", "text": "x", "root": "/"}},
+		{"send", `"to" takes a string`, args{"to": args{"name": "alice"}, "text": "x"}},
+		{"send", `"subject" takes one value, not 2`, args{"to": "alice", "text": "x", "subject": []string{"a", "b"}}},
+		{"send", `invalid boolean value "maybe" for --urgent`, args{"to": "alice", "text": "x", "urgent": "maybe"}},
+		{"team", `team has no argument "limit"; it has: `, args{"limit": 5}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
 		{"send", "--fyi and --ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
-		{"search", "enum", args{"words": "x", "in": "old"}},
-		{"read", "minimum", args{"limit": 0}},
+		{"search", `"in" is one of new, cur, done, not "old"`, args{"words": "x", "in": "old"}},
+		{"read", `"limit" is a whole number from 1 up, not 0`, args{"limit": 0}},
+		{"read", `"limit" is a whole number from 1 up, not 1.5`, args{"limit": 1.5}},
+		{"read", `"limit" is a whole number from 1 up, not few`, args{"limit": "few"}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
 		{"reply", "is a member, not the id of a message\nhint: atm read --as bob --from alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
@@ -210,6 +221,23 @@ func TestErrors(t *testing.T) {
 		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
+	}
+}
+
+// What models write instead of a schema's form has the meaning that it must have.
+func TestLooseArguments(t *testing.T) {
+	s := newTeam(t)
+	s.Atm("team", "add", "carol")
+	c := s.connect("--as", "bob")
+	c.says("send", args{"to": []string{"alice", "carol"}, "body": "both", "fyi": nil, "due": "", "attach": []string{}, "ack": "true"}, "to alice, carol", `"failed":[]`)
+	c.says("send", args{"to": []string{"alice"}, "message": "one", "subject": nil}, "sent ", `"failed":[]`)
+	first, second := c.send("one"), c.send("two")
+	c.says("read", args{"limit": "1", "from": "", "peek": "true"}, "one", `"more":1`)
+	c.says("read", args{"limit": 2.0, "thread": nil}, "two", `"more":0`)
+	c.says("ack", args{"id": []string{first, second}}, "acked "+second, `"delivered":[{`)
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "read", Arguments: json.RawMessage(`"{\"last\": true}"`)})
+	if err != nil || r.IsError {
+		t.Error(r, err)
 	}
 }
 
@@ -466,6 +494,43 @@ func TestCancelledReadMarksNothing(t *testing.T) {
 	r.Wait()
 	if n := s.unread(); n != "1" {
 		t.Errorf("%s unread", n)
+	}
+}
+
+// Ids come back as they came.
+func TestIDs(t *testing.T) {
+	r := newTeam(t).raw("atm-mcp")
+	for _, id := range []string{
+		"0", "-7", "9007199254740991", "9007199254740993", "1764150000123456789", "12345678901234567890", "-12345678901234567890",
+		"1.5", "1.0", "1e3", "-0", `"x"`, `""`, `"1.5"`, `"12345678901234567890"`, `"é\"\\"`,
+	} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		if got := r.hear(); !strings.Contains(got, `"id":`+id+`,"result":{}`) {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+	for _, id := range []string{"true", "[1]", "{}"} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		if got := r.hear(); !strings.Contains(got, `"id":null,"error":{"code":-32600`) {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+	r.say(`{"jsonrpc":"2.0","id":1764150000123456789,"method":"tools/call","params":{"name":"wait","arguments":{"timeout":"0"}}}`)
+	r.Eventually("it waits", func() bool { return r.children() > 0 })
+	r.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1764150000123456789}}`)
+	r.Eventually("the wait has ended", func() bool { return r.children() == 0 })
+}
+
+// The version with batches is not agreed to, but the one before it, which the client has as well.
+func TestVersions(t *testing.T) {
+	s := newTeam(t)
+	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2024-11-05", "2025-06-18": "2025-06-18", "1999-01-01": "2025-11-25"} {
+		cmd := s.Command("atm-mcp", "--as", "bob")
+		cmd.Stdin = strings.NewReader("\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + asked + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n")
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(string(out), `"protocolVersion":"`+want+`"`) {
+			t.Errorf("%s: %s %v", asked, out, err)
+		}
 	}
 }
 

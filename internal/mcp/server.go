@@ -13,11 +13,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,12 +78,16 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	if at, err := command.OpenMe(c); err == nil {
 		say = "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + say
 	}
+	known := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(version string) bool { return version == withBatches })
 	s.Server = sdk.NewServer(&sdk.Implementation{Name: "atm", Title: "agent team mail", Version: c.App.Version}, &sdk.ServerOptions{
 		Instructions:       say,
 		Capabilities:       &sdk.ServerCapabilities{},
+
+		SupportedProtocolVersions: known,
 		SubscribeHandler:   s.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
+	s.AddReceivingMiddleware(answerOlderVersion)
 	s.addTools()
 	s.addResource(inboxURI, "inbox", "Your unread mail. Looking does not mark it as read.", "read", "--peek")
 	s.addResource(teamURI, "team", "Who is here, and who is busy, idle, blocked or off.", "team")
@@ -96,6 +102,19 @@ Read at the start and the end of every task, unless your mail is handed to you. 
 "sent" means stored, not seen. Never send twice to be sure. Errors end with a hint; run a hint that is a command in a shell.
 `
 
+// withBatches is the version that has batches of requests, which the next one removed. It is not agreed to: a client that
+// asks for it gets the version before, which it knows as well.
+const withBatches, before = "2025-03-26", "2024-11-05"
+
+func answerOlderVersion(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p.ProtocolVersion == withBatches {
+			p.ProtocolVersion = before
+		}
+		return next(ctx, method, req)
+	}
+}
+
 // connection is a connection on stdio that knows which calls have their response.
 type connection struct {
 	sdk.Connection
@@ -106,17 +125,18 @@ type connection struct {
 // Connect makes the server's only connection.
 func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
 	messages, to := io.Pipe()
-	go forwardMessages(to)
-	c, err := (&sdk.IOTransport{Reader: messages, Writer: os.Stdout, MaxLineLength: -1}).Connect(ctx)
+	ids := numberIDs{mark: rand.Text()}
+	go forwardMessages(to, ids)
+	c, err := (&sdk.IOTransport{Reader: messages, Writer: restorer{os.Stdout, ids}, MaxLineLength: -1}).Connect(ctx)
 	return &connection{Connection: c, server: s}, err
 }
 
 // forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
 // error response.
-func forwardMessages(to *io.PipeWriter) {
+func forwardMessages(to *io.PipeWriter, ids numberIDs) {
 	for lines := bufio.NewReader(os.Stdin); ; {
 		line, end := lines.ReadBytes('\n')
-		line = bytes.TrimSpace(line)
+		line = ids.hide(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))))
 		_, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
 		switch isJSON := json.Valid(line); {
 		case isJSON && err == nil:

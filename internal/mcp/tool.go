@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -22,32 +24,46 @@ var tools []byte
 
 func (s *server) addTools() {
 	var all []*sdk.Tool
-	if err := json.Unmarshal(tools, &all); err != nil {
+	var schemas []struct{ InputSchema schema }
+	if err := cmp.Or(json.Unmarshal(tools, &all), json.Unmarshal(tools, &schemas)); err != nil {
 		panic(err)
 	}
-	for _, tool := range all {
-		sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
+	for i, tool := range all {
+		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			result := &sdk.CallToolResult{}
-			stdin, args := commandLine(tool.Name, given)
+			given, err := schemas[i].InputSchema.arguments(tool.Name, req.Params.Arguments)
 			var p *process
-			var err error
-			switch tool.Name {
-			case "read":
-				var token string
-				p, token, err = s.read(ctx, args)
-				result.Meta = sdk.Meta{"atm/read": token}
-			case "wait":
-				p, err = s.wait(ctx, req, args)
-			default: // a caller that cancelled it would not know whether it was done
-				p, err = s.run(context.WithoutCancel(ctx), stdin, args)
+			if err == nil {
+				p, result.Meta, err = s.call(ctx, req, tool.Name, given)
 			}
 			if err != nil {
-				return nil, nil, withHint(err)
+				result.SetError(withHint(err))
+				return result, nil
 			}
-			result.Content = []sdk.Content{&sdk.TextContent{Text: p.text}}
-			return result, p.documents[0], nil
+			var document any
+			in := json.NewDecoder(bytes.NewReader(p.documents[0]))
+			in.UseNumber()
+			err = in.Decode(&document) // so that its members are sorted
+			result.Content, result.StructuredContent = []sdk.Content{&sdk.TextContent{Text: p.text}}, document
+			return result, err
 		})
 	}
+}
+
+// call runs the command of a tool. Only a read has a meta.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (p *process, meta sdk.Meta, err error) {
+	stdin, args := commandLine(verb, given)
+	switch verb {
+	case "read":
+		var token string
+		p, token, err = s.read(ctx, args)
+		meta = sdk.Meta{"atm/read": token}
+	case "wait":
+		p, err = s.wait(ctx, req, args)
+	default: // a caller that cancelled it would not know whether it was done
+		p, err = s.run(context.WithoutCancel(ctx), stdin, args)
+	}
+	return p, meta, err
 }
 
 // commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a

@@ -135,8 +135,9 @@ func askedForm(root string, words []string) string {
 }
 
 // projectDirs returns the directories of an agent's project, without links, the inner ones first: the one that its
-// runner or hooks name, the linked worktree around the working directory, and the one that holds the root. Nothing in
-// the root counts, since agents can write there.
+// runner or hooks name, the one that its program has started atm mcp in, the linked worktree around the working
+// directory, and the one that holds the root. The working directory of a command is the agent's choice, and what is in
+// the root its work.
 func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	add := func(dir string) {
 		real, err := filepath.EvalSymlinks(dir)
@@ -146,6 +147,9 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 		}
 	}
 	add(os.Getenv(ProjectDir))
+	if !isUnasked() {
+		add(p.Dir)
+	}
 	if filepath.Base(root) != rootdir.Name {
 		return dirs
 	}
