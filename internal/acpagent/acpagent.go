@@ -11,10 +11,10 @@
 package acpagent
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -54,13 +54,19 @@ type agent struct {
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
 
+const byteOrderMark = "\ufeff"
+
 func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
-	a.conn.SetLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	a.conn.SetLogger(newLogger())
 	connected, disconnect := context.WithCancel(ctx)
 	go func() {
-		_, err := io.Copy(fromClient, os.Stdin)
+		client := bufio.NewReader(os.Stdin)
+		if mark, _ := client.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+			client.Discard(len(mark))
+		}
+		_, err := io.Copy(fromClient, client)
 		disconnect()
 		fromClient.CloseWithError(err)
 	}()

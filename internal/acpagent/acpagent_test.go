@@ -3,6 +3,7 @@
 package acpagent
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -475,6 +476,50 @@ func TestContent(t *testing.T) {
 	got = e.prompt(s, strings.Repeat("x", 11<<20)) // more than the SDK takes
 	if err := e.process.Wait(); err == nil || got == "end_turn" {
 		t.Error(got, err)
+	}
+}
+
+// A client that does not read stderr is served all the same, and left when it closes stdin. Lines that are no messages
+// are logged short.
+func TestStrayLines(t *testing.T) {
+	r := newFixture(t, people)
+	c := r.Command("atm", "acp", "bob", "--as", "me")
+	unread, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = stderr
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	io.WriteString(in, "\ufeff"+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
+	for range 2000 {
+		io.WriteString(in, strings.Repeat("no message ", 100)+"\n")
+	}
+	io.WriteString(in, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
+	lines := bufio.NewScanner(out)
+	for _, id := range []string{`"id":1`, `"id":2`} {
+		for lines.Scan() && !strings.Contains(lines.Text(), id) {
+		}
+		if !strings.Contains(lines.Text(), `"agentInfo"`) {
+			t.Errorf("%s: %s", id, lines.Text())
+		}
+	}
+	in.Close()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	log, _ := io.ReadAll(unread)
+	for line := range strings.Lines(string(log)) {
+		if len(line) > 400 || !strings.Contains(line, "no message") {
+			t.Errorf("logged: %s", line)
+		}
+	}
+	if n := strings.Count(string(log), "\n"); n == 0 || n > 50 {
+		t.Errorf("%d lines", n)
 	}
 }
 

@@ -80,12 +80,12 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	}
 	known := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(version string) bool { return version == withBatches })
 	s.Server = sdk.NewServer(&sdk.Implementation{Name: "atm", Title: "agent team mail", Version: c.App.Version}, &sdk.ServerOptions{
-		Instructions:       say,
-		Capabilities:       &sdk.ServerCapabilities{},
+		Instructions: say,
+		Capabilities: &sdk.ServerCapabilities{},
 
 		SupportedProtocolVersions: known,
-		SubscribeHandler:   s.subscribe,
-		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
+		SubscribeHandler:          s.subscribe,
+		UnsubscribeHandler:        func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
 	s.AddReceivingMiddleware(answerOlderVersion)
 	s.addTools()

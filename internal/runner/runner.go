@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -157,6 +158,10 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		}
 		return p.CheckAnswerer(name, wire.Name(by), isAgent)
 	}
+	dirs := []string{spec.Dir}
+	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {
+		dirs = append(dirs, real)
+	}
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
@@ -164,7 +169,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
-			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input}
+			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}
 			return ptyrun.Decision(p.Rules.Decide(q))
 		},
 		// These go to whoever answers the agent's questions.
@@ -193,7 +198,7 @@ const frontWord = "acp"
 
 // frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
 func frontCommand(spec runspec.Spec) []string {
-	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP})
+	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP, Policy: policy.Policy{Rules: spec.Policy.Rules}})
 	return []string{os.Args[0], frontWord, string(about)}
 }
 
@@ -205,6 +210,7 @@ func runFront(version, about string, words []string) int {
 	if err == nil {
 		code, err = acp.Run(acp.Options{
 			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
+			Root: team.Root().Path, Rules: spec.Policy.Rules,
 		})
 	}
 	if err != nil {

@@ -12,7 +12,10 @@
 //     of a turn is logged before the next prompt is drawn. The runner logs who answered a request, and the agent gets
 //     the answer after that. Updates that session/load replays are not logged.
 //   - Files are read and written, and commands started, in the member's directory only, symbolic links followed. (A
-//     running command may go anywhere, as the agent itself may.)
+//     running command may go anywhere, as the agent itself may.) Nothing is written into git's own directory or the
+//     root, and a command that names one asks.
+//   - The protocol leaves it to the agent to ask before it does something. What it has its client do without asking meets
+//     the rules, and what was rejected in the same turn is refused: see permit.
 //   - The agent and its commands end with the front, and the front ends with the agent and its exit code. When the agent
 //     restarts within a run, its session is loaded if it supports that.
 //

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -33,9 +34,9 @@ func (f *front) handle(ctx context.Context, method string, params json.RawMessag
 	case acp.ClientMethodFsReadTextFile:
 		result, err = with(params, f.readFile)
 	case acp.ClientMethodFsWriteTextFile:
-		result, err = with(params, f.writeFile)
+		result, err = with(params, func(p writeRequest) (any, error) { return f.writeFile(ctx, p) })
 	case acp.ClientMethodTerminalCreate:
-		result, err = with(params, f.createTerminal)
+		result, err = with(params, func(p acp.CreateTerminalRequest) (any, error) { return f.createTerminal(ctx, p) })
 	case acp.ClientMethodTerminalOutput, acp.ClientMethodTerminalWaitForExit, acp.ClientMethodTerminalKill, acp.ClientMethodTerminalRelease:
 		result, err = with(params, func(p struct{ TerminalID string }) (any, error) { return f.useTerminal(ctx, method, p.TerminalID) })
 	default:
@@ -97,14 +98,22 @@ func (f *front) readFile(p acp.ReadTextFileRequest) (any, error) {
 	return acp.ReadTextFileResponse{Content: strings.Join(lines, "")}, nil
 }
 
-// writeFile writes a file and makes its directories.
-func (f *front) writeFile(p struct {
+type writeRequest struct {
 	Path    string
 	Content *string
-}) (any, error) {
+}
+
+// writeFile writes a file and makes its directories.
+func (f *front) writeFile(ctx context.Context, p writeRequest) (any, error) {
 	rel, err := f.local(p.Path)
 	if err == nil && p.Content == nil {
 		err = errors.New("there is no content")
+	}
+	if err == nil && f.isGuarded(rel) {
+		err = errGuarded
+	}
+	if err == nil {
+		err = f.permit(ctx, policy.Request{Tool: string(acp.ToolKindEdit), Alias: "Write", Input: p.Path}, false, p.Path)
 	}
 	if err == nil {
 		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
@@ -144,10 +153,18 @@ func (t *terminal) Write(p []byte) (int, error) {
 }
 
 // createTerminal starts a command: directly if it has arguments, else in a shell.
-func (f *front) createTerminal(p acp.CreateTerminalRequest) (any, error) {
-	words := append([]string{p.Command}, p.Args...)
+func (f *front) createTerminal(requested context.Context, p acp.CreateTerminalRequest) (any, error) {
+	words, line := append([]string{p.Command}, p.Args...), p.Command
+	for _, word := range p.Args {
+		line += " " + policy.Quote(word)
+	}
 	if len(p.Args) == 0 {
 		words = []string{"sh", "-c", p.Command}
+	}
+	isGuarded := namesGuarded.MatchString(line) || f.Root != "" && strings.Contains(line, f.Root)
+	q := policy.Request{Tool: string(acp.ToolKindExecute), Alias: "Bash", Command: true, Input: line}
+	if err := f.permit(requested, q, isGuarded, line, strings.Join(append([]string{p.Command}, p.Args...), " ")); err != nil {
+		return nil, fmt.Errorf("run %s: %w", p.Command, err)
 	}
 	ctx, kill := context.WithCancel(f.running)
 	t := &terminal{cmd: command(ctx, syscall.SIGKILL, words[0], words[1:]...), kill: kill, ended: make(chan struct{}), limit: maxOutput}

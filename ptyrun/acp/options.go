@@ -1,6 +1,9 @@
 package acp
 
-import "github.com/agentteammail/atm/mailbox"
+import (
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams/policy"
+)
 
 // Options say which agent to run, for which member.
 type Options struct {
@@ -8,6 +11,8 @@ type Options struct {
 	Run     string // the ID of the runner's run
 	Command []string
 	Dir     string         // the member's directory
+	Root    string         // the directory that holds the teams: no file in it is written for the agent
+	Rules   policy.Rules   // for what the agent does through its client without having asked
 	Version string         // of atm
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
 }

@@ -51,7 +51,9 @@ func (f *front) requestPermission(ctx context.Context, p permissionRequest) acp.
 		r.describe(f.mergeCall(p.ToolCall))
 	})
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
-	if i := f.ask(ctx, r); i >= 0 {
+	i := f.ask(ctx, r)
+	f.do(func() { r.noteAnswer(i, p.ToolCall.Locations) })
+	if i >= 0 {
 		outcome = acp.NewRequestPermissionOutcomeSelected(r.options[i].OptionId)
 	}
 	return acp.RequestPermissionResponse{Outcome: outcome}

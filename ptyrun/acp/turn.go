@@ -32,6 +32,7 @@ type turn struct {
 	line        string // the last line, incomplete and not printed yet
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
+	answers     map[string]bool // to requests about commands and paths: true is yes
 }
 
 const (

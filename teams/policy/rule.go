@@ -35,6 +35,10 @@ type Request struct {
 	Alias   string // another name of the tool, or ""; a rule may name either
 	Command bool   // Input is a command, whatever the tool's name suggests (see TakesNoCommand)
 	Input   string // the command, path or address that the tool is about to use
+
+	// Dirs are the names of the directory that paths are relative to; without one, rules see paths only as they are
+	// written.
+	Dirs []string
 }
 
 // isTool reports whether the name in a rule matches the tool. toAllow: only under a name that may allow the request.
@@ -54,7 +58,8 @@ func (q Request) isAllowedAs(tool string) bool {
 //
 // A pattern allows a shell command only if the line is one plain call: no second command, no expansion, no redirection,
 // no assignment. A pattern denies or asks if any command in the line matches, whatever its quoting and the program's
-// directory. If it is uncertain whether a deny or ask rule matches, no later rule allows the request.
+// directory, and however a path is written: relative or absolute, with "." and ".." (links are not resolved). If it is
+// uncertain whether a deny or ask rule matches, no later rule allows the request.
 //
 // Rules are no sandbox: an agent that may run a script may run anything.
 type Rules []Rule
@@ -64,28 +69,44 @@ func (rules Rules) Decide(q Request) Decision {
 	in := parseInput(q)
 	isUncertain := in.isCut // or an earlier deny or ask rule may match
 	for _, r := range rules {
-		name, pattern, hasPattern := splitTool(r.Tool)
-		isTool := q.isTool(name, r.Decision == Allow)
+		name, pattern, _ := splitTool(r.Tool)
+		isMatch := r.matches(q, in)
 		switch {
-		case r.Decision == Allow:
-			if !q.isAllowedAs(q.Tool) || !isTool || hasPattern && !(in.isPlain && glob(pattern, in.text)) {
-				continue
-			}
-			if isUncertain {
-				return Ask
-			}
-			return Allow
-		case !isTool:
-			isUncertain = isUncertain || q.Tool == ""
-		case r.Decision == Ask && !q.isTool(name, true):
+		case r.Decision == Allow && isMatch && isUncertain:
+			return Ask
+		case r.Decision == Allow && !isMatch:
+		case r.Decision == Ask && q.isTool(name, false) && !q.isTool(name, true):
 			isUncertain = true // a later rule may still deny
-		case !hasPattern || in.includes(pattern):
+		case isMatch:
 			return r.Decision
+		case !q.isTool(name, false):
+			isUncertain = isUncertain || q.Tool == ""
 		default:
 			isUncertain = isUncertain || in.mayInclude(pattern)
 		}
 	}
 	return Ask
+}
+
+// First returns the decision of the first rule that matches for certain, "" if none does. It is for what happens anyway
+// unless a rule speaks against it.
+func (rules Rules) First(q Request) Decision {
+	in := parseInput(q)
+	for _, r := range rules {
+		if r.matches(q, in) {
+			return r.Decision
+		}
+	}
+	return ""
+}
+
+// matches reports whether a rule is for a request, whatever comes before it.
+func (r Rule) matches(q Request, in input) bool {
+	name, pattern, hasPattern := splitTool(r.Tool)
+	if r.Decision == Allow {
+		return q.isAllowedAs(q.Tool) && q.isTool(name, true) && (!hasPattern || in.isPlain && glob(pattern, in.text))
+	}
+	return q.isTool(name, false) && (!hasPattern || in.includes(pattern))
 }
 
 func splitTool(tool string) (name, pattern string, hasPattern bool) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -203,6 +204,51 @@ func TestRules(t *testing.T) {
 			rs = rulesOf(strings.Split(c.rules, "\n")...)
 		}
 		if got := rs.Decide(Request{Tool: c.tool, Input: c.input}); got != c.want {
+			t.Errorf("%q, %s(%s): %s, not %s", c.rules, c.tool, c.input, got, c.want)
+		}
+	}
+}
+
+// However a path is written, a deny rule meets it; no allow rule is wider for that.
+func TestPathForms(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("agents are run elsewhere")
+	}
+	for _, c := range []struct {
+		rules, tool, input string
+		want               Decision
+	}{
+		{"deny Edit(.git/*)\nallow Edit", "Edit", ".git/config", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "/home/me/app/.git/config", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "/real/app/.git/hooks/post-checkout", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "./.git/config", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "src/../.git/config", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "/home/me/app/src/..//.git/./config", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "../app/.git/config", Deny},
+		{"deny Edit(./.git/*)\nallow Edit", "Edit", ".git/config", Deny},
+		{"deny Edit(/home/me/app/.git/*)\nallow Edit", "Edit", ".git/config", Deny},
+		{"deny Edit(../*)\nallow Edit", "Edit", "/home/me/x", Deny},
+		{"deny Edit(/etc/*)\nallow Edit", "Edit", "/x/../etc/passwd", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "/home/me/other/.git/config", Allow},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "src/a b.go", Allow},
+		{"ask Edit(.git/*)\nallow Edit", "Edit", "/home/me/app/.git/config", Ask},
+		{"deny Read(.env)\nallow Read", "Read", "/home/me/app/.env", Deny},
+		{"deny Edit(.git/*)\nallow Edit", "Edit", "/an other/app/.git/config", Deny},
+		{"deny Bash(rm .git/*)\nallow Bash", "Bash", "rm '/an other/app/.git/x'", Deny},
+		{"deny Bash(rm .git/*)\nallow Bash", "Bash", "/bin/rm ./.git/x", Deny},
+		{"deny Bash(rm .git/*)\nallow Bash", "Bash", "rm /home/me/app/.git/x", Deny},
+		{"deny Bash(cat .env)\nallow Bash", "Bash", "cat ./.env", Deny},
+		{"deny Bash(rm -rf .git)\nallow Bash", "Bash", "'rm' -rf ./src/../.git/", Deny},
+		{"deny WebFetch(https://x/*)\nallow WebFetch", "WebFetch", "https://x/y", Deny},
+
+		{"allow Edit(src/*)", "Edit", "/home/me/app/src/a.go", Ask},
+		{"allow Edit(src/*)", "Edit", "./src/a.go", Ask},
+		{"allow Edit(src/*)", "Edit", "x/../src/a.go", Ask},
+		{"allow Bash(cat src/*)", "Bash", "cat /home/me/app/src/a.go", Ask},
+	} {
+		q := Request{Tool: c.tool, Input: c.input, Dirs: []string{"/home/me/app", "/real/app", "/an other/app"}}
+		if got := rulesOf(strings.Split(c.rules, "\n")...).Decide(q); got != c.want {
 			t.Errorf("%q, %s(%s): %s, not %s", c.rules, c.tool, c.input, got, c.want)
 		}
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,6 +40,7 @@ func parseInput(q Request) input {
 	in := input{text: q.Input, calls: []string{q.Input}, isShell: q.Command || !TakesNoCommand(q.Tool)}
 	in.isCut = strings.ContainsRune(q.Input, '…') // programs mark shortened text with it
 	if !in.isShell {
+		in.calls = append(in.calls, otherForms(q.Dirs, q.Input)...)
 		in.isPlain = !in.isCut && q.Input != "" && !hasInvisible(q.Input) && !isIndirect(q.Input)
 		return in
 	}
@@ -46,19 +49,23 @@ func parseInput(q Request) input {
 		return in
 	}
 	in.calls = nil
+	var others []string
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			var words []string
+			var words, bareWords []string
 			for _, w := range call.Args {
 				words = append(words, source(q.Input, w))
+				bareWords = append(bareWords, unquoted(words[len(words)-1]))
 			}
 			in.calls = append(in.calls, strings.Join(words, " "))
+			others = append(others, otherForms(q.Dirs, bareWords...)...)
 		}
 		return true
 	})
 	if isPlainCall(file, q.Input) && !in.isCut {
 		in.text, in.isPlain = in.calls[0], true
 	}
+	in.calls = append(in.calls, others...)
 	return in
 }
 
@@ -101,10 +108,41 @@ func isLiteral(w *syntax.Word) bool {
 
 func source(line string, n syntax.Node) string { return line[n.Pos().Offset():n.End().Offset()] }
 
-// includes reports whether a command in the input matches a pattern, as it is written or as bare returns it.
+// otherForms returns the words with each path among them in another form: relative to a directory, so with "./" in
+// front, and absolute. A single word is a path.
+func otherForms(dirs []string, words ...string) (forms []string) {
+	for _, dir := range dirs {
+		var relative, dotted, absolute []string
+		for i, word := range words {
+			rel, dot, abs := word, word, word
+			isProgram := i == 0 && len(words) > 1
+			if isPath := strings.Contains(word, "/") || len(words) == 1; isPath && !isProgram && word != "" && !strings.Contains(word, "://") {
+				abs = filepath.Clean(word)
+				if !filepath.IsAbs(abs) {
+					abs = filepath.Join(dir, word)
+				}
+				rel, _ = filepath.Rel(dir, abs) // both are absolute
+				dot = "./" + rel
+			}
+			relative, dotted, absolute = append(relative, rel), append(dotted, dot), append(absolute, abs)
+		}
+		forms = append(forms, strings.Join(relative, " "), strings.Join(dotted, " "), strings.Join(absolute, " "))
+	}
+	return forms
+}
+
+// ignoresCase is whether the file systems here take .GIT for .git, as a rule.
+const ignoresCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"
+
+// includes reports whether a command in the input matches a pattern, as it is written, as bare returns it or in another
+// form.
 func (in input) includes(pattern string) bool {
+	expression := asRegexp(pattern)
+	if ignoresCase && !in.isShell {
+		expression = "(?i)" + expression
+	}
 	return slices.ContainsFunc(in.calls, func(call string) bool {
-		return glob(pattern, call) || in.isShell && glob(pattern, bare(call))
+		return matches(expression, call) || in.isShell && matches(expression, bare(call))
 	})
 }
 
@@ -121,10 +159,12 @@ func (in input) mayInclude(pattern string) bool {
 
 // bare removes a command's quotes and its program's directory.
 func bare(command string) string {
-	s := strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(command)
+	s := unquoted(command)
 	program, _, _ := strings.Cut(s, " ")
 	return s[strings.LastIndexByte(program, '/')+1:]
 }
+
+func unquoted(s string) string { return strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(s) }
 
 // hasInvisible reports whether a text contains characters that are not shown as they are: line ends, control characters
 // and marks that change the direction of writing.
