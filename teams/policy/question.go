@@ -37,6 +37,15 @@ type Question struct {
 	Session wire.UUID `json:"-"`       // the draft's session; "": announced outside any
 }
 
+// wholeWithin is how long a runner may take to see on the screen what its agent's program has reported as asked.
+const wholeWithin = 10 * time.Second
+
+// IsWhole reports whether everything is known that will be. A runner gives a question its id and its options; one that it
+// does not see within wholeWithin gets none.
+func (q *Question) IsWhole(now time.Time) bool {
+	return !q.Running || q.ID != "" || now.Sub(q.Since) > wholeWithin
+}
+
 // KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
 const KindDraft = "draft"
 
