@@ -22,12 +22,15 @@ package hook
 
 import (
 	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -83,12 +86,17 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	return c.carryOut(ctx)
 }
 
-// parse turns a tool's JSON into the events and the way to answer.
+// parse turns a tool's JSON into the events and the way to answer. A byte that is not UTF-8, as a command's output may
+// have, costs no event.
 func parse(tool Tool, in []byte, o Options) (*call, error) {
+	in = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
 	object, err := wire.ReadObject(in)
 	c := &call{tool: tool, raw: in, in: object, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
 	if err == nil {
 		tools[tool](c)
+	}
+	if strings.ContainsRune(c.kind, utf8.RuneError) {
+		err = errors.New("the event's name is not UTF-8")
 	}
 	return c, err
 }
