@@ -7,11 +7,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // tools is the list of tools that clients get. Arguments have the names of the command's flags, with the exceptions in
@@ -44,10 +46,18 @@ func (s *server) addTools() {
 			if err != nil {
 				return nil, nil, withHint(err)
 			}
-			result.Content = []sdk.Content{&sdk.TextContent{Text: p.text}}
+			result.Content = []sdk.Content{&sdk.TextContent{Text: framed(p.text)}}
 			return result, p.documents[0], nil
 		})
 	}
+}
+
+// framed ends a text with mail: a client may put others behind it.
+func framed(text string) string {
+	if strings.Contains(text, "\n  ") {
+		text = strings.TrimSuffix(text, "\n") + "\n" + letter.End
+	}
+	return text
 }
 
 // commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a
