@@ -88,7 +88,9 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	}
 }
 
-func summary(q policy.Question) string { return fmt.Sprintf("%s %s", q.Agent, letter.Escape(q.Summary())) }
+func summary(q policy.Question) string {
+	return fmt.Sprintf("%s %s", q.Agent, letter.Escape(q.Summary()))
+}
 
 // showQuestion shows a question as text, with the reason why the client is not asked.
 func (p *prompt) showQuestion(q policy.Question, why error) {

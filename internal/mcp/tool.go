@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,9 +48,21 @@ func (s *server) addTools() {
 				return nil, nil, withHint(err)
 			}
 			result.Content = []sdk.Content{&sdk.TextContent{Text: framed(p.text)}}
-			return result, p.documents[0], nil
+			return result, escaped(p.documents[0]), nil
 		})
 	}
+}
+
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// escaped is a document in which text is as the model may see it: some clients give it only that.
+func escaped(document json.RawMessage) json.RawMessage {
+	return jsonString.ReplaceAllFunc(document, func(raw []byte) []byte {
+		var text string
+		json.Unmarshal(raw, &text)
+		raw, _ = json.Marshal(letter.EscapeMail(text))
+		return raw
+	})
 }
 
 // framed ends a text with mail: a client may put others behind it.
