@@ -59,12 +59,11 @@ func (m *Member) gateReason() string {
 // it does.
 func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
-// StateDetail describes the state's detail to people. What the agent said of itself is quoted, if it is more than a few
-// words.
+// StateDetail describes the state's detail to people, for the middle of a line.
 func (m *Member) StateDetail() string {
 	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
-		return q.Quoted(80)
+		return q.Brief(80)
 	}
 	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
 	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")

@@ -33,12 +33,9 @@ func OneLine(s string, n int) string {
 // before it does.
 func Quote(s string, n int) string { return `"` + OneLine(strings.ReplaceAll(s, `"`, "'"), n) + `"` }
 
-// Name is text of others in the place of a name or of a few words: quoted, if it is more than that.
+// Name is text of others in the place of a name or of a few words: quoted if it has what separates the words of ours.
 func Name(s string, n int) string {
-	isMore := func(c rune) bool {
-		return !unicode.In(c, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune(" _-./…", c)
-	}
-	if text := OneLine(s, n); !strings.ContainsFunc(text, isMore) {
+	if text := OneLine(s, n); !strings.ContainsAny(text, `";:,()|\`) {
 		return text
 	}
 	return Quote(s, n)

@@ -7,7 +7,7 @@
 //     column 0.
 //   - What others wrote is indented by two spaces: the body, and above it the subject and a type that is none of ours,
 //     with their labels. On a terminal each row is indented. Escape leaves no other line break.
-//   - In a line of ours, text of others is the end of it, or is in double quotes and has none inside (Quote).
+//   - In a line of ours, text of others is the end of it, or is in double quotes and has none inside (Quote, Name).
 //   - What nobody sees is shown as an escape, and a mark by which programs tell a model who speaks is broken. The header
 //     says if that happened, and how to get the exact text.
 //   - Where a model gets mail within other text, the mail begins with "[atm" and ends with the line "[/atm]". What

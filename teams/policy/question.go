@@ -70,14 +70,11 @@ func (q *Question) Summary() string {
 	return strings.TrimSuffix(does+": "+what, ": ")
 }
 
-// Quoted is Summary for the middle of a line, with at most n characters of what the agent wrote: `wants to run: "git
-// push"`.
-func (q *Question) Quoted(n int) string {
+// Brief is Summary for the middle of a line: escaped, with at most n characters of what the agent wrote, and in quotes if
+// it has what separates the words of a line: `wants to run: "git push; make"`.
+func (q *Question) Brief(n int) string {
 	does, what := q.words()
-	if what != "" {
-		does += ": " + letter.Quote(what, n)
-	}
-	return does
+	return strings.TrimSuffix(does+": "+letter.Name(what, n), ": ")
 }
 
 // words are what the agent does, and its own words.
