@@ -61,11 +61,18 @@ func escape(s, allowed string, marks breaks) string {
 	return b.String()
 }
 
-// visible yields each character of a text as it is shown, with its length in the text. If line feeds are allowed, CRLF
-// is one character.
+// visible yields each character of a text as it is shown, or a few that stay as they are, with their length in the text.
+// If line feeds are allowed, CRLF is one character.
 func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for before := rune(0); s != ""; {
+			if n := plainLength(s); n > 0 {
+				if !yield(s[:n], n) {
+					return
+				}
+				before, s = rune(s[n-1]), s[n:]
+				continue
+			}
 			c, n := utf8.DecodeRuneInString(s)
 			shown := s[:n]
 			switch {
@@ -81,7 +88,6 @@ func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 			case isKeycap(s):
 				n += len(keycap)
 				shown = s[:n]
-			case c < utf8.RuneSelf && !unicode.IsControl(c): // most text is ASCII
 			case IsHidden(c):
 				after, _ := utf8.DecodeRuneInString(s[n:])
 				if !isInScript(before, c, after) {
@@ -97,6 +103,18 @@ func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 			s = s[n:]
 		}
 	}
+}
+
+// plainLength counts the characters at the beginning that stay as they are whatever is around them, at most 16: a text is
+// cut between what visible yields.
+func plainLength(s string) (n int) {
+	for n < min(len(s), 16) && s[n] >= ' ' && s[n] <= '~' && s[n] != '<' && s[n] != '[' {
+		n++
+	}
+	if n > 0 && n < len(s) && s[n] >= utf8.RuneSelf { // what follows may belong to the last one
+		n--
+	}
+	return n
 }
 
 func escapeRune(c rune) string {

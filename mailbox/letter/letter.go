@@ -82,8 +82,8 @@ const End = "[/atm]"
 // Render renders a message: header, indented text and, if that is cut, a line that says how to see the rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	head, text := r.Header(m, f), r.Text(m)
-	body, left := r.Body(text, 0, 0)
-	isLarger := len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
+	body, left := r.Body(text, r.Bytes, r.Lines)
+	isLarger := left > 0 || len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
 	if r.Bytes > 0 && isLarger {
 		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
 	}
@@ -235,9 +235,9 @@ func IsEscaped(m *wire.Message) bool {
 	return false
 }
 
-// Body renders a text: escaped, indented and, for a terminal, broken into rows. It is cut to size bytes of output and to
-// lines lines, if they are not 0, never within a character, and at a line break if there is one in the last quarter.
-// left is how many bytes of the text are not shown.
+// Body renders a text: escaped, indented and, for a terminal, broken into rows. If size is not 0, it is cut to so many
+// bytes of output and, if that is not 0, to so many lines, never within a character, and at a line break if there is one
+// in the last quarter. left is how many bytes of the text are not shown.
 func (r *Renderer) Body(text string, size, lines int) (shown []byte, left int) {
 	whole := trimBreaks(text)
 	out, end, line := r.layOut(whole, len(whole), size, lines)
@@ -281,7 +281,7 @@ func (r *Renderer) layOut(text string, upTo, size, lines int) (out []byte, end, 
 		if r.Width > 0 {
 			room += len("\u200e") * rows.count // of KeepDirection
 		}
-		if size > 0 && room > size || lines > 0 && rows.count > lines {
+		if size > 0 && (room > size || lines > 0 && rows.count > lines) {
 			break
 		}
 		if end += n; text[end-1] == '\n' {
