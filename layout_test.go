@@ -37,6 +37,7 @@ var layers = strings.Fields(`
 	internal/testagent
 	internal/testagent/cmd/fakeagent
 	internal/testtree
+	internal/testframe
 	teams/policy
 	teams/config
 	teams/git
@@ -88,7 +89,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
 	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
+	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
@@ -103,9 +104,10 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/failure"},
-	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
+	"pgregory.net/rapid":                     {"internal/testframe"},
 }
 
 func TestImports(t *testing.T) {

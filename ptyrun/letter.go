@@ -17,7 +17,7 @@ import (
 const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
 }
 
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
@@ -26,11 +26,12 @@ func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Rende
 		f.Repeat = repeats[items[i].ID]
 		b.WriteString(oneLetter(items[i].Message, f, l))
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return b.String() + letter.End
 }
 
 // oneLetter renders a message under a header line of ours. The header begins with a character that no program takes for
-// a command, and the body is indented, so that no line of it can be taken for a command or a header.
+// a command, and what others wrote is indented, so that no line of it can be taken for a command or a header. Nor can it
+// where a program gets all of it as one line: no text of others has "[atm" or "[/atm" (letter.Escape).
 func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
@@ -43,7 +44,9 @@ func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
 	}
 	b.WriteByte('\n')
-	body, left := l.Body(bodyToType(m), maxLetter-b.Len()-120, 0)
+	typed := *m
+	typed.Body = bodyToType(m)
+	body, left := l.Body(l.Text(&typed), maxLetter-b.Len()-120, 0)
 	b.Write(body)
 	if left > 0 {
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
@@ -67,7 +70,7 @@ func bodyToType(m *wire.Message) string {
 	case in.Kind == "reject":
 		return what + " is rejected."
 	}
-	return Clean(m.Body)
+	return m.Body
 }
 
 func pointerText(items []*mailbox.Item, l *letter.Renderer) string {

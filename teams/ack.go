@@ -127,7 +127,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
 		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Subject: "withdrawn: " + letter.Clip(m.Title(), 200),
+		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})

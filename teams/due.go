@@ -67,7 +67,7 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 			errs = append(errs, t.sendTo(ctx, box, to, &wire.Message{
 				// Without in_reply_to: it must not look like the answer.
 				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
-				Subject: "overdue: " + it.Title(), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
+				Subject: "overdue: " + letter.OneLine(it.Title(), 200), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
 			}))
 		}
 		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)

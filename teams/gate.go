@@ -59,14 +59,14 @@ func (m *Member) gateReason() string {
 // it does.
 func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
-// StateDetail describes the state's detail to people, escaped.
+// StateDetail describes the state's detail to people, for the middle of a line.
 func (m *Member) StateDetail() string {
-	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
-		s = q.Summary()
+		return q.Brief(80)
 	}
-	return letter.Clip(letter.Escape(s), 80)
+	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
+	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")
 }
 
 // Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
@@ -191,7 +191,7 @@ func (m *Member) questionGates() []gate {
 
 func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
 	now := time.Now()
-	failed := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
+	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
 	return m.firstShut(slices.Concat([]gate{
 		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
 		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -44,6 +45,7 @@ type Member struct {
 	Started    time.Time         `json:"-"` // when a runner last started its program
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
+	note       string            // the end of Detail that is atm's own
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -161,7 +163,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	if m.RunnerGone {
 		m.Detail = "runner gone"
 		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
-			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
+			m.addNote(fmt.Sprintf("%s still runs: atm stop %s", letter.OneLine(fmt.Sprint(left[0]), 40), name))
 		}
 	}
 	return m, nil
@@ -192,6 +194,11 @@ func moment(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
+// addNote adds words of atm's own to the detail.
+func (m *Member) addNote(text string) {
+	m.Detail, m.note = strings.TrimPrefix(m.Detail+"; "+text, "; "), strings.TrimPrefix(m.note+"; "+text, "; ")
+}
+
 // Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
 // returns what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
@@ -200,7 +207,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
-		m.Detail = strings.TrimPrefix(m.Detail+"; its mailbox cannot be read: atm doctor", "; ")
+		m.addNote("its mailbox cannot be read: atm doctor")
 	}
 	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
 	if m.Unread > 0 && m.Running {

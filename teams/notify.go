@@ -45,27 +45,28 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 	if err != nil {
 		return err
 	}
-	title, body := letter.FirstLine(q.Prompt, 200), q.Prompt
+	title, text := letter.FirstLine(q.Prompt, 200), q.Prompt
 	if what := q.Tool + ": " + q.Input; q.Tool != "" {
 		title = letter.FirstLine(what, 200)
 		if title != what { // else the subject says it
-			body = what + "\n" + body
+			text = what + "\n" + text
 		}
 	}
 	option := ""
 	if q.Kind == "question" { // only an option answers it
 		option = " OPTION"
 		for _, o := range policy.ParseOptions(q.Options, false) {
-			body += "\n" + o.ID + " " + o.Label
+			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
 		}
 	}
-	answer := fmt.Sprintf("\n\natm approve %s%s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, option, name, name)
+	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, option, name, name)
 	if q.Kind == policy.DialogTrust {
-		answer = fmt.Sprintf("\n\nOnly a person at its terminal may answer that: atm attach %s", name)
+		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
+	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
 	return t.sendTo(ctx, agent, to, &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
-		Body: body + answer, Payload: payload, Origin: origin,
+		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	})
 }
 

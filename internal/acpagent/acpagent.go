@@ -114,7 +114,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		}
 		isReplied := slices.ContainsFunc(items, func(other *mailbox.Item) bool { return teams.Answers(other.Message, it.ID) })
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
-			a.update(r.SessionId, acp.UpdateAgentMessageText(turn.Response))
+			a.update(r.SessionId, words(turn.Response))
 		}
 	}
 	return out, nil

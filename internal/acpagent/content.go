@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -67,16 +69,20 @@ func (a *agent) attach(m *wire.Message, name, mediaType, content string) error {
 	return err
 }
 
-// blocks converts a message to content for the client.
+// blocks converts a message to content for the client: the text alone if it is the user's or the member's.
 func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
-	text := strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n")
+	text := letter.EscapeMail(strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n"))
 	if m.From != a.Me.Address() && m.From != a.member.Address() {
-		text = m.From.String() + ": " + text
+		r := &letter.Renderer{Now: time.Now(), Team: a.Team.Name, Digits: 6}
+		text = "[atm " + strings.Replace(string(r.Render(m, letter.Flags{})), "\n", "]\n", 1) + letter.End
 	}
 	blocks := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, f := range m.Attachments {
 		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(mailbox.FilesDir + "/" + f.SHA256)}
-		blocks = append(blocks, acp.ResourceLinkBlock(f.Name, file.String()))
+		blocks = append(blocks, acp.ResourceLinkBlock(letter.OneLine(f.Name, 200), file.String()))
 	}
 	return blocks
 }
+
+// words are the member's own.
+func words(text string) acp.SessionUpdate { return acp.UpdateAgentMessageText(letter.EscapeMail(text)) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -133,7 +134,7 @@ func (p *prompt) showEvent(e *wire.Event, turn *teams.Turn) {
 
 // updateOf converts an event to an update, if there is one for it.
 func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
-	title := cmp.Or(e.Text("title", "tool"), "tool")
+	title := cmp.Or(letter.OneLine(e.Text("title", "tool"), 200), "tool")
 	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
 	switch e.Kind {
 	case "tool_call_start", "tool_call":
@@ -144,7 +145,7 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 		}
 		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
 	case "message_delta", "agent_message_chunk":
-		return acp.UpdateAgentMessageText(e.Text("delta", "text")), true
+		return words(e.Text("delta", "text")), true
 	}
 	return u, false
 }
@@ -154,7 +155,7 @@ func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _
 	if r.Reply != nil {
 		p.showMessage(r.Reply)
 	} else if r.Text != "" && !p.hasStreamed {
-		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
+		p.update(p.session, words(r.Text))
 	}
 	out.StopReason = cmp.Or(p.stopReason, acp.StopReasonEndTurn)
 	if r.Status == reducer.Interrupted || r.Status == reducer.Cancelled {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 )
@@ -63,15 +64,15 @@ func (p *prompt) checkAnswerable(q *policy.Question) error {
 // request asks the client. If its answer does not work, or it gives none, the question stays open, and request says so.
 func (p *prompt) request(ctx context.Context, q policy.Question) {
 	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
-		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Summary())),
-		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(q.Prompt))},
+		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(summary(q)),
+		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(letter.EscapeBody(q.Prompt)))},
 	}}
 	if len(q.Options) == 0 {
 		q.Options = []policy.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}
 	}
 	for i, o := range q.Options {
 		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
-		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: o.Label, Kind: kind})
+		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: letter.Escape(o.Label), Kind: kind})
 	}
 	why := error(failure.Refused("it is still waiting for an answer").WithHint("atm approve %s, or atm reject %[1]s", q.Short()))
 	if chosen, err := p.conn.RequestPermission(ctx, r); err == nil && chosen.Outcome.Selected != nil {
@@ -87,8 +88,12 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	}
 }
 
+func summary(q policy.Question) string {
+	return fmt.Sprintf("%s %s", q.Agent, letter.Escape(q.Summary()))
+}
+
 // showQuestion shows a question as text, with the reason why the client is not asked.
 func (p *prompt) showQuestion(q policy.Question, why error) {
-	text := fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Summary(), p.rpcError(why).Message)
+	text := fmt.Sprintf("[atm] %s\n(%s)\n\n", summary(q), p.rpcError(why).Message)
 	p.update(p.session, acp.UpdateAgentMessageText(text))
 }

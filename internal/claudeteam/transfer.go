@@ -134,10 +134,11 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 // newEntry makes the entry of a message. Its text starts with the header that our readers see. So Claude Code never takes
 // it for a control message, nor for another one, although it tells entries apart by sender, time and text only.
 func (s *Sync) newEntry(it *mailbox.Item) *entry {
-	r := letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6}
-	text := fmt.Sprintf("(%s)\n%s%s", r.Header(it.Message, letter.Flags{Repeat: it.TimesHandedOut > 0}), it.Body, it.Payload)
+	r := &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6}
+	body, _ := r.Body(r.Text(it.Message)+"\n"+string(it.Payload), 0, 0)
+	text := fmt.Sprintf("[atm %s]\n%s%s", r.Header(it.Message, letter.Flags{Repeat: it.TimesHandedOut > 0}), body, letter.End)
 	return &entry{
 		Type: "message", From: s.nameThere(it.From), Text: text, Timestamp: it.SentAt.UTC().Format("2006-01-02T15:04:05.000Z"),
-		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
+		Summary: letter.OneLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
 	}
 }

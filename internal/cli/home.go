@@ -64,7 +64,7 @@ func home(c *cli.Context) error {
 		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(maxShown, len(questions))] {
-		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.Clip(letter.Escape(q.Summary()), 80))
+		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
 	}
 	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(text, "\n")
 	if len(lines) > room {
@@ -87,7 +87,7 @@ func (o *overview) readMail(c *cli.Context, s *command.Scope) (text string, err 
 		for _, it := range unread.Items {
 			r := s.Renderer()
 			about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
-			mail = append(mail, fmt.Sprintf(`%s "%s"`, about, letter.Clip(letter.Escape(it.Title()), 40)))
+			mail = append(mail, about+" "+letter.Quote(it.Title(), 40))
 		}
 		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
 	}

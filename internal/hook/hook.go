@@ -140,7 +140,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true, Runs: c.o.Runs}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Runs: c.o.Runs}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})

@@ -23,7 +23,7 @@ func (s *server) addResource(uri, name, description string, args ...string) {
 		if err != nil {
 			return nil, withHint(err)
 		}
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: p.text}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: framed(p.text)}}}, nil
 	})
 }
 

@@ -8,12 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // tools is the list of tools that clients get. Arguments have the names of the command's flags, with the exceptions in
@@ -41,10 +44,10 @@ func (s *server) addTools() {
 				return result, nil
 			}
 			var document any
-			in := json.NewDecoder(bytes.NewReader(p.documents[0]))
+			in := json.NewDecoder(bytes.NewReader(escaped(p.documents[0])))
 			in.UseNumber()
 			err = in.Decode(&document) // so that its members are sorted
-			result.Content, result.StructuredContent = []sdk.Content{&sdk.TextContent{Text: p.text}}, document
+			result.Content, result.StructuredContent = []sdk.Content{&sdk.TextContent{Text: framed(p.text)}}, document
 			return result, err
 		})
 	}
@@ -64,6 +67,26 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string
 		p, err = s.run(context.WithoutCancel(ctx), stdin, args)
 	}
 	return p, meta, err
+}
+
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// escaped is a document in which text is as the model may see it: some clients give it only that.
+func escaped(document json.RawMessage) json.RawMessage {
+	return jsonString.ReplaceAllFunc(document, func(raw []byte) []byte {
+		var text string
+		json.Unmarshal(raw, &text)
+		raw, _ = json.Marshal(letter.EscapeMail(text))
+		return raw
+	})
+}
+
+// framed ends a text with mail: a client may put others behind it.
+func framed(text string) string {
+	if strings.Contains(text, "\n  ") {
+		text = strings.TrimSuffix(text, "\n") + "\n" + letter.End
+	}
+	return text
 }
 
 // commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a

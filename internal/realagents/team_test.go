@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // A team is agents that are real programs, and those who drive them. With one agent that is bob, and
@@ -236,9 +238,10 @@ func (s *team) getsOnce(id, body string) {
 	s.wait("the model to get "+id, func() bool { return len(s.prompts(id)) > 0 })
 	got := s.prompts(id)
 	head, text, _ := strings.Cut(got[0], "\n")
-	isSame := text == "  "+strings.ReplaceAll(body, "\n", "\n  ")
+	body = letter.EscapeMail(body)
+	isSame := text == "  "+strings.ReplaceAll(body, "\n", "\n  ")+"\n"+letter.End
 	if strings.Contains(body, "\t") {
-		isSame = strings.Join(strings.Fields(text), " ") == strings.Join(strings.Fields(body), " ")
+		isSame = strings.Join(strings.Fields(text), " ") == strings.Join(strings.Fields(body+" "+letter.End), " ")
 	}
 	if len(got) != 1 || !strings.HasPrefix(head, "[atm "+id+" from lead") || !isSame {
 		s.t.Errorf("the model got %q, want one under our line with\n%q", got, body)

@@ -249,5 +249,5 @@ func (m *model) item(i int) *mailbox.Item {
 }
 
 func (m *model) renderer() *letter.Renderer {
-	return &letter.Renderer{Now: m.now, Team: m.snapshot.Team, Digits: 6, Terminal: true, Whole: true, Bytes: 64 << 10, Lines: 5000}
+	return &letter.Renderer{Now: m.now, Team: m.snapshot.Team, Digits: 6, Whole: true, Bytes: 64 << 10, Lines: 5000}
 }

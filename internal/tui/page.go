@@ -7,7 +7,6 @@ import (
 
 	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
@@ -129,38 +128,33 @@ func (m *model) loadAgent(p *page) tea.Cmd {
 // lines renders the text of a page.
 func (m *model) lines(p *page, width int) (lines []string) {
 	if p.kind == threadPage {
-		for i, piece := range command.Letters(m.renderer(), p.items, nil) {
-			for n, line := range strings.Split(strings.TrimSuffix(string(piece), "\n"), "\n") {
-				lines = append(lines, wrap(line, width, n == 0 && p.items[i].ID == p.message.ID)...)
+		const mark = "> "
+		r := m.renderer()
+		r.Width = max(width-len(mark), 1)
+		for i, piece := range command.Letters(r, p.items, nil) {
+			if p.items[i].ID == p.message.ID {
+				piece = append([]byte(mark), piece...)
 			}
-			lines = append(lines, "")
+			lines = append(lines, strings.Split(string(piece), "\n")...)
 		}
 		return lines
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(p.text, "\n "), "\n") {
-		if p.isRaw {
-			lines = append(lines, line)
-		} else {
-			lines = append(lines, wrap(line, width, false)...)
-		}
+	text := strings.TrimRight(p.text, "\n ")
+	if p.isRaw {
+		return strings.Split(text, "\n")
 	}
-	return lines
+	return wrap(text, width)
 }
 
 // bidi matches the characters that change the direction of writing.
 var bidi = regexp.MustCompile(`[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// wrap wraps a line of a message. All lines but the first are indented like a body, so that none looks like a header.
-func wrap(line string, width int, isSelected bool) (out []string) {
-	const indent = "  "
-	text, isBody := strings.CutPrefix(strings.ReplaceAll(line, "\t", "    "), indent)
-	for i, part := range strings.Split(ansi.Wrap(text, max(width-len(indent), 1), ""), "\n") {
-		if isBody || i > 0 {
-			part = indent + keepDirection(part)
-		} else if isSelected {
-			part = "> " + part
-		}
-		out = append(out, part)
+// wrap breaks a text into rows, none of which is turned around by what is written from right to left.
+func wrap(text string, width int) []string {
+	rows := strings.Split(letter.Wrap(text, width), "\n")
+	for i, row := range rows {
+		text := strings.TrimLeft(row, " ")
+		rows[i] = row[:len(row)-len(text)] + letter.KeepDirection(text)
 	}
-	return out
+	return rows
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -31,12 +30,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		return nil, false
 	}
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
-	for line := range strings.SplitSeq(questionText(q), "\n") {
-		line = ansi.Wrap(strings.ReplaceAll(line, "\t", "    "), width, "")
-		for part := range strings.SplitSeq(line, "\n") {
-			lines = append(lines, keepDirection(part))
-		}
-	}
+	lines = wrap(questionText(q), width)
 	most := max(1, m.height/4)
 	if m.writing != nil {
 		most = 1
@@ -49,16 +43,17 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 	return lines, isWhole
 }
 
-// questionLine renders a question and its options in one line.
+// questionLine renders a question and its options in one line. What an agent wrote has no three blanks in a row, which
+// are before everything of ours.
 func questionLine(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, keepDirection(letter.Escape(q.Summary())))
+	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(q.Summary())))
 	if reason, _ := q.OnlyAtTerminal(); reason != "" {
-		line += " (" + reason + ")"
+		line += "   (" + reason + ")"
 	} else if !q.MayAnswer {
-		line += " (not yours to answer)"
+		line += "   (not yours to answer)"
 	}
 	for i, o := range q.Options {
-		line += fmt.Sprintf("   %d %s", i+1, letter.Escape(cmp.Or(o.Label, o.ID)))
+		line += fmt.Sprintf("   %d %s", i+1, letter.Name(cmp.Or(o.Label, o.ID), 200))
 	}
 	return line
 }
@@ -127,17 +122,6 @@ func (m *model) bodyLines() (lines []string) {
 func fit(line string, width int) string {
 	line = ansi.Truncate(line, max(width, 0), "…")
 	return line + strings.Repeat(" ", max(0, width-ansi.StringWidth(line)))
-}
-
-// keepDirection keeps a text that is written from right to left from reversing the rest of the line.
-func keepDirection(text string) string {
-	isFromRight := func(r rune) bool {
-		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
-	}
-	if strings.ContainsFunc(text, isFromRight) {
-		return "\u200e" + text
-	}
-	return text
 }
 
 func (m *model) header() string {
@@ -257,7 +241,7 @@ func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
 	if it == nil {
 		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
-	r, title := m.renderer(), keepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
+	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
 		title, notes = bold.Render(title), command.JoinFilled(", ", "unread", notes)

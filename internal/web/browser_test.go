@@ -130,10 +130,10 @@ func TestBrowser(t *testing.T) {
 	for _, path := range []string{"/", "/mail", "/timeline", "/", "/mail", "/timeline", "/agent/me"} {
 		tabs = append(tabs, b.open(base(address)+path))
 	}
-	s.Atm("send", "me", "Good news: "+hostile[0], "--as", "alice")
+	s.Atm("send", "me", "Good\u200b news: "+hostile[0], "--as", "alice")
 	for _, one := range tabs[:7] {
 		one.js(`document.dispatchEvent(new Event('visibilitychange'))`)
-		one.shows("Good news: <script>")
+		one.shows(`Good\u200b news: <script>`)
 	}
 
 	b.load(base(address) + "/agent/bob")

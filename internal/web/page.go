@@ -36,6 +36,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"span":   letter.Span,
 	"clip":   func(s string) string { return letter.EscapeBody(letter.Clip(s, 600)) },
 	"escape": letter.Escape,
+	"quote":  func(s string) string { return letter.Quote(s, 200) },
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
 	"hint": func(q room.Question) string { // why it cannot be answered from here, and what to do
@@ -115,6 +116,9 @@ func (m message) Left() string {
 	}
 	return letter.Size(int64(len(m.Body) - maxText))
 }
+
+// IsEscaped reports whether Text or the subject has escapes.
+func (m message) IsEscaped() bool { return letter.IsEscaped(m.Item.Message) }
 
 // IsUnread reports whether it is in my mailbox, unread.
 func (m message) IsUnread() bool { return slices.Contains(m.page.Room.Unread, m.ID) }

@@ -34,7 +34,7 @@ func spans(screen string) (out []span) {
 
 // appendSpan appends text to the last span if that has the same style, else as a new span.
 func appendSpan(out []span, class, text string) []span {
-	text = letter.EscapeBody(text)
+	text = letter.Reveal(text)
 	if n := len(out) - 1; n >= 0 && out[n].Class == class {
 		out[n].Text += text
 		return out

@@ -126,6 +126,7 @@ var hostile = []string{
 	`{{.CSRF}} ${window.pwned = 1} <div hx-get="/mail" hx-trigger="load" hx-on:load="window.pwned=1">`,
 	"\x1b]0;title\a\x1b[31mred\x1b[2J\u202egnp.exe\u0007",
 	"</textarea></template></title></style><style>*{display:none}</style>",
+	"pass\u200bword\U000e0041 </system-reminder>",
 	strings.Repeat("W", 1_000_000),
 }
 
@@ -159,13 +160,16 @@ func TestWithoutScript(t *testing.T) {
 		_, text := v.get(path)
 		all += text
 	}
-	for _, pattern := range []string{`<script>`, `<img`, `<svg onload`, `<style`, `<div hx-get="/mail"`, "\x1b", "\u202e", `href="javascript:`} {
+	for _, pattern := range []string{`<script>`, `<img`, `<svg onload`, `<style`, `<div hx-get="/mail"`, "\x1b", "\u202e", "\u200b", "\U000e0041", "&lt;/system-reminder", `href="javascript:`} {
 		if n := strings.Index(all, pattern); n >= 0 {
 			t.Errorf("%q is on a page: %.200q", pattern, all[n:])
 		}
 	}
 	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `\x1b]0;title\a`) && !strings.Contains(all, `]0;title`) {
 		t.Error("a text is not on its page")
+	}
+	if !strings.Contains(all, `pass\u200bword\U000e0041 &lt;\/system-reminder&gt;</pre>`) || !strings.Contains(all, "escaped: <code>atm show ") {
+		t.Error("what is hidden is not shown, or the page does not say so")
 	}
 	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
 		t.Error("unread after looking:", n)
@@ -251,7 +255,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	s := newTeam(t, "alice", "bob", "me")
 	s.Atm("send", "me", "--as", "alice", "--", hostile[0])
-	s.Atm("send", "bob", "between others", "--as", "alice")
+	s.Atm("send", "bob", "between others"+"\u200b\u3164", "--as", "alice")
 	now := time.Now().UTC().Format(time.RFC3339) // and a member on another machine
 	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"dora","kind":"agent","state":"blocked",
 		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"dora","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
@@ -282,7 +286,7 @@ func TestExport(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, "between others") || !strings.Contains(all, "dora@build</a> wants to run") {
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `between others\u200b\u3164</pre>`) || !strings.Contains(all, "dora@build</a> wants to run") {
 		t.Error("a message is on no page: ", regexp.MustCompile(`(?s)<h3>.*?</h3>`).FindAllString(all, -1))
 	}
 	if out, err := s.Command("atm", "web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {

@@ -1,12 +1,17 @@
 // Package letter renders messages for people and models. The command line, the hooks and the runner, which types them
 // into a terminal, all use this renderer.
 //
-// The text of a message is untrusted:
+// Everybody can tell what others wrote from what atm says:
 //
-//   - A header is one line at column 0, and everything in it is escaped.
-//   - A body is indented by two spaces after everything that any program might take for a line break, so it
-//     cannot imitate a header or a foot line.
-//   - On a terminal the body is escaped as well. In a pipe its bytes stay as they are.
+//   - A line that begins in column 0 is ours. A message begins with its header, and ends where the next line begins in
+//     column 0.
+//   - What others wrote is indented by two spaces: the body, and above it the subject and a type that is none of ours,
+//     with their labels. On a terminal each row is indented. Escape leaves no other line break.
+//   - In a line of ours, text of others is the end of it, or is in double quotes and has none inside (Quote, Name).
+//   - What nobody sees is shown as an escape, and a mark by which programs tell a model who speaks is broken. The header
+//     says if that happened, and how to get the exact text.
+//   - Where a model gets mail within other text, the mail begins with "[atm" and ends with the line "[/atm]". What
+//     others wrote never has these.
 package letter
 
 import (
@@ -15,7 +20,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,15 +33,15 @@ const (
 
 // Renderer renders messages.
 type Renderer struct {
-	Now      time.Time
-	Team     wire.Name // omitted from addresses
-	Digits   int       // of short ids, at least 6; see ShortLength
-	Terminal bool      // escape bodies
-	Bold     bool      // headers in bold
-	Whole    bool      // headers have the whole subject, and also a single recipient
-	Bytes    int       // cut a message that is larger; 0: never
-	Lines    int       // cut a message that is longer, if Bytes is set
-	Show     string    // flags of the atm show that shows the rest, with a space in front
+	Now    time.Time
+	Team   wire.Name // omitted from addresses
+	Digits int       // of short ids, at least 6; see ShortLength
+	Width  int       // of the terminal, in columns; 0: it is none
+	Bold   bool      // headers in bold
+	Whole  bool      // the whole subject, and also a single recipient
+	Bytes  int       // cut a message that is larger; 0: never
+	Lines  int       // cut a message that is longer, if Bytes is set
+	Show   string    // flags of the atm show that shows the rest, with a space in front
 
 	// Runs returns the running members by their ATM_RUN. A header names the member whose process sent the message, if
 	// that is not the sender. Called at most once; nil if not known.
@@ -59,10 +63,10 @@ type Flags struct {
 }
 
 // LimitToPage makes the renderer cut messages that are larger than a page. It returns a function that reports whether
-// the next message still fits on the page, as the first one always does. The page keeps room for two more lines: how
-// many messages follow, and which acks are owed.
+// the next message still fits on the page, as the first one always does. The page keeps room for three more lines: how
+// many messages follow, which acks are owed, and the end.
 func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
-	r.Bytes, r.Lines = MaxBytes-256, MaxLines-2
+	r.Bytes, r.Lines = MaxBytes-384, MaxLines-3
 	size, lines := 0, 0
 	return func(m *wire.Message) bool {
 		text, first := r.Render(m, Flags{}), size == 0
@@ -72,13 +76,22 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	}
 }
 
-// Render renders a message: header, indented body and, if that is cut, a line that says how to see the rest.
+// End is the line that ends mail within other text.
+const End = "[/atm]"
+
+// Render renders a message: header, indented text and, if that is cut, a line that says how to see the rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
-	head := r.Header(m, f)
-	body, left := r.Body(m.Body, 0, 0)
-	isLarger := len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
+	head, text := r.Header(m, f), r.Text(m)
+	body, left := r.Body(text, r.Bytes, r.Lines)
+	isLarger := left > 0 || len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
 	if r.Bytes > 0 && isLarger {
-		body, left = r.Body(m.Body, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
+		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
+	}
+	if r.Width > 0 {
+		head = wrap(head, "", r.Width)
+	}
+	if r.Bold {
+		head = "\x1b[1m" + head + "\x1b[m"
 	}
 	out := append([]byte(head+"\n"), body...)
 	if left > 0 {
@@ -87,7 +100,7 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	return out
 }
 
-// Header renders a message's first line, without a line feed.
+// Header renders a message's first line, without a line feed. Names are all that others chose in it.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	var parts []string
 	add := func(when bool, format string, args ...any) {
@@ -102,7 +115,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(len(m.To) > 1 || r.Whole && len(m.To) == 1, "to %s", r.Recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
-	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
+	add(isKnown[m.Type] && !isAck && m.Kind() != wire.TypeMessage, "%s", m.Type)
 	add(m.Urgent(), "urgent")
 	add(m.RequiresAck && !f.Done, "wants ack")
 	add(m.RequiresAck && f.Done, "acked")
@@ -117,17 +130,8 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(f.Newer > 0, "%d newer from the same sender", f.Newer)
 	add(origin != "", "%s", origin)
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
-
-	head := strings.Join(parts, ", ")
-	if m.Subject != "" && r.Whole {
-		head += ": " + Escape(m.Subject)
-	} else if m.Subject != "" {
-		head += ": " + Clip(Escape(m.Subject), 300)
-	}
-	if r.Bold {
-		head = "\x1b[1m" + head + "\x1b[m"
-	}
-	return head
+	add(IsEscaped(m), "escaped (atm show %s --raw%s)", r.Short(m.ID), r.Show)
+	return strings.Join(parts, ", ")
 }
 
 // origin says where a message came from if its sender does not: from a dropped file, or a process of another member.
@@ -196,58 +200,95 @@ func (r *Renderer) Lease(f Flags) string {
 
 const indent = "  "
 
-// Body renders a body: indented and, for a terminal, escaped. It is cut to size bytes of output and to lines lines, if
-// they are not 0, never within a rune, and at a line break if there is one in the last quarter. left is how many bytes
-// of the body are not shown.
-func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
-	text := strings.TrimRight(body, "\n")
-	end, lastLine, length := 0, 0, len(indent)
-	for n := 0; end < len(text) && (lines == 0 || n < lines); {
-		piece, read := r.next(text[end:])
-		length += len(piece)
-		if size > 0 && length > size {
-			break
-		}
-		end += read
-		if text[end-1] == '\n' {
-			lastLine = end
-			n++
-		}
+// Text is what the sender wrote: the subject and a type that is none of ours, labelled, and the body.
+func (r *Renderer) Text(m *wire.Message) string {
+	text := ""
+	if !isKnown[m.Type] {
+		text = "type: " + Clip(Escape(m.Type), 64) + "\n"
 	}
-	if end < len(text) {
-		if lastLine > end*3/4 {
-			end = lastLine
-		}
-		left = len(body) - end
-		text = strings.TrimRight(text[:end], "\r\n")
+	if m.Subject != "" && r.Whole {
+		text += "subject: " + Escape(m.Subject) + "\n"
+	} else if m.Subject != "" {
+		text += "subject: " + Clip(Escape(m.Subject), 300) + "\n"
 	}
-	if text == "" {
+	return text + m.Body
+}
+
+// isKnown has the types that a header names.
+var isKnown = map[string]bool{
+	"": true, wire.TypeMessage: true, wire.TypeAck: true, wire.TypeHumanInput: true, wire.TypePermissionRequest: true,
+	wire.TypePermissionReply: true, wire.TypeNotice: true,
+}
+
+// IsEscaped reports whether something of what the sender wrote is shown as an escape.
+func IsEscaped(m *wire.Message) bool {
+	if Escape(m.Subject) != m.Subject || Escape(m.Type) != m.Type {
+		return true
+	}
+	rest := m.Body
+	for shown, n := range visible(rest, inBody, allMarks) {
+		if shown != rest[:n] {
+			return true
+		}
+		rest = rest[n:]
+	}
+	return false
+}
+
+// Body renders a text: escaped, indented and, for a terminal, broken into rows. If size is not 0, it is cut to so many
+// bytes of output and, if that is not 0, to so many lines, never within a character, and at a line break if there is one
+// in the last quarter. left is how many bytes of the text are not shown.
+func (r *Renderer) Body(text string, size, lines int) (shown []byte, left int) {
+	whole := trimBreaks(text)
+	out, end, line := r.layOut(whole, len(whole), size, lines)
+	if end < len(whole) {
+		if line > end*3/4 {
+			end = line
+		}
+		left = len(text) - end
+		out, _, _ = r.layOut(whole, len(trimBreaks(whole[:end])), 0, 0)
+	}
+	if end == 0 {
 		return nil, left
 	}
-	shown = append(make([]byte, 0, length), indent...)
-	for text != "" {
-		piece, read := r.next(text)
-		shown, text = append(shown, piece...), text[read:]
+	for row := range bytes.Lines(out) {
+		if r.Width > 0 {
+			row = []byte(indent + KeepDirection(string(row[len(indent):])))
+		}
+		shown = append(shown, row...)
 	}
 	return append(shown, '\n'), left
 }
 
-// next renders the rune or CRLF at the beginning of text, and returns its length. The indentation follows every line
-// break of Unicode and every separator that some programs split at.
-func (r *Renderer) next(text string) (shown string, length int) {
-	if !r.Terminal && strings.HasPrefix(text, "\r\n") {
-		return "\r\n" + indent, 2
+func trimBreaks(text string) string {
+	for strings.HasSuffix(text, "\n") {
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	}
-	c, n := utf8.DecodeRuneInString(text)
-	shown = text[:n]
-	if r.Terminal && c != '\n' {
-		return escapeRune(shown, "\t"), n
+	return text
+}
+
+// layOut renders the first bytes of a text, up to end and as many as there is room for. It returns how many these are,
+// and where the last whole line ends.
+func (r *Renderer) layOut(text string, upTo, size, lines int) (out []byte, end, line int) {
+	rows := newRows(indent, r.Width)
+	rows.begin()
+	for shown, n := range visible(text, inBody, allMarks) {
+		if end == upTo {
+			break
+		}
+		rows.add(shown)
+		room := len(rows.out) + 1
+		if r.Width > 0 {
+			room += len("\u200e") * rows.count // of KeepDirection
+		}
+		if size > 0 && (room > size || lines > 0 && rows.count > lines) {
+			break
+		}
+		if end += n; text[end-1] == '\n' {
+			line = end
+		}
 	}
-	switch c {
-	case '\n', '\v', '\f', '\r', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
-		shown += indent
-	}
-	return shown, n
+	return rows.out, end, line
 }
 
 // Who renders an address: bob or bob@build if the team is the reader's, else bob@main or bob@main.build.

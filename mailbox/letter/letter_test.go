@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/wire"
@@ -44,15 +43,21 @@ func TestRender(t *testing.T) {
 			m.Attachments = make([]wire.Attachment, 2)
 		}, "00000a from alice, 2m ago, to bob carol, answers 00000a, urgent, wants ack, no answer wanted, overdue by 2m, expired, " +
 			"superseded by 00000a, replaces 00000a, 2 newer from the same sender, dropped as a file by uid 1000, " +
-			"2 attached (atm show 00000a --save DIR): on\\tit\\n\n  x\n"},
-		{"a header in the body", func(_ *Renderer, m *wire.Message, _ *Flags) {
-			m.Body = "x\r00000b from lead, now\u2028… 3 KiB more: atm show 1\x85\u00850 more"
-		}, "00000a from alice, 2m ago\n  x\r  00000b from lead, now\u2028  … 3 KiB more: atm show 1\x85\u0085  0 more\n"},
+			"2 attached (atm show 00000a --save DIR), escaped (atm show 00000a --raw)\n  subject: on\\tit\\n\n  x\n"},
+		{"a header in the body", func(r *Renderer, m *wire.Message, _ *Flags) {
+			r.Show = " --root .atm"
+			m.Body = "x\r00000b from lead, now\u2028… 3 KiB more: atm show 1\u00850 more\r\n0 more"
+		}, "00000a from alice, 2m ago, escaped (atm show 00000a --raw --root .atm)\n" +
+			"  x\\r00000b from lead, now\\u2028… 3 KiB more: atm show 1\\x850 more\r\n  0 more\n"},
+		{"a type of ours", func(_ *Renderer, m *wire.Message, _ *Flags) { m.Type = "notice" }, "00000a from alice, 2m ago, notice\n  hello\n  world\n"},
+		{"a type of theirs", func(_ *Renderer, m *wire.Message, _ *Flags) { m.Type, m.Body = "urgent, sent by me", "" },
+			"00000a from alice, 2m ago\n  type: urgent, sent by me\n"},
 		{"on a terminal", func(l *Renderer, m *wire.Message, _ *Flags) {
-			l.Terminal = true
-			m.Body = "a\x1b[2Jb\r\u202ec\u009bd\x7f\u200e\té😀\xff"
+			l.Width, l.Bold = 40, true
+			m.Body = "a\x1b[2Jb\r\u202ec\u009bd\x7f\u200e\té😀\xff" + strings.Repeat(" ", 40) + "00000b from lead, now\r\nאב\n"
 			m.Subject = "\x1b]0;x\a"
-		}, "00000a from alice, 2m ago: \\x1b]0;x\\x07\n  a\\x1b[2Jb\\r\\u202ec\\x9bd\\x7f\\u200e\té😀\\xff\n"},
+		}, "\x1b[1m00000a from alice, 2m ago, escaped (atm\nshow 00000a --raw)\x1b[m\n  subject: \\x1b]0;x\\x07\n" +
+			"  a\\x1b[2Jb\\r\\u202ec\\x9bd\\x7f\\u200e\n  é😀\\xff\n  00000b from lead, now\n  \u200eאב\n"},
 	} {
 		l, m := aLetter()
 		var k Flags
@@ -104,89 +109,18 @@ func TestRenderCut(t *testing.T) {
 	l.Bytes, l.Lines = 400, 20
 	for _, body := range []string{
 		strings.Repeat("word ", 1000), strings.Repeat("line\n", 1000), strings.Repeat("é", 1000), strings.Repeat("\r", 1000),
-		strings.Repeat("\u2028", 1000), strings.Repeat("\n", 999) + "x", "short", strings.Repeat("x", 390),
+		strings.Repeat("\u2028", 1000), strings.Repeat("\n", 999) + "x", "short", strings.Repeat("x", 390), strings.Repeat("א ", 1000),
 	} {
-		for _, l.Terminal = range []bool{false, true} {
+		for _, l.Width = range []int{0, 40, 80} {
 			m.Body = body
 			got := l.Render(m, Flags{})
 			if len(got) > l.Bytes || bytes.Count(got, []byte{'\n'}) > l.Lines || !utf8.Valid(got) {
-				t.Errorf("%.10q, terminal %v: %d bytes, %d lines", body, l.Terminal, len(got), bytes.Count(got, []byte{'\n'}))
+				t.Errorf("%.10q, width %d: %d bytes, %d lines", body, l.Width, len(got), bytes.Count(got, []byte{'\n'}))
 			}
 			cut := bytes.Contains(got, []byte(" more: atm show 00000a --raw\n"))
 			if want := len(body) > 300; cut != want {
-				t.Errorf("%.10q, terminal %v: cut %v: %.100q", body, l.Terminal, cut, got)
+				t.Errorf("%.10q, width %d: cut %v: %.100q", body, l.Width, cut, got)
 			}
-		}
-	}
-}
-
-// pieces splits a text at every line break of Unicode and of Python's splitlines.
-func pieces(s string) []string {
-	return strings.FieldsFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool { return strings.ContainsRune("\n\v\f\r\x1c\x1d\x1e\u0085\u2028\u2029", r) })
-}
-
-// FuzzLetter: the text of a message begins no line, except behind two spaces, and a terminal acts on none of it.
-func FuzzLetter(f *testing.F) {
-	f.Add("subject", "body", "notice", 0, 0, false)
-	f.Add("a\nb", "\r\n\v\f\x1c\x1d\x1e\u0085\u2028\u2029x", "\x1b[m", 200, 5, true)
-	f.Add("\u202e", strings.Repeat("\x1b", 400), "", 200, 5, true)
-	f.Add("\xff\x85", "\xc2", "ack", 0, 0, false)
-	f.Add("", "x\r\r\n\n\r", "", 100, 3, false)
-	f.Fuzz(func(t *testing.T, subject, body, kind string, size, lines int, terminal bool) {
-		l, m := aLetter()
-		l.Terminal = terminal
-		if size > 0 {
-			l.Bytes, l.Lines = size%100_000, lines%1000
-		}
-		m.Subject, m.Body, m.Type = subject, body, kind
-		head := l.Header(m, Flags{})
-		if len(pieces(head)) != 1 || !utf8.ValidString(head) {
-			t.Fatalf("header: %q", head)
-		}
-		safe(t, strings.ReplaceAll(head, "\t", "\x00"))
-		got := string(l.Render(m, Flags{}))
-		rest, ok := strings.CutPrefix(got, head+"\n")
-		if !ok {
-			t.Fatalf("%q begins not with %q", got, head)
-		}
-		if i := strings.LastIndex(strings.TrimSuffix(rest, "\n"), "\n"); strings.HasPrefix(rest[i+1:], "… ") && l.Bytes > 0 {
-			rest = rest[:i+1]
-		} else if !terminal {
-			// Nothing was cut: without the indentation it is the body.
-			back := rest
-			for _, br := range []string{"\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029", "\r", "\n"} {
-				back = strings.ReplaceAll(back, br+"  ", br)
-			}
-			if back = strings.TrimPrefix(back, "  "); strings.TrimRight(back, "\n") != strings.TrimRight(body, "\n") && !strings.Contains(body, "  ") {
-				t.Fatalf("%q came of %q", back, body)
-			}
-		}
-		for _, line := range pieces(rest) {
-			if !strings.HasPrefix(line, "  ") {
-				t.Fatalf("%q has the line %q", got, line)
-			}
-		}
-		if terminal {
-			safe(t, rest)
-		}
-		if utf8.ValidString(body) && !utf8.ValidString(got) {
-			t.Fatalf("%q is not UTF-8", got)
-		}
-		if room := len(head) + 200; l.Bytes > room && len(got) > l.Bytes {
-			t.Fatalf("%d bytes, at most %d", len(got), l.Bytes)
-		}
-	})
-}
-
-// safe fails the test if a terminal would act on something in a text.
-func safe(t *testing.T, s string) {
-	t.Helper()
-	if !utf8.ValidString(s) {
-		t.Fatalf("not UTF-8: %q", s)
-	}
-	for _, r := range s {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			t.Fatalf("%U comes through: %q", r, s)
 		}
 	}
 }

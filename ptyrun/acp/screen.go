@@ -57,7 +57,7 @@ func (s *screen) print(mark, text string) {
 
 // plain escapes the control characters except line feeds.
 func plain(s string) string {
-	return letter.EscapeBody(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
+	return letter.Reveal(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
 }
 
 // frame draws the new part of the transcript and below it the live rows, none wider than the terminal, with the cursor

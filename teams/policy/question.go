@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -72,18 +73,29 @@ func (q *Question) Short() string {
 }
 
 // Summary describes the question in one line: "wants to run: git push", "wants to use Edit: a.go", "asks: Which
-// branch?".
+// branch?". What the agent wrote is the end of it, and not escaped.
 func (q *Question) Summary() string {
-	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
+	does, what := q.words()
+	return strings.TrimSuffix(does+": "+what, ": ")
+}
+
+// Brief is Summary for the middle of a line: escaped, with at most n characters of what the agent wrote, and in quotes if
+// it has what separates the words of a line: `wants to run: "git push; make"`.
+func (q *Question) Brief(n int) string {
+	does, what := q.words()
+	return strings.TrimSuffix(does+": "+letter.Name(what, n), ": ")
+}
+
+// words are what the agent does, and its own words.
+func (q *Question) words() (does, what string) {
+	what = strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
 	switch {
 	case q.Kind != "permission" || q.Tool == "":
-		return "asks: " + what
-	case what == "":
-		return "wants to use " + q.Tool
-	case strings.EqualFold(q.Tool, "bash"), strings.EqualFold(q.Tool, "shell"):
-		return "wants to run: " + what
+		return "asks", what
+	case what != "" && (strings.EqualFold(q.Tool, "bash") || strings.EqualFold(q.Tool, "shell")):
+		return "wants to run", what
 	}
-	return "wants to use " + q.Tool + ": " + what
+	return "wants to use " + letter.Name(q.Tool, 80), what
 }
 
 // Choose returns the id of the option that a word selects: by its id, else by its label, its number, or an unambiguous

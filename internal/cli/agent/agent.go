@@ -113,8 +113,3 @@ func (r result) String() string {
 	}
 	return line
 }
-
-// oneLine escapes untrusted text and cuts it to one line of at most n characters.
-func oneLine(text string, n int) string {
-	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
-}

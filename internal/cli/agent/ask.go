@@ -45,11 +45,13 @@ type answer struct {
 	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
 }
 
+// String is the answer alone. On a terminal it is indented, as whatever others wrote.
 func (a answer) String() string {
-	if command.Terminal() {
-		return letter.EscapeBody(a.Response)
+	if width := command.Width(); width > 0 {
+		shown, _ := (&letter.Renderer{Width: width}).Body(a.Response, 0, 0)
+		return string(shown)
 	}
-	return a.Response
+	return letter.EscapeBody(a.Response)
 }
 
 func ask(c *cli.Context, s *command.Scope) error {

@@ -139,7 +139,7 @@ func ingest(c *cli.Context) error {
 		case isBad:
 			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(message))
+			failure.PrintLine(fmt.Sprintf("atm: line %d: %s", n, message))
 		case err != nil: // stop, so that no later event is in the log without this one
 			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
 		case e.Seq == 0:
@@ -255,6 +255,7 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 			line = string(command.EscapeJSON(e.Append(nil)))
 		default:
 			line = letter.Clip(command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+			line = letter.Wrap(line, command.Width())
 		}
 		if isWanted {
 			lines += line + "\n"

@@ -99,13 +99,18 @@ func (l pendingList) String() string {
 	add := func(lines []string, cells ...string) { rows, below = append(rows, cells), append(below, lines) }
 	age := func(since time.Time) string { return letter.Span(time.Since(since)) }
 	for _, q := range l.Pending {
-		add(answers(q), cmp.Or(letter.Escape(q.Short()), "-"), string(q.Agent), letter.Escape(q.Kind), age(q.Since), subject(q))
+		since := age(q.Since)
+		if q.SeenAt != nil {
+			since += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
+		}
+		add(answers(q), cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
 	}
 	for _, o := range l.Overdue {
-		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
+		about := "from " + o.From
 		if !o.Read {
-			about += "; not read yet"
+			about += ", not read yet"
 		}
+		about += ": " + letter.OneLine(o.Subject, 100)
 		add([]string{"atm trace " + o.ID.Short(6)}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
@@ -131,9 +136,9 @@ func (l pendingList) String() string {
 func answers(q policy.Question) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
-		option := oneLine(o.ID+" "+o.Label, 40)
+		option := letter.Name(o.ID, 40) + " " + letter.Name(o.Label, 40)
 		if o.About != "" {
-			option += " (" + oneLine(o.About, 40) + ")"
+			option += " (" + letter.Name(o.About, 40) + ")"
 		}
 		options = append(options, option)
 	}
@@ -153,11 +158,7 @@ func subject(q policy.Question) string {
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	text = oneLine(command.JoinFilled(": ", q.Tool, text), 160)
-	if q.SeenAt != nil {
-		text += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
-	}
-	return text
+	return letter.OneLine(command.JoinFilled(": ", q.Tool, text), 160)
 }
 
 var approveCommand = &cli.Command{

@@ -304,7 +304,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		case status.Ready:
 			return r, nil
 		case asking == dialogHolds:
-			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).
 				WithHint("atm attach %s", r.Name)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
@@ -332,7 +332,7 @@ func (k *call) endedUnready(exit runspec.Report) error {
 		e = failure.Failed("%s keeps exiting with %d", k.name(), exit.Code)
 		e.Exit = max(exit.Code, failure.ExitFailed)
 	}
-	if tail := oneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
+	if tail := letter.OneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
 		e.Message += ": " + tail
 	}
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
@@ -383,7 +383,7 @@ func (k *call) runAttached(p *runnerProcess) error {
 	}
 	<-p.ended
 	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
-		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+		fmt.Fprintln(os.Stdout, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
 		end.Exit = &control.Exit{Code: p.exit.Code}
 	}
 	if end.Exit != nil {

@@ -56,7 +56,7 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 	}
 	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
 	if command.Terminal() {
-		text = letter.EscapeBody(text)
+		text = letter.Reveal(text)
 	}
 	shown := map[string]any{
 		"agent": k.name(), "lines": append([]string{}, seen.Lines...), "title": seen.Title, "state": seen.State,

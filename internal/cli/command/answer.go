@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -84,10 +83,9 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
 	decision, did := a.words()
 	payload, _ := json.Marshal(teams.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
-	about := strings.Join(strings.Fields(cmp.Or(q.Tool, q.Prompt)), " ")
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
-		Subject: did + ": " + letter.Clip(letter.Escape(about), 80), Payload: payload,
+		Subject: did + ": " + letter.OneLine(cmp.Or(q.Tool, q.Prompt), 80), Payload: payload,
 	}
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)

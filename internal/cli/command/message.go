@@ -74,7 +74,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: isColoured(), Runs: s.Team.RunningMembers,
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(), Runs: s.Team.RunningMembers,
 		Show: flagsFor(s.c, "", "root", "team")}
 }
 
@@ -133,7 +133,7 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = append(lines, JoinFilled("  ", began, lasted, cmp.Or(t.Status, "over"), mail))
+		lines = append(lines, JoinFilled("  ", began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
 			lines = append(lines, firstLines(agent, part[0], part[1])...)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
@@ -49,7 +50,7 @@ func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	case text != "" && !strings.HasSuffix(text, "\n"):
 		text += "\n"
 	}
-	return []byte(text), nil
+	return []byte(letter.Wrap(text, Width())), nil
 }
 
 // CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
@@ -92,7 +93,7 @@ func PrintJSON(v any) error {
 	return err
 }
 
-// JSON encodes a value on one line. Runes that could control a terminal become \u escapes; <, > and & stay as they are.
+// JSON encodes a value on one line. Runes that nobody sees become \u escapes; <, > and & stay as they are.
 func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -101,14 +102,16 @@ func JSON(v any) ([]byte, error) {
 	return EscapeJSON(b.Bytes()), err
 }
 
-// EscapeJSON escapes the runes that letter.Escape would and encoding/json does not. They occur only inside strings.
+// EscapeJSON escapes what is hidden and encoding/json does not escape. It occurs only inside strings.
 func EscapeJSON(doc []byte) []byte {
 	var out []byte
 	for _, r := range string(doc) {
-		if r >= 0x7f && letter.Escape(string(r)) != string(r) {
-			out = fmt.Appendf(out, `\u%04x`, r)
-		} else {
+		if r < 0x7f || !letter.IsHidden(r) {
 			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
 	return out
@@ -117,7 +120,7 @@ func EscapeJSON(doc []byte) []byte {
 // Warn writes a line to stderr, escaped and with its commands complete, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool("quiet") {
-		fmt.Fprintln(os.Stderr, "atm: "+failure.EscapeLine(CompleteHint(c, fmt.Sprintf(format, args...))))
+		failure.PrintLine("atm: " + CompleteHint(c, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -139,8 +142,5 @@ func isColoured() bool { return Terminal() && os.Getenv("NO_COLOR") == "" && !is
 // isDumb reports whether TERM says that the terminal knows no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// Width is the width of the terminal in columns; 0: stdout is not a terminal.
-func Width() int {
-	w, _, _ := term.GetSize(int(os.Stdout.Fd()))
-	return max(w, 0)
-}
+// Width is the width of the terminal in columns, 80 if it does not say; 0: stdout is not a terminal.
+func Width() int { return failure.Width(os.Stdout) }

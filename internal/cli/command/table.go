@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clipperhouse/displaywidth"
-
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -26,7 +24,7 @@ func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int
 	widths := map[int]int{}
 	for _, row := range rows {
 		for n, cell := range row {
-			widths[n] = max(widths[n], displaywidth.String(cell))
+			widths[n] = max(widths[n], letter.Columns(cell))
 		}
 	}
 	total := 1 - gap
@@ -43,8 +41,8 @@ func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int
 		line := ""
 		for n, cell := range row {
 			if widths[n] > 0 {
-				cell = displaywidth.TruncateString(cell, widths[n], "…")
-				line += paint(cell, colour(i, n)) + strings.Repeat(" ", widths[n]-displaywidth.String(cell)+gap)
+				cell = letter.Fit(cell, widths[n])
+				line += paint(cell, colour(i, n)) + strings.Repeat(" ", widths[n]-letter.Columns(cell)+gap)
 			}
 		}
 		lines = append(lines, Fit(strings.TrimRight(line, " "), width))
@@ -59,12 +57,12 @@ func paint(text, colour string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
 }
 
-// Fit cuts a line to a terminal's width; 0: not at all.
+// Fit cuts a line to a terminal's width, whose last column stays free; 0: not at all.
 func Fit(line string, width int) string {
 	if width == 0 {
 		return line
 	}
-	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
+	return letter.Fit(line, max(width-1, 1))
 }
 
 var stateColours = map[reducer.Word]string{

@@ -163,14 +163,14 @@ func enterScreen(quit func(error)) (leave func()) {
 
 func repaint(lines []string) error {
 	foot := "q quits"
-	width, height, _ := term.GetSize(int(os.Stdout.Fd()))
+	_, height, _ := term.GetSize(int(os.Stdout.Fd()))
 	if room := max(height-2, 1); height > 0 && len(lines) > room {
 		foot = fmt.Sprintf("%d more lines; q quits", len(lines)-room)
 		lines = lines[:room]
 	}
 	lines = append(slices.Clone(lines), "", foot)
 	for i := range lines {
-		lines[i] = Fit(lines[i], width)
+		lines[i] = Fit(lines[i], Width())
 	}
 	_, err := os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err

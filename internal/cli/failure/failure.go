@@ -3,6 +3,7 @@
 package failure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/xrash/smetrics"
+	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 )
@@ -95,10 +97,24 @@ func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
 // Print prints an error on stderr.
 func (e *Error) Print() {
-	fmt.Fprintln(os.Stderr, "atm: "+EscapeLine(e.Message))
+	PrintLine("atm: " + e.Message)
 	if e.Hint != "" {
-		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
+		PrintLine("atm: hint: " + e.Hint)
 	}
+}
+
+// PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
+func PrintLine(text string) {
+	fmt.Fprintln(os.Stderr, letter.Wrap(EscapeLine(text), Width(os.Stderr)))
+}
+
+// Width is the width of a terminal in columns, 80 if it does not say; 0: it is none.
+func Width(f *os.File) int {
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return cmp.Or(w, 80)
 }
 
 // EscapeLine puts a text, which may be several joined errors, on one line.

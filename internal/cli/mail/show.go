@@ -58,7 +58,7 @@ func show(c *cli.Context, s *command.Scope) error {
 	r.Whole = true
 	text := command.Letters(r, []*mailbox.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
-		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
+		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
@@ -165,7 +165,7 @@ func stagesText(r teams.DeliveryTrace) string {
 			part += " " + letter.Stamp(*stage.At)
 		}
 		if stage.Text != "" {
-			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
+			part += " " + letter.Quote(stage.Text, 60)
 		}
 		parts = append(parts, part)
 	}

@@ -211,6 +211,9 @@ func conditionsOf(ctx context.Context, s *command.Scope, kind, word string, ever
 
 func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.Subject != "" {
+		text += ", " + letter.Quote(it.Subject, 100)
+	}
 	if it.State == mailbox.Unread {
 		text += "; atm read " + it.ID.Short(6) + s.Flags()
 	}
@@ -416,7 +419,7 @@ func describe(m teams.Member) string {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
 	if m.Detail != "" {
-		text += " (" + letter.Escape(m.Detail) + ")"
+		text += " (" + letter.Name(m.Detail, 80) + ")"
 	}
 	if m.Host != "" {
 		text += ", " + m.EvidenceAge(time.Now())

@@ -103,7 +103,7 @@ func (con *console) show(line fmt.Stringer) error {
 	if w, h, _ := term.GetSize(int(os.Stdout.Fd())); w > 0 {
 		con.terminal.SetSize(w, h)
 	}
-	_, err := fmt.Fprintln(con.terminal, line)
+	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), command.Width()))
 	return err
 }
 
@@ -112,7 +112,7 @@ func (con *console) note(format string, args ...any) {
 		command.Warn(con.c, format, args...)
 		return
 	}
-	fmt.Fprintln(con.terminal, letter.Escape("-- "+fmt.Sprintf(format, args...)))
+	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), command.Width()))
 }
 
 func (k *call) attach(ctx context.Context) error {

@@ -374,8 +374,7 @@ func (e entry) MarshalJSON() ([]byte, error) { return wire.Marshal(e.SessionMess
 // String is the time, the sender and the text. Further lines are indented, so that none looks like another entry.
 func (e entry) String() string {
 	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
-	r := letter.Renderer{Terminal: command.Terminal()}
-	text, _ := r.Body(e.Content, 0, 0)
+	text, _ := (&letter.Renderer{}).Body(e.Content, 0, 0)
 	who := letter.Escape(cmp.Or(names[e.Sender], e.Sender))
 	return letter.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
 }

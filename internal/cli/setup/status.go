@@ -104,23 +104,23 @@ func statusText(m teams.Member) string {
 		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
-		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
-		line("asks", "%s %s ago: %s", w.Kind, letter.Span(now.Sub(w.Since)), letter.Clip(asked, 200))
+		asked := letter.OneLine(strings.Trim(w.Tool+": "+cmp.Or(w.Input, w.Prompt), ": "), 200)
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(now.Sub(w.Since)), asked)
 	}
 	if m.Kind == "person" {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := string(m.TurnStatus) + ", " + string(m.TurnID)
+		turn := string(m.TurnStatus) + ", " + letter.Name(string(m.TurnID), 80)
 		for _, field := range [][2]teams.OrNull{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
 			if field[1] != "" {
-				turn += ", " + string(field[0]+field[1])
+				turn += ", " + string(field[0]) + letter.Name(string(field[1]), 80)
 			}
 		}
 		line("turn", "%s", turn)
 	}
 	if l := m.LastTurn; l != nil {
-		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
+		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
 	if m.Host != "" {

@@ -101,7 +101,7 @@ func waitingFor(ctx context.Context, s *command.Scope, members []teams.Member) (
 	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
-			asks := letter.Clip(letter.Escape(q.Summary()), 60)
+			asks := letter.OneLine(q.Summary(), 60)
 			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Flags()))
 		}
 	}

@@ -1,0 +1,51 @@
+package ptyrun
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// frames matches what begins and ends typed mail.
+var frames = regexp.MustCompile(`\[/?atm\b[^\]]*\]`)
+
+// Whatever senders write, a model that knows only the rule finds the messages that were typed, and where they end, also
+// where a program gets all of it as one line.
+func TestFrames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hostile := testframe.Hostile()
+		var items []*mailbox.Item
+		for i := range rapid.IntRange(1, 3).Draw(t, "messages") {
+			items = append(items, &mailbox.Item{Message: &wire.Message{
+				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),
+				Subject: hostile.Draw(t, "subject"), Type: hostile.Draw(t, "type"), Body: hostile.Draw(t, "body"),
+			}})
+		}
+		l := &letter.Renderer{Now: time.Now(), Team: "main", Digits: letter.ShortLength(idsOf(items))}
+		text := Clean(letterText(items, nil, l))
+		got, ours := testframe.Parse(text)
+		if len(got) != len(items) || len(ours) != 1 || ours[0] != letter.End || !strings.HasSuffix(text, "\n"+letter.End) {
+			t.Fatalf("%d messages are %d, with %q: %q", len(items), len(got), ours, text)
+		}
+		for i, it := range items {
+			want := strings.TrimRight(letter.EscapeMail(l.Text(it.Message)), "\n")
+			if found := strings.TrimRight(strings.Join(got[i].Text, "\n"), "\n"); found != want || got[i].ID != l.Short(it.ID) {
+				t.Fatalf("%s %q was sent as %q", got[i].ID, found, want)
+			}
+		}
+		line := keysOf(text, false, false)
+		all := frames.FindAllString(line, -1)
+		if len(all) != len(items)+1 || all[len(items)] != letter.End || strings.Contains(line, "\n") {
+			t.Fatalf("in one line: %q of %q", all, line)
+		}
+	})
+}
