@@ -84,19 +84,6 @@ func (s *Store) attachDropped(ctx context.Context, name string, d *openDrop) (a 
 	return s.copyToFiles(name, temp, d.content(ctx))
 }
 
-// contextReader ends a long read when its context ends.
-type contextReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
-}
-
 // describe describes content as an attachment of that name, while read reads it to its end.
 func describe(name string, content io.Reader, read func(io.Reader) error) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}

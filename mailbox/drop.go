@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -298,7 +299,7 @@ type openDrop struct {
 
 // content reads the file, until the context ends.
 func (d *openDrop) content(ctx context.Context) io.Reader {
-	return contextReader{ctx, io.NewSectionReader(d, 0, MaxDrop)}
+	return durable.ReadUntil(ctx, io.NewSectionReader(d, 0, MaxDrop))
 }
 
 func (d *openDrop) hasChanged() bool {

@@ -13,6 +13,7 @@ package durable
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -364,6 +365,21 @@ func (r *Root) Remove(name string) error {
 		return nil
 	}
 	return err
+}
+
+// ReadUntil returns a reader of r that fails once the context has ended.
+func ReadUntil(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 const tempSuffix = ".tmp"
