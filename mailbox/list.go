@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"time"
 
@@ -61,6 +62,27 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 		return nil, err
 	}
 	return it.Message, nil
+}
+
+// FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
+// if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
+func (b *Box) FirstSign(id wire.ID) (at time.Time) {
+	for _, p := range append(b.places(id), b.sent(id)) {
+		file, err := b.store.root.Lstat(p.file(id))
+		if err != nil {
+			continue
+		}
+		times := []time.Time{file.ModTime()}
+		if day, err := b.store.root.Lstat(p.dir); err == nil && isDay(path.Base(p.dir)) {
+			times = append(times, day.ModTime())
+		}
+		for _, t := range times {
+			if at.IsZero() || t.Before(at) {
+				at = t
+			}
+		}
+	}
+	return at
 }
 
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the

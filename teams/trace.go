@@ -94,7 +94,7 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 // fill adds what the recipient's events and mailbox show.
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
 	team, _ := r.Team(box.Address().Team)
-	turns, _ := team.Turns(box.Agent(), m.SentAt.Add(-24*time.Hour))
+	turns, _ := team.Turns(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
 	d := turns.Delivery(m.ID)
 	t.addStages(d.Stages(box.Agent()))
 	it, err := box.Get(m.ID)
@@ -155,8 +155,9 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		return
 	}
 	if m.From.Host == "" { // the bridge logs a stage as an event of the sender
-		log := team.Box(m.From.Agent).Log()
-		events, _ := log.Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+		sender := team.Box(m.From.Agent)
+		since := beforeAnswers(m.ID, m.SentAt, sender)
+		events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for _, e := range events {
 			if e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
