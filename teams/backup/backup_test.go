@@ -117,7 +117,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if err := back.Store.Restore(ctx, string(n)); err != nil {
+		if _, err := back.Store.Restore(ctx, string(n)); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)
