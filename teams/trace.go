@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -165,7 +166,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 			}
 		}
 	}
-	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
+	notice := returnNotice(team.Box(m.From.Agent), m.ID, a)
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // the bridge has not sent it
 		t.State = it.State
@@ -194,6 +195,41 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	default:
 		t.Gate = fmt.Sprintf("atm cannot tell whether it was sent: %v", err)
 	}
+}
+
+// returned is the payload of a notice that a message was not delivered to several recipients.
+type returned struct {
+	Recipients []string `json:"recipients"`
+}
+
+// ReturnNotice begins a notice to the sender of a message that these recipients, of one host, are not there.
+func ReturnNotice(id wire.ID, unknown []wire.Address) *wire.Message {
+	if len(unknown) == 1 {
+		return &wire.Message{ID: wire.Derive("returned", id, unknown[0])}
+	}
+	var r returned
+	for _, a := range unknown {
+		r.Recipients = append(r.Recipients, a.String())
+	}
+	payload, _ := json.Marshal(r)
+	return &wire.Message{ID: returnedBy(id, unknown[0].Host), Payload: payload}
+}
+
+func returnedBy(id wire.ID, host wire.Name) wire.ID {
+	return wire.Derive("returned by "+string(host), id, wire.Address{})
+}
+
+// returnNotice finds the notice that a message was not delivered to a recipient, or returns nil.
+func returnNotice(sender *mailbox.Box, id wire.ID, a wire.Address) *wire.Message {
+	if notice := OwnMessage(sender, wire.Derive("returned", id, a)); notice != nil {
+		return notice
+	}
+	notice := OwnMessage(sender, returnedBy(id, a.Host))
+	var r returned
+	if notice == nil || json.Unmarshal(notice.Payload, &r) != nil || !slices.Contains(r.Recipients, a.String()) {
+		return nil
+	}
+	return notice
 }
 
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {

@@ -47,6 +47,7 @@ func gc(c *cli.Context, s *command.Scope) error {
 	if !options.DryRun {
 		verb = "moved"
 		s.Root.Stale(true)
+		failed = cmp.Or(failed, s.Team.PruneTaken())
 	}
 	outboxes, err := s.Team.Outboxes()
 	failed = cmp.Or(failed, err)
