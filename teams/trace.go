@@ -19,7 +19,7 @@ type Stage struct {
 	At       *time.Time `json:"at"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
-	Host     wire.Name  `json:"host,omitempty"` // the other host that reported it
+	Host     wire.Name  `json:"host,omitempty"` // the other host where it was reached
 }
 
 // DeliveryTrace is the progress of a message at one recipient.
@@ -52,6 +52,11 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	}
 	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
 		t.add("acked", *reply.At, "", "the reply")
+	}
+	for _, name := range []string{"acked", "replied"} { // the evidence is here
+		if t.Reached(name) {
+			t.stage(name).Host = a.Host
+		}
 	}
 	return t
 }

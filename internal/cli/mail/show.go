@@ -147,6 +147,9 @@ func stagesText(r teams.DeliveryTrace) string {
 		if stage.At != nil {
 			part += " " + letter.Stamp(*stage.At)
 		}
+		if stage.Host != "" {
+			part += " at " + string(stage.Host)
+		}
 		if stage.Text != "" {
 			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
 		}
