@@ -118,7 +118,7 @@ func TestRetiredWhileADirectoryIsMade(t *testing.T) {
 	if there, err := s.root.Exists("bob"); there || err != nil || retired != nil {
 		t.Error("an agent that was retired is there: ", there, err, retired)
 	}
-	if err := s.Restore(ctx, "bob"); err != nil {
+	if _, err := s.Restore(ctx, "bob"); err != nil {
 		t.Error(err)
 	}
 }
@@ -152,7 +152,8 @@ func TestRetiredWhileRead(t *testing.T) {
 	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
 		t.Error(b, err)
 	}
-	must(t, s.Restore(ctx, "bob"))
+	_, err = s.Restore(ctx, "bob")
+	must(t, err)
 	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }
 

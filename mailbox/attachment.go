@@ -3,6 +3,8 @@ package mailbox
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -25,31 +27,85 @@ var (
 
 // Attach stores content durably in .files and describes it.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
-	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
+	return s.copyToFiles(name, FilesDir+"/."+string(wire.NewID())+".tmp", content)
+}
+
+// copyToFiles is Attach with the name of the temp file.
+func (s *Store) copyToFiles(name, temp string, content io.Reader) (wire.Attachment, error) {
 	if err := s.root.MkdirAll(FilesDir); err != nil {
-		return a, err
+		return wire.Attachment{}, err
 	}
-	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
-	hash, in := sha256.New(), bufio.NewReader(content)
-	if head, _ := in.Peek(512); isText(head) { // the copy below returns the error again
-		a.MediaType = "text/plain; charset=utf-8"
-	}
-	if err := s.root.CreateFrom(temp, io.TeeReader(in, hash)); err != nil {
-		return a, err
-	}
-	defer s.root.Remove(temp)
-	info, err := s.root.Lstat(temp)
+	a, err := describe(name, content, func(r io.Reader) error { return s.root.CreateFrom(temp, r) })
 	if err != nil {
 		return a, err
 	}
-	a.Size = info.Size()
-	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	stored := FilesDir + "/" + a.SHA256
+	return a, s.moveToFiles(temp, a)
+}
+
+// moveToFiles gives a temp file with the content of an attachment its name.
+func (s *Store) moveToFiles(temp string, a wire.Attachment) error {
+	defer s.root.Remove(temp) // a rename of one of two names of the same file to the other does nothing
 	// No lock is needed: a file of this name is replaced by the same content.
-	if err := s.root.MoveOver(temp, stored); err != nil {
+	if err := s.root.MoveOver(temp, fileOfAttachment(a)); err != nil {
+		return err
+	}
+	return errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
+}
+
+func fileOfAttachment(a wire.Attachment) string { return FilesDir + "/" + a.SHA256 }
+
+// attachDropped makes an attachment of a dropped file. If it is certain that no process is writing the file, the file
+// itself gets a second name in .files, and nothing is copied. Otherwise it is copied, to the same temp file each time.
+func (s *Store) attachDropped(ctx context.Context, name string, d *openDrop) (a wire.Attachment, err error) {
+	temp := FilesDir + "/." + string(d.id) + ".tmp"
+	wasAdopted, err := s.root.Exists(temp) // but perhaps not synced
+	if err = cmp.Or(err, s.root.MkdirAll(FilesDir), s.root.Remove(temp)); err != nil {
 		return a, err
 	}
-	return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
+	if d.certain && !wasAdopted {
+		a, err = describe(name, d.content(ctx), func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+		if err == nil && d.hasChanged() {
+			err = errBeingWritten
+		}
+		if err != nil {
+			return a, err
+		}
+		if stored, err := s.root.Lstat(fileOfAttachment(a)); err == nil && os.SameFile(stored, d.info) { // before a kill
+			return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
+		}
+		err = s.root.Adopt(d.File, d.path, temp)
+		if err == nil {
+			err = s.moveToFiles(temp, a)
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return a, err
+		}
+	}
+	return s.copyToFiles(name, temp, d.content(ctx))
+}
+
+// describe describes content as an attachment of that name, while read reads it to its end.
+func describe(name string, content io.Reader, read func(io.Reader) error) (wire.Attachment, error) {
+	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
+	hash, in := sha256.New(), bufio.NewReaderSize(content, 64<<10)
+	if head, _ := in.Peek(512); isText(head) { // the copy below returns the error again
+		a.MediaType = "text/plain; charset=utf-8"
+	}
+	counted := &countingReader{Reader: in}
+	err := read(io.TeeReader(counted, hash))
+	a.Size, a.SHA256 = counted.n, hex.EncodeToString(hash.Sum(nil))
+	return a, err
+}
+
+type countingReader struct {
+	io.Reader
+	n int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += int64(n)
+	return n, err
 }
 
 // isText reports whether the first bytes of a file are UTF-8 without a NUL. The last rune may be cut.

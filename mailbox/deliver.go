@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Post struct {
 	Sender       *Box      // whose index of sent mail gets the message; nil: none
 	Outcomes     []Outcome // one for each recipient, set by Deliver
 	SentIndexErr error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
+
+	temp string // the temp file's name in tmp, if nobody else uses it: a killed delivery's is replaced
 }
 
 // Outcome is the result of a post for one recipient.
@@ -141,8 +144,11 @@ func (b *Box) prepareTemp() error {
 // write writes and syncs the message in the mailbox's tmp.
 func (o *Outcome) write() {
 	b, m := o.Box, o.post.Message
-	o.temp = b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
+	o.temp = b.in("inbox/tmp", cmp.Or(o.post.temp, string(m.ID)+"."+string(wire.NewID())))
 	o.Err = b.NoteSuperseded(m)
+	if o.Err == nil && o.post.temp != "" {
+		o.Err = b.store.root.Remove(o.temp)
+	}
 	if o.Err == nil {
 		o.Err = b.store.root.Create(o.temp, o.data)
 	}

@@ -5,14 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,8 +27,11 @@ type Ingested struct {
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
 const ingestLockTimeout = 20 * time.Millisecond
 
-// ingestTime is how long one call of Ingest goes on. Tests shorten it.
+// ingestTime is how long one call of Ingest goes on: it begins no file after that. Tests shorten it.
 var ingestTime = 2 * time.Second
+
+// MaxDrop is the size of the largest dropped file that is ingested. A larger one is set aside without being read.
+const MaxDrop = 256 << 20
 
 // isIgnored reports whether a name is hidden, or one that editors, browsers and copiers give to unfinished files.
 func isIgnored(name string) bool {
@@ -52,8 +56,27 @@ func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
 // after a kill at any point, because it is renamed to the id that it will have before it is read.
 //
 // A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
-// by another process that ingests.
+// by another process that ingests. Large files come last: they are read to their end.
 func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
+	return b.ingestDrops(ctx, ingestTime, func() bool { return true })
+}
+
+// ingestSmall is Ingest for a caller that only looks, perhaps at many mailboxes: large files wait for another.
+func (b *Box) ingestSmall(ctx context.Context) (result Ingested, err error) {
+	return b.ingestDrops(ctx, ingestTime/4, func() bool { return false })
+}
+
+// ingestUnlessMail is Ingest for a caller that hands mail over: large files wait as long as there is other mail.
+func (b *Box) ingestUnlessMail(ctx context.Context) (result Ingested, err error) {
+	return b.ingestDrops(ctx, ingestTime, func() bool {
+		unread, _ := b.UnreadIDs()
+		claimed := b.claims()
+		return !slices.ContainsFunc(unread, func(id wire.ID) bool { return claimed[id].Owner == "" })
+	})
+}
+
+// ingestDrops is Ingest for some time. Before the first large file it asks whether to go on.
+func (b *Box) ingestDrops(ctx context.Context, limit time.Duration, wantsLarge func() bool) (result Ingested, err error) {
 	if err := b.CheckPresent(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired mailbox is read-only
 		return result, err
 	}
@@ -61,29 +84,34 @@ func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
 	b.restoreDeadLetters(ctx)
-	files, err := b.drops()
-	if err != nil || len(files) == 0 {
+	drops, err := b.drops()
+	if err != nil || len(drops) == 0 {
 		return result, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		return Ingested{Waiting: len(files)}, nil
+		return Ingested{Waiting: len(drops)}, nil
 	}
 	if err != nil {
 		return result, err
 	}
 	defer l.Unlock()
-	if files, err = b.drops(); err != nil { // another process may have ingested some meanwhile
+	if drops, err = b.drops(); err != nil { // another process may have ingested some meanwhile
 		return result, err
 	}
-	end := time.Now().Add(ingestTime)
-	for i, file := range files {
-		err := b.ingest(ctx, file, &result)
+	end := time.Now().Add(limit)
+	for i, d := range drops {
+		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
+		if isFirstLarge && !wantsLarge() {
+			result.Waiting += len(drops) - i
+			break
+		}
+		err := b.ingest(ctx, d.file, &result)
 		if err != nil {
 			result.Waiting++
 		}
 		if isHeld(err) || ctx.Err() != nil || time.Now().After(end) {
-			result.Waiting += len(files) - i - 1
+			result.Waiting += len(drops) - i - 1
 			break
 		}
 	}
@@ -113,15 +141,30 @@ func (b *Box) restoreDeadLetters(ctx context.Context) {
 	})
 }
 
-// drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first.
-func (b *Box) drops() (files []string, err error) {
+// droppedFile is a file that was dropped into the mailbox.
+type droppedFile struct {
+	file    string
+	size    int64
+	written time.Time // zero: its ingestion was interrupted
+}
+
+// isLarge reports whether a dropped file becomes an attachment, which takes long, rather than a message or an event. A
+// file that is too large to be ingested is set aside at once.
+func (d droppedFile) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxDrop }
+
+// drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
+// come last, the smallest first.
+func (b *Box) drops() (drops []droppedFile, err error) {
 	names, err := b.store.root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
-			files = append(files, b.in("inbox/tmp", name))
+			d := droppedFile{file: b.in("inbox/tmp", name)}
+			if info, err := b.store.root.Lstat(d.file); err == nil {
+				d.size = info.Size()
+			}
+			drops = append(drops, d)
 		}
 	}
-	written := map[string]time.Time{}
 	for _, dir := range []string{"inbox", "inbox/new"} {
 		names, e := b.store.root.Names(b.in(dir))
 		err = cmp.Or(err, e)
@@ -135,14 +178,22 @@ func (b *Box) drops() (files []string, err error) {
 			}
 			info, err := b.store.root.Lstat(b.in(dir, name))
 			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-				written[b.in(dir, name)] = info.ModTime()
+				drops = append(drops, droppedFile{b.in(dir, name), info.Size(), info.ModTime()})
 			}
 		}
 	}
-	dropped := slices.SortedFunc(maps.Keys(written), func(a, b string) int {
-		return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b))
+	slices.SortFunc(drops, func(x, y droppedFile) int {
+		switch {
+		case x.isLarge() && y.isLarge():
+			return cmp.Or(cmp.Compare(x.size, y.size), strings.Compare(x.file, y.file))
+		case x.isLarge():
+			return 1
+		case y.isLarge():
+			return -1
+		}
+		return cmp.Or(x.written.Compare(y.written), strings.Compare(x.file, y.file))
 	})
-	return append(files, dropped...), err
+	return drops, err
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
@@ -164,13 +215,6 @@ func beingWritten(f *os.File) (writing, certain bool) {
 // reads and publishes it. An interrupted file was renamed before. An error says why the file waits.
 func (b *Box) ingest(ctx context.Context, file string, result *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
-	if path.Dir(file) == tmp { // by a process that may have been killed before it synced
-		err := cmp.Or(root.Sync(tmp), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
-		if err != nil {
-			return err
-		}
-		return b.finishIngest(ctx, file, false, result)
-	}
 	f, err := root.Open(file)
 	if err != nil {
 		return nil // it is gone, or not ours to open, which doctor reports
@@ -178,24 +222,33 @@ func (b *Box) ingest(ctx context.Context, file string, result *Ingested) error {
 	defer f.Close()
 	writing, certain := beingWritten(f)
 	if writing {
-		return errors.New("somebody may still be writing it")
+		return errBeingWritten
 	}
-	if err := b.mkdir(tmp); err != nil {
-		return err
+	if path.Dir(file) == tmp { // by a process that may have been killed before it synced
+		err = cmp.Or(root.Sync(tmp), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new")))
+	} else {
+		if err := b.mkdir(tmp); err != nil {
+			return err
+		}
+		renamed := tmp + "/" + string(wire.NewID()) + "." + cutName(path.Base(file)) + ".drop"
+		if err = root.Move(file, renamed); err == nil {
+			// Otherwise, after a power cut, both the message and its original could be there, which would then be
+			// ingested again under another id.
+			err = errors.Join(root.Sync(tmp), root.Sync(path.Dir(file)))
+		}
+		file = renamed
 	}
-	renamed := tmp + "/" + string(wire.NewID()) + "." + cutName(path.Base(file)) + ".drop"
-	err = root.Move(file, renamed)
+	if err == nil && certain && !hasLease(f) { // a process began to open it under its old name: it is waited for
+		err = errBeingWritten
+	}
 	f.Close() // which ends the lease
-	if err == nil {
-		// Otherwise, after a power cut, both the message and its original could be there, which would then be ingested
-		// again under another id.
-		err = errors.Join(root.Sync(tmp), root.Sync(path.Dir(file)))
-	}
 	if err != nil {
 		return err
 	}
-	return b.finishIngest(ctx, renamed, certain, result)
+	return b.finishIngest(ctx, file, certain, result)
 }
+
+var errBeingWritten = errors.New("somebody may still be writing it")
 
 // finishIngest publishes a file under the id in its name, and then removes the original, or keeps it in the archive if
 // a process may still be writing it (not certain). After a kill another process may repeat any step. An error says why
@@ -212,10 +265,9 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 	if err != nil {
 		return err
 	}
-	isKnown, err := b.publishDropped(ctx, f, before, id, name)
-	after, statErr := f.Stat()
-	hasChanged := statErr != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())
-	if err == nil && hasChanged {
+	d := &openDrop{File: f, info: before, path: file, id: id, name: name, certain: certain}
+	isKnown, err := b.publishDropped(ctx, d)
+	if err == nil && d.hasChanged() {
 		err = &BadError{Reason: "changed while it was ingested as " + string(id)}
 	}
 	bad, isBad := errors.AsType[*BadError](err)
@@ -235,23 +287,43 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 	return err
 }
 
+// openDrop is a dropped file that is being ingested.
+type openDrop struct {
+	*os.File
+	info    fs.FileInfo // as it was before it was read
+	path    string      // in the mailbox's tmp
+	id      wire.ID     // of the message that it becomes
+	name    string      // under which it was dropped
+	certain bool        // no process has it open for writing
+}
+
+// content reads the file, until the context ends.
+func (d *openDrop) content(ctx context.Context) io.Reader {
+	return durable.ReadUntil(ctx, io.NewSectionReader(d, 0, MaxDrop))
+}
+
+func (d *openDrop) hasChanged() bool {
+	now, err := d.Stat()
+	return err != nil || now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime())
+}
+
 // publishDropped delivers a dropped file as a message or appends it as an event. isKnown says that it is a message that
 // was delivered before, under an id of its own. A *BadError says that the file is neither.
-func (b *Box) publishDropped(ctx context.Context, f *os.File, info fs.FileInfo, id wire.ID, name string) (isKnown bool, err error) {
-	m, e, err := b.parseDropped(f, info, id, name)
+func (b *Box) publishDropped(ctx context.Context, d *openDrop) (isKnown bool, err error) {
+	m, e, err := b.parseDropped(ctx, d)
 	if err != nil {
 		return false, err
 	}
 	if e != nil {
 		return false, b.Log().AppendSync(ctx, *e)
 	}
-	return b.deliverDropped(ctx, m, id)
+	return b.deliverDropped(ctx, m, d.id)
 }
 
 // deliverDropped delivers a dropped message, under the id ours if another message has its own id already. isKnown says
 // that the message itself was delivered before.
 func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID) (isKnown bool, err error) {
-	p := &Post{Message: m, To: []*Box{b}, Given: true}
+	p := &Post{Message: m, To: []*Box{b}, Given: true, temp: string(ours) + ".message"}
 	Deliver(ctx, p)
 	if o := p.Outcomes[0]; o.Err != nil || !o.AlreadyStored || m.ID == ours {
 		return false, o.Err

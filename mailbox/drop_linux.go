@@ -12,3 +12,9 @@ func readLease(f *os.File) (leased, busy bool) {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	return err == nil, err == unix.EAGAIN
 }
+
+// hasLease reports whether f still has its lease, and no process waits for its end to open the file for writing.
+func hasLease(f *os.File) bool {
+	kind, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
+	return err == nil && kind == unix.F_RDLCK
+}

@@ -3,48 +3,50 @@ package mailbox
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
 // parseDropped makes a message or an event of a dropped file. A *BadError says that it can be neither.
-func (b *Box) parseDropped(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
-	if info.Size() == 0 {
+func (b *Box) parseDropped(ctx context.Context, d *openDrop) (*wire.Message, *wire.Event, error) {
+	switch size := d.info.Size(); {
+	case size == 0:
 		// The file was not empty when it was listed.
-		return nil, nil, &BadError{Name: name, Reason: "its content was lost, probably in a power cut"}
+		return nil, nil, &BadError{Name: d.name, Reason: "its content was lost, probably in a power cut"}
+	case size > MaxDrop:
+		const why = "%s is too large for a dropped file, which has at most %d MiB: atm send %s --attach FILE takes any size"
+		return nil, nil, &BadError{Name: d.name, Reason: fmt.Sprintf(why, letter.Size(size), MaxDrop>>20, b.agent)}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(d, wire.MaxFile+1))
 	if err != nil {
 		return nil, nil, err
 	}
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
-		m, e, err := b.parseDroppedJSON(text, info, id)
+	if len(data) <= wire.MaxFile && (isJSON(d.name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
+		m, e, err := b.parseDroppedJSON(text, d.info, d.id)
 		if err == nil && (m != nil || e != nil) {
 			return m, e, nil
 		}
-		if err != nil && isJSON(name) {
-			return nil, nil, &BadError{Name: name, Reason: err.Error()}
+		if err != nil && isJSON(d.name) {
+			return nil, nil, &BadError{Name: d.name, Reason: err.Error()}
 		}
 	}
-	m := b.complete(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+	m := b.complete(&wire.Message{Subject: strings.ToValidUTF8(d.name, "\ufffd"), Body: string(data)}, d.info, d.id)
 	if len(data) <= wire.MaxBody && utf8.Valid(data) && Check(m) == nil {
 		return m, nil, nil
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, nil, err
-	}
-	a, err := b.store.Attach(m.Subject, f)
+	a, err := b.store.attachDropped(ctx, m.Subject, d)
 	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
 	return m, nil, err
 }

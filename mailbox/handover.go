@@ -15,6 +15,8 @@ const (
 	sessionClaim = 10 * time.Minute // how long a session's claim is live without a later call
 	answerTime   = 10 * time.Second // how long it may take to write an answer
 	sameMoment   = 2 * time.Second  // how far apart the two calls of a hook that is installed twice may be
+
+	hookIngestTime = 4 * time.Second // how long a call goes on reading dropped files: its program waits for 10 s
 )
 
 // maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
@@ -65,7 +67,9 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	var unread []wire.ID
 	err := b.CheckPresent()
 	if err == nil && call.CanCarryMail {
-		b.Ingest(ctx) // what cannot be ingested now stays where it is
+		limited, stop := context.WithTimeout(ctx, hookIngestTime)
+		b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
+		stop()
 		unread, err = b.UnreadIDs()
 	}
 	if err != nil {

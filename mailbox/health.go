@@ -38,11 +38,11 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if fix {
 		b.removeStale(h.Stale)
 	}
-	files, err2 := b.drops()
+	drops, err2 := b.drops()
 	isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
 	still, _ := b.drops()
-	for _, file := range files { // unless a process is ingesting it right now
-		if path.Dir(file) == b.in("inbox/tmp") && !isIngesting && slices.Contains(still, file) {
+	for _, d := range drops { // unless a process is ingesting it right now
+		if d.written.IsZero() && !isIngesting && slices.Contains(still, d) {
 			h.Interrupted++
 		}
 	}

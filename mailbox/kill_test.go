@@ -286,7 +286,7 @@ func (p *process) retire() {
 		p.say("retired")
 	}
 	time.Sleep(20 * time.Millisecond) // in which mail is refused
-	if err := p.store.Restore(ctx, "dave"); !errors.Is(err, ErrExists) {
+	if _, err := p.store.Restore(ctx, "dave"); !errors.Is(err, ErrExists) {
 		p.failed(b, err)
 	}
 	time.Sleep(10 * time.Millisecond)
@@ -364,7 +364,7 @@ func TestKilled(t *testing.T) {
 	s := newStore(t, "alice", "bob", "carol", "dave")
 	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1},
 		"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event")
-	if err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
+	if _, err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
 	}
 	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // by agent

@@ -54,7 +54,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	if err := checkLease(d); err != nil {
 		return nil, err
 	}
-	b.Ingest(ctx) // what cannot be ingested now stays where it is
+	b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	opt.Limit = 1
 	var group claimGroup
 	lease := Lease{By: by}

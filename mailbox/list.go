@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"time"
 
@@ -61,6 +62,27 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 		return nil, err
 	}
 	return it.Message, nil
+}
+
+// FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
+// if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
+func (b *Box) FirstSign(id wire.ID) (at time.Time) {
+	for _, p := range append(b.places(id), b.sent(id)) {
+		file, err := b.store.root.Lstat(p.file(id))
+		if err != nil {
+			continue
+		}
+		times := []time.Time{file.ModTime()}
+		if day, err := b.store.root.Lstat(p.dir); err == nil && isDay(path.Base(p.dir)) {
+			times = append(times, day.ModTime())
+		}
+		for _, t := range times {
+			if at.IsZero() || t.Before(at) {
+				at = t
+			}
+		}
+	}
+	return at
 }
 
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
@@ -162,7 +184,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		return found, err
 	}
 	if rg.Unread {
-		b.Ingest(ctx) // what cannot be ingested now stays where it is
+		b.ingestSmall(ctx) // what cannot be ingested now stays where it is
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
@@ -233,9 +255,10 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 // Counts says how many messages wait in a mailbox. Unread leaves out the leased ones.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
-// Count ingests dropped files and counts messages without opening them. With an error it returns what it could count.
+// Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
+// what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.Ingest(ctx) // what cannot be ingested now stays where it is
+	b.ingestSmall(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()

@@ -323,7 +323,7 @@ func (m *machine) Retire(t *rapid.T) {
 }
 
 func (m *machine) Restore(t *rapid.T) {
-	err := m.s.Restore(ctx, "bob")
+	_, err := m.s.Restore(ctx, "bob")
 	if m.retired() != (err == nil) || err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(m.retired(), err)
 	}

@@ -42,7 +42,7 @@ type Batch struct {
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	b.Ingest(ctx)
+	b.ingestUnlessMail(ctx)
 	if err := b.CheckPresent(); err != nil {
 		return Batch{}, err
 	}
@@ -62,7 +62,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	ingested, _ := b.Ingest(ctx) // what cannot be ingested now stays where it is
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	unlock, lockErr := b.lock(ctx, "reader")
 	if lockErr != nil {
 		if unlock, opt.changesNothing = func() {}, isUnwritable(lockErr); !opt.changesNothing {

@@ -3,7 +3,9 @@ package mailbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -40,9 +42,10 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	return as, s.moveMailbox(b.in(), as)
 }
 
-// Restore moves back the first mailbox that Retired lists. Errors: ErrExists if there is an agent of that name,
-// ErrNoAgent if no mailbox is listed.
-func (s *Store) Restore(ctx context.Context, as string) error {
+// Restore moves back the first mailbox that Retired lists, with the mail of all others of that agent, and returns how
+// many messages those had. Their logs stay. Errors: ErrExists if there is an agent of that name, ErrNoAgent if no mailbox
+// is listed.
+func (s *Store) Restore(ctx context.Context, as string) (earlier int, err error) {
 	name, _, _ := strings.Cut(as, ".")
 	b := s.Box(wire.Name(name))
 	var kept []*Box
@@ -60,10 +63,53 @@ func (s *Store) Restore(ctx context.Context, as string) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer unlock()
-	return s.moveMailbox(kept[0].in(), b.in())
+	all, err := s.Retired(name)
+	for _, other := range all {
+		if err == nil && other.in() != kept[0].in() { // before it is moved back: after a kill it is done again
+			err = errors.Join(kept[0].takeOver(other, "inbox", &earlier), kept[0].takeOver(other, "sent", &earlier))
+		}
+	}
+	if err != nil {
+		return earlier, err
+	}
+	return earlier, s.moveMailbox(kept[0].in(), b.in())
+}
+
+// takeOver moves the files at and below a directory of another mailbox to the same place here, but for messages that are
+// here and names that are taken, and counts the messages of its inbox.
+func (b *Box) takeOver(other *Box, dir string, messages *int) error {
+	root := b.store.root
+	names, err := root.Names(other.in(dir))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err := root.MkdirAll(b.in(dir)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		file := path.Join(dir, name)
+		if root.IsDir(other.in(file)) == nil {
+			err = errors.Join(err, b.takeOver(other, file, messages))
+			continue
+		}
+		isReceived := isMessageFile(name) && strings.HasPrefix(dir, "inbox/") && dir != "inbox/bad" && dir != "inbox/tmp"
+		if isReceived {
+			_, isHere, e := b.locate(wire.ID(strings.TrimSuffix(name, ".json")))
+			if err = errors.Join(err, e); isHere || e != nil {
+				continue
+			}
+		}
+		switch e := root.Move(other.in(file), b.in(file)); {
+		case e == nil && isReceived:
+			*messages++
+		case e != nil && !errors.Is(e, fs.ErrExist):
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, root.Sync(b.in(dir)), root.Sync(other.in(dir)))
 }
 
 func (s *Store) moveMailbox(from, to string) error {

@@ -57,6 +57,28 @@ func (t *Team) RetryRejected() (n int, errs error) {
 	return len(reasons), errs
 }
 
+// ReceivedDir is the directory in which the bridge keeps what it knows of received mail.
+const ReceivedDir = mailbox.BridgeDir + "/received"
+
+// TakenSuffix ends the name of a file in ReceivedDir that says which envelopes signed on a day were taken.
+const TakenSuffix = ".taken"
+
+// keepTaken is for how long these files are kept: twice as long as the bridge accepts an envelope that arrives late at
+// the server, since clocks differ.
+const keepTaken = 60 * 24 * time.Hour
+
+// PruneTaken removes the files of days that are too long ago.
+func (t *Team) PruneTaken() error {
+	names, errs := t.Dir().Names(ReceivedDir)
+	oldest := time.Now().Add(-keepTaken).UTC().Format(time.DateOnly)
+	for _, name := range names {
+		if day, isTaken := strings.CutSuffix(name, TakenSuffix); isTaken && day < oldest {
+			errs = errors.Join(errs, t.Dir().Remove(path.Join(ReceivedDir, name)))
+		}
+	}
+	return errs
+}
+
 // RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
 const RowsDir = mailbox.BridgeDir + "/rows"
 

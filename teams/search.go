@@ -109,19 +109,40 @@ func isAnswerFrom(it *mailbox.Item, id wire.ID, from wire.Address) bool {
 	return Answers(it.Message, id) && (from == wire.Address{} || it.From == from)
 }
 
-// mentioning selects the messages that contain a message's or thread's id, from a day before it on, since clocks
-// differ.
-func mentioning(id wire.ID) mailbox.Range {
+// mentioning selects the messages that contain a message's or thread's id, of those in which there may be some.
+func mentioning(id wire.ID, in ...*mailbox.Box) mailbox.Range {
 	return mailbox.Range{
-		Unread: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
+		Unread: true, Owed: true, Done: true, Archive: true, Since: beforeAnswers(id, id.Time(), in...),
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(id)) },
 	}
+}
+
+// beforeAnswers returns a time before which nothing mentions a message, by the clock here: a day before it was sent,
+// since clocks differ, or before the first sign of it in these mailboxes, since the sender's clock may have been ahead.
+func beforeAnswers(id wire.ID, sent time.Time, in ...*mailbox.Box) time.Time {
+	first := sent
+	for _, b := range in {
+		if at := b.FirstSign(id); !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	if now := time.Now(); first.After(now) {
+		first = now
+	}
+	return first.Add(-24 * time.Hour)
+}
+
+// everyBox returns the mailboxes of the team, also retired ones.
+func (t *Team) everyBox() []*mailbox.Box {
+	boxes, _ := t.Boxes()
+	retired, _ := t.Retired("")
+	return append(boxes, retired...)
 }
 
 // Replies returns the messages in box that answer a message, oldest first; from anybody if from is zero.
 func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Address) []*mailbox.Item {
 	var out []*mailbox.Item
-	box.Walk(ctx, mentioning(id), func(it *mailbox.Item) bool {
+	box.Walk(ctx, mentioning(id, box), func(it *mailbox.Item) bool {
 		if isAnswerFrom(it, id, from) {
 			out = append(out, it)
 		}
@@ -139,7 +160,7 @@ func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) 
 		return Replies(ctx, sender, m.ID, from)
 	}
 	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
-		sent := mailbox.Range{Sent: true, Since: m.ID.Time().Add(-24 * time.Hour)}
+		sent := mailbox.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}
 		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool { return isAnswerFrom(it, m.ID, from) })
 		slices.SortFunc(out, byID)
 	}
@@ -151,7 +172,7 @@ func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(
 // Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
 // the named ones.
 func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name) ([]*mailbox.Item, error) {
-	rg := mentioning(thread)
+	rg := mentioning(thread, t.everyBox()...)
 	rg.Withdrawn, rg.Sent = true, true
 	out, err := t.collect(ctx, rg, members, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
 	// Not by id alone: the id of an ack or a notice is derived from another message's.

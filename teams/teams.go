@@ -173,7 +173,7 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-mailbox.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", mailbox.FilesDir, BadEnvelopes, RowsDir, mailbox.BridgeDir + "/received"} {
+		for _, dir := range []string{"", ".locks", ".sessions", mailbox.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}

@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ type Stage struct {
 	At       *time.Time `json:"at"`
 	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
 	Text     string     `json:"text,omitempty"`
-	Host     wire.Name  `json:"host,omitempty"` // the other host that reported it
+	Host     wire.Name  `json:"host,omitempty"` // the other host where it was reached
 }
 
 // DeliveryTrace is the progress of a message at one recipient.
@@ -51,6 +52,11 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	}
 	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
 		t.add("acked", *reply.At, "", "the reply")
+	}
+	for _, name := range []string{"acked", "replied"} { // the evidence is here
+		if t.Reached(name) {
+			t.stage(name).Host = a.Host
+		}
 	}
 	return t
 }
@@ -94,7 +100,7 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 // fill adds what the recipient's events and mailbox show.
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
 	team, _ := r.Team(box.Address().Team)
-	turns, _ := team.Turns(box.Agent(), m.SentAt.Add(-24*time.Hour))
+	turns, _ := team.Turns(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
 	d := turns.Delivery(m.ID)
 	t.addStages(d.Stages(box.Agent()))
 	it, err := box.Get(m.ID)
@@ -155,8 +161,9 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		return
 	}
 	if m.From.Host == "" { // the bridge logs a stage as an event of the sender
-		log := team.Box(m.From.Agent).Log()
-		events, _ := log.Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
+		sender := team.Box(m.From.Agent)
+		since := beforeAnswers(m.ID, m.SentAt, sender)
+		events, _ := sender.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for _, e := range events {
 			if e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
@@ -164,7 +171,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 			}
 		}
 	}
-	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
+	notice := returnNotice(team.Box(m.From.Agent), m.ID, a)
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // the bridge has not sent it
 		t.State = it.State
@@ -193,6 +200,41 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	default:
 		t.Gate = fmt.Sprintf("atm cannot tell whether it was sent: %v", err)
 	}
+}
+
+// returned is the payload of a notice that a message was not delivered to several recipients.
+type returned struct {
+	Recipients []string `json:"recipients"`
+}
+
+// ReturnNotice begins a notice to the sender of a message that these recipients, of one host, are not there.
+func ReturnNotice(id wire.ID, unknown []wire.Address) *wire.Message {
+	if len(unknown) == 1 {
+		return &wire.Message{ID: wire.Derive("returned", id, unknown[0])}
+	}
+	var r returned
+	for _, a := range unknown {
+		r.Recipients = append(r.Recipients, a.String())
+	}
+	payload, _ := json.Marshal(r)
+	return &wire.Message{ID: returnedBy(id, unknown[0].Host), Payload: payload}
+}
+
+func returnedBy(id wire.ID, host wire.Name) wire.ID {
+	return wire.Derive("returned by "+string(host), id, wire.Address{})
+}
+
+// returnNotice finds the notice that a message was not delivered to a recipient, or returns nil.
+func returnNotice(sender *mailbox.Box, id wire.ID, a wire.Address) *wire.Message {
+	if notice := OwnMessage(sender, wire.Derive("returned", id, a)); notice != nil {
+		return notice
+	}
+	notice := OwnMessage(sender, returnedBy(id, a.Host))
+	var r returned
+	if notice == nil || json.Unmarshal(notice.Payload, &r) != nil || !slices.Contains(r.Recipients, a.String()) {
+		return nil
+	}
+	return notice
 }
 
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {

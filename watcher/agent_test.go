@@ -45,7 +45,8 @@ func TestRetiredAndRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, w, "gone")
-		must(t, s.Restore(t.Context(), "bob"))
+		_, err := s.Restore(t.Context(), "bob")
+		must(t, err)
 		deliver(t, bob, fmt.Sprint(i))
 		expect(t, w, fmt.Sprint(i))
 		appendEvent(t, bob, "turn_idle")
@@ -63,7 +64,8 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	}
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	expect(t, w, "gone")
-	must(t, s.Restore(t.Context(), "bob"))
+	_, err := s.Restore(t.Context(), "bob")
+	must(t, err)
 	expect(t, w, "unread")
 	appendEvent(t, bob, "new")
 	expect(t, w, "new 2")

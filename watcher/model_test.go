@@ -101,7 +101,8 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 		"restore": func(*rapid.T) {
 			if !here {
-				must(t, s.Restore(t.Context(), "bob"))
+				_, err := s.Restore(t.Context(), "bob")
+				must(t, err)
 				here = true
 			}
 		},
@@ -114,7 +115,8 @@ func eachOnce(t *testing.T, r *rapid.T) {
 		},
 	})
 	if !here {
-		must(t, s.Restore(t.Context(), "bob"))
+		_, err := s.Restore(t.Context(), "bob")
+		must(t, err)
 	}
 	settled()
 	deliver(t, bob, body())

@@ -55,7 +55,8 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box
 	switch {
 	case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
 		subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
-		err = b.notifySender(ctx, m, box, "not answered", subject, fmt.Sprintf("%s: %v", m.Title(), err), err.Error())
+		notice := &wire.Message{ID: wire.Derive("not answered", m.ID, b.addressOf(box)), Subject: subject, Body: fmt.Sprintf("%s: %v", m.Title(), err)}
+		err = b.notifySender(ctx, m, box, notice, err.Error())
 	case err != nil: // it may have been applied; judge finds out when it comes again
 	case r.Decision == "reject" && r.Reason != "":
 		return true, nil

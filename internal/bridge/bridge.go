@@ -4,6 +4,7 @@
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
 //	<team>/.bridge/<host>/withdrawn/          mail that was withdrawn
 //	<team>/.bridge/received/<id>.<agent>      receipts: mail of other hosts whose progress is reported to the sender
+//	<team>/.bridge/received/<day>.taken       which envelopes signed on that day were taken
 //	<team>/.bridge/rows/<host>.json           the states of another host's members
 //	<team>/.bridge/bad/<sha256>               rejected envelopes, with <sha256>.reason
 //	.locks/bridge                             held while a bridge runs
@@ -13,8 +14,9 @@
 //	keys atm_<team>          lease.<host>: the bridge that runs as a host; rows.<host>: the states of its members
 //
 // A message leaves the outbox after the server has acknowledged it, and is acknowledged to the server after its
-// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox deduplicates. No
-// part of an envelope is used before its signature is checked, and none is ever used as a path.
+// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox deduplicates. The
+// same envelope is taken once, even if its message is gone since. No part of an envelope is used before its signature is
+// checked, and none is ever used as a path.
 package bridge
 
 import (
@@ -72,6 +74,7 @@ type Bridge struct {
 	reconnected   chan struct{}     // to the server
 	rowsErrors    map[string]string // the last error with each host's rows, by key
 	unfinished    atomic.Int32      // envelopes that the server will deliver again
+	taken         taken
 }
 
 // Transfer is one thing that was sent or received, or was rejected.
@@ -146,6 +149,9 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 	}
 	defer lock.Unlock()
 	b.rowsErrors = map[string]string{}
+	if err := b.Team.PruneTaken(); err != nil {
+		return err
+	}
 	err = f()
 	if b.conn != nil {
 		if b.conn.IsConnected() {

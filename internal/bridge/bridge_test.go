@@ -151,7 +151,7 @@ func (m *machine) run() (stop func()) {
 
 func (m *machine) eventually(what string, is func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			m.t.Fatalf("%s: not yet %s; said:\n%s", m.Host, what, m.log())
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -31,6 +32,8 @@ type incoming struct {
 	msg     jetstream.Msg // nil: it is retried from the directory bad
 	badName string        // its file there
 	tries   uint64        // with this one
+	stored  time.Time     // when the server got it, by its clock; zero: not known
+	isTaken bool          // it was taken before
 	err     error         // why it was not accepted
 
 	message *wire.Message  // nil: it is not mail
@@ -95,7 +98,7 @@ func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int
 func newIncoming(m jetstream.Msg) *incoming {
 	in := &incoming{msg: m, data: m.Data(), tries: 1}
 	if metadata, err := m.Metadata(); err == nil {
-		in.tries = metadata.NumDelivered
+		in.tries, in.stored = metadata.NumDelivered, metadata.Timestamp
 	}
 	return in
 }
@@ -105,7 +108,7 @@ func (b *Bridge) ingest(ctx context.Context, batch []*incoming, fetch func(*inco
 	var whole []*incoming
 	for _, in := range batch {
 		in.err = b.openEnvelope(in)
-		if in.err == nil && (in.Object || in.message != nil && len(in.message.Attachments) > 0) {
+		if in.err == nil && !in.isTaken && (in.Object || in.message != nil && len(in.message.Attachments) > 0) {
 			fetch(in)
 		} else {
 			whole = append(whole, in)
@@ -126,6 +129,15 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 		return bad("an envelope of kind %q, which this atm does not know", e.Kind)
 	}
 	in.Envelope = e
+	if in.badName == "" { // else a person has it tried again
+		late := in.stored.Sub(e.At)
+		if in.isTaken, err = b.taken.has(b, e); in.isTaken || err != nil {
+			return err
+		}
+		if !in.stored.IsZero() && late > maxDelay {
+			return bad("signed %s before the server got it: somebody has sent it again, or a clock is wrong", letter.Span(late))
+		}
+	}
 	if e.Kind == KindMail && !e.Object {
 		return b.openMail(in)
 	}
@@ -233,7 +245,7 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	ofKind := map[string][]*incoming{}
 	for _, in := range batch {
-		if in.err == nil {
+		if in.err == nil && !in.isTaken {
 			ofKind[in.Kind] = append(ofKind[in.Kind], in)
 		}
 	}
@@ -248,6 +260,9 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		case isBad || in.tries >= maxTries:
 			in.err = b.moveAside(in)
 		}
+	}
+	b.noteTaken(batch)
+	for _, in := range batch {
 		if in.err != nil && ctx.Err() == nil {
 			b.warn("receive: %v", in.err)
 		}
@@ -265,6 +280,21 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 	}
 }
 
+// noteTaken notes the envelopes that are done or were moved aside. One that cannot be noted comes again.
+func (b *Bridge) noteTaken(batch []*incoming) {
+	var all []*Envelope
+	for _, in := range batch {
+		if in.err == nil && in.Envelope != nil && !in.isTaken {
+			all = append(all, in.Envelope)
+		}
+	}
+	if err := b.taken.add(b, all); err != nil {
+		for _, in := range batch {
+			in.err = cmp.Or(in.err, err)
+		}
+	}
+}
+
 // deliver delivers a batch of mail at once, so that the files share the disk's flushes.
 func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	var posts []*mailbox.Post
@@ -276,50 +306,74 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	}
 	mailbox.Deliver(ctx, posts...)
 	for _, in := range mail {
+		var unknown []*mailbox.Box
 		for _, o := range in.post.Outcomes { // none if it was not delivered
-			in.err = cmp.Or(in.err, b.finishDelivery(ctx, in.message, o))
+			if errors.Is(o.Err, mailbox.ErrNoAgent) {
+				unknown = append(unknown, o.Box)
+				continue
+			}
+			in.err = cmp.Or(in.err, b.finishDelivery(in.message, o))
+		}
+		if len(unknown) > 0 {
+			in.err = cmp.Or(in.err, b.returnMail(ctx, in.message, unknown))
 		}
 	}
 }
 
-// finishDelivery records a receipt for a delivered message. A message for an unknown member is returned to its sender.
-func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
-	name, err := o.Box.Agent(), o.Err
-	if o.AlreadyStored && err == nil {
-		var it *mailbox.Item
-		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
-			err = bad("a message from %s already has its id", b.display(it.From))
-		}
+// returnMail sends the sender of a message one notice of the recipients who are not here.
+func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mailbox.Box) error {
+	var names []wire.Name
+	var addresses []wire.Address
+	for _, box := range unknown {
+		names, addresses = append(names, box.Agent()), append(addresses, b.addressOf(box))
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) {
-		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)
-		if isOneWay(m) {
-			return bad("%s", why)
-		}
-		body := fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
-		return b.notifySender(ctx, m, o.Box, "returned", "not delivered: "+m.Title(), body, why)
-	} else if err != nil {
-		return err
+	who := command.Join(names[:min(len(names), 20)])
+	if more := len(names) - 20; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	why := fmt.Sprintf("there is no %s on host %s", who, b.Host)
+	if isOneWay(m) {
+		return bad("%s", why)
+	}
+	notice := teams.ReturnNotice(m.ID, addresses)
+	notice.Subject, notice.Body = "not delivered: "+m.Title(), fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
+	if len(names) > 1 {
+		notice.Body = fmt.Sprintf("%s: your message %s was not delivered to them.", why, m.ID.Short(6))
+	}
+	return b.notifySender(ctx, m, unknown[0], notice, why)
+}
+
+// addressOf returns the address that a member here has on other hosts.
+func (b *Bridge) addressOf(box *mailbox.Box) wire.Address {
+	a := box.Address()
+	a.Host = b.Host // another host may return the same message
+	return a
+}
+
+// finishDelivery records a receipt for a delivered message.
+func (b *Bridge) finishDelivery(m *wire.Message, o mailbox.Outcome) error {
+	if o.Err != nil {
+		return o.Err
 	}
 	if !o.AlreadyStored {
-		b.reportMail("received", m, m.From.Host, string(name), "")
+		b.reportMail("received", m, m.From.Host, string(o.Box.Agent()), "")
+	} else if it, err := o.Box.Get(m.ID); err != nil {
+		return err
+	} else if it.From != m.From {
+		return bad("a message from %s already has its id", b.display(it.From))
 	}
-	return b.addReceipt(m, name) // after an error the message comes again and is deduplicated
+	return b.addReceipt(m, o.Box.Agent()) // after an error the message comes again and is deduplicated
 }
 
 // notifySender sends the sender of a message, on another host, a notice of what happened at a recipient here. The
 // notice's id is derived from the event, so that it goes out once.
-func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox.Box, event, subject, body, reason string) error {
+func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox.Box, notice *wire.Message, reason string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {
 		return err
 	}
-	here := box.Address()
-	here.Host = b.Host // another host may return the same message
-	notice := &wire.Message{
-		ID: wire.Derive(event, m.ID, here), Type: wire.TypeNotice, From: box.Address(), To: []wire.Address{m.From}, InReplyTo: m.ID,
-		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
-	}
+	notice.Type, notice.From, notice.To, notice.InReplyTo = wire.TypeNotice, box.Address(), []wire.Address{m.From}, m.ID
+	notice.Thread, notice.ReplyWanted, notice.SentAt = m.ThreadID(), "no", time.Now().UTC()
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
 	mailbox.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {

@@ -27,7 +27,7 @@ func rowsKey(host wire.Name) string { return "rows." + string(host) }
 // rowsEvery.
 func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // sendRows reports the error
-	paths := []string{b.Team.Dir().Path(), b.Team.Dir().Join(receivedDir)}
+	paths := []string{b.Team.Dir().Path(), b.Team.Dir().Join(teams.ReceivedDir)}
 	for _, box := range boxes {
 		paths = append(paths, box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
 	}

@@ -179,6 +179,7 @@ type fakeMsg struct {
 	jetstream.Msg
 	data          []byte
 	tries         uint64
+	stored        time.Time
 	acked, nacked int
 }
 
@@ -186,7 +187,7 @@ func (m *fakeMsg) Data() []byte                       { return m.data }
 func (m *fakeMsg) Ack() error                         { m.acked++; return nil }
 func (m *fakeMsg) NakWithDelay(_ time.Duration) error { m.nacked++; return nil }
 func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
-	return &jetstream.MsgMetadata{NumDelivered: m.tries}, nil
+	return &jetstream.MsgMetadata{NumDelivered: m.tries, Timestamp: m.stored}, nil
 }
 
 // arrives ingests an envelope at its nth delivery.
@@ -380,6 +381,37 @@ func TestNobodyThere(t *testing.T) {
 	must(t, err)
 	if trace := laptop.Root.Trace(t.Context(), sent, zed); trace.Gate != "it was returned: atm show "+got[0].ID.Short(6) {
 		t.Errorf("%+v", trace)
+	}
+}
+
+// Mail for many unknown members comes back in one notice, which the trace of each of them names.
+func TestNobodyOfManyThere(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoMachines(t)
+	to := []wire.Address{{Agent: "bob", Team: "main", Host: "build"}}
+	for i := range 200 {
+		to = append(to, wire.Address{Agent: wire.Name(fmt.Sprintf("zed%03d", i)), Team: "main", Host: "build"})
+	}
+	o := &teams.Outgoing{From: laptop.Team.Box("alice"), To: to, Message: &wire.Message{Body: "hello"}}
+	must(t, laptop.Root.PrepareAll(o))
+	mailbox.Deliver(t.Context(), o.Post)
+	must(t, onceEach(laptop, build, laptop))
+	got := laptop.unread("alice")
+	if len(got) != 1 || !strings.Contains(got[0].Body, "there is no zed000, zed001, ") || !strings.Contains(got[0].Body, "zed019 and 180 more on host build") {
+		t.Fatalf("alice got %d: %+v; build said:\n%s", len(got), got, build.log())
+	}
+	if len(build.unread("bob")) != 1 {
+		t.Error("bob has it not")
+	}
+	sent, err := laptop.Team.Box("alice").Sent(o.Message.ID)
+	must(t, err)
+	for _, a := range []wire.Address{to[1], to[200]} {
+		if trace := laptop.Root.Trace(t.Context(), sent, a); trace.Gate != "it was returned: atm show "+got[0].ID.Short(6) {
+			t.Errorf("%s: %+v", a, trace)
+		}
+	}
+	if trace := laptop.Root.Trace(t.Context(), sent, to[0]); strings.Contains(trace.Gate, "returned") {
+		t.Errorf("bob: %+v", trace)
 	}
 }
 

@@ -16,9 +16,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// receivedDir has a receipt for each message from another host whose stages are still reported.
-var receivedDir = path.Join(mailbox.BridgeDir, "received")
-
 // stageNames are the stages that are reported to a sender on another host. A reply needs no report.
 var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
 
@@ -41,11 +38,13 @@ type receipt struct {
 	host      wire.Name // the sender's
 }
 
-func (r *receipt) file() string { return path.Join(receivedDir, string(r.id)+"."+string(r.recipient)) }
+func (r *receipt) file() string {
+	return path.Join(teams.ReceivedDir, string(r.id)+"."+string(r.recipient))
+}
 
 func (b *Bridge) writeReceipt(r *receipt) error {
 	data, _ := json.Marshal(r)
-	if err := b.Team.Dir().MkdirAll(receivedDir); err != nil {
+	if err := b.Team.Dir().MkdirAll(teams.ReceivedDir); err != nil {
 		return err
 	}
 	return b.Team.Dir().Replace(r.file(), data, r.Answered)
@@ -66,16 +65,19 @@ func (b *Bridge) addReceipt(m *wire.Message, recipient wire.Name) error {
 // openReceipts returns the receipts with stages to come, by recipient. It removes those older than forgetAfter.
 func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 	open = map[wire.Name][]*receipt{}
-	names, err := b.Team.Dir().Names(receivedDir)
+	names, err := b.Team.Dir().Names(teams.ReceivedDir)
 	for _, name := range names {
 		id, recipient, _ := strings.Cut(name, ".")
+		if !wire.IsID(id) {
+			continue
+		}
 		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
-		data, _ := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader) // another goroutine may have removed it
+		data, _ := b.Team.Dir().ReadFile(path.Join(teams.ReceivedDir, name), maxHeader) // another goroutine may have removed it
 		json.Unmarshal(data, r)
 		sender, e := wire.ParseAddress(r.Sender, "")
 		r.host = sender.Host
 		switch {
-		case e != nil || !wire.IsID(id): // not a receipt, or not yet
+		case e != nil: // not a receipt, or not yet
 		case time.Since(r.At) > forgetAfter:
 			b.Team.Dir().Remove(r.file())
 		case !r.Answered:

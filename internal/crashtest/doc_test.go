@@ -7,7 +7,7 @@
 //
 //   - An id that was printed is in the recipient's mailbox, once, whole: in new, cur, done, withdrawn
 //     or the archive, there or in a retired tree. What was not printed is whole or absent.
-//   - A dropped file is one message, or one event, or one bad file.
+//   - A dropped file is one message, or one event, or one bad file. A large one takes its size once.
 //   - A message that was marked as read was read: its text came out of the pipe of some reader.
 //   - What asked for an ack is done only when the ack is with the sender.
 //   - An event that a process said is in is in the log, once, under its number; no number is missing.
@@ -21,7 +21,7 @@
 //   - What is said of an agent stands in its events: without state.json, with a bad one, and with old
 //     events in the archive, it is the same.
 //
-// TestStress, TestStressHooks, TestStressTake and TestStressUpDown run always, for some seconds in
+// TestStress, TestStressHooks, TestStressTake, TestStressUpDown and TestStressLargeDrops run always, for some seconds in
 // memory, or as long as ATM_STRESS says, half of it on the disk (ATM_STRESS_DIR names a place). The
 // others need root or strace, and are asked for:
 //

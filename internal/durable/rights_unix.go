@@ -52,6 +52,12 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	return err
 }
 
+// isOnlyOurs reports whether a file is this user's, or may be made so, and has one name only.
+func isOnlyOurs(info fs.FileInfo) bool {
+	is, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
+	return is.Nlink == 1 && (me == 0 || int(is.Uid) == me)
+}
+
 // OwnerCanRead reports whether a directory's owner can read the files that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)
@@ -80,6 +86,9 @@ func (r *Root) Writable(dir string) error {
 
 // HasName reports whether an open file has a name still; on Windows always.
 func HasName(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Nlink > 0 }
+
+// DiskUse returns how many bytes of disk a file takes: few, if most of it is holes.
+func DiskUse(info fs.FileInfo) int64 { return int64(info.Sys().(*syscall.Stat_t).Blocks) * 512 }
 
 // Owner returns the user ID of a file's owner; nil on Windows.
 func Owner(info fs.FileInfo) *int {

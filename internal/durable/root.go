@@ -13,6 +13,7 @@ package durable
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -334,6 +335,29 @@ func (r *Root) Move(old, new string) error {
 	})
 }
 
+// Adopt gives an open file, whose name is old, a second name, as if it had been created there: it is synced and gets the
+// permissions of a new entry. After a failed sync it has the second name nevertheless, which tells the next caller not
+// to sync it again. errors.ErrUnsupported: the file system has no second names, or somebody else may change the file,
+// under a name that it has already.
+func (r *Root) Adopt(f *os.File, old, new string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !isOnlyOurs(info) {
+		return r.pathError("link", new, errors.ErrUnsupported)
+	}
+	if err := r.setPermissions(f, path.Dir(new)); err != nil {
+		return err
+	}
+	syncErr := r.SyncFile(f)
+	err = r.do("link", new, func() error { return r.root.Link(old, new) })
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EXDEV) {
+		err = r.pathError("link", new, errors.ErrUnsupported)
+	}
+	return cmp.Or(syncErr, err)
+}
+
 // Remove removes a file or an empty directory, if there is one.
 func (r *Root) Remove(name string) error {
 	err := r.do("remove", name, func() error { return r.root.Remove(name) })
@@ -341,6 +365,21 @@ func (r *Root) Remove(name string) error {
 		return nil
 	}
 	return err
+}
+
+// ReadUntil returns a reader of r that fails once the context has ended.
+func ReadUntil(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 const tempSuffix = ".tmp"

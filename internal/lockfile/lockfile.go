@@ -137,6 +137,14 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 
 func fileOf(name string) string { return directory + "/" + name }
 
+// HoldFile locks a file anywhere, which this process writes, until release or the process ends. If it is not locked,
+// then whoever wrote it was killed, unless that was a moment ago.
+func HoldFile(path string) (release func() error, isHeld bool) {
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	isHeld, _ = f.TryLock()
+	return f.Unlock, isHeld
+}
+
 // Lock is a lock that is held until Unlock.
 type Lock struct {
 	dir  Dir

@@ -9,6 +9,7 @@ package output
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -42,6 +43,19 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 		received++
 	}
 	return received, err
+}
+
+// bytesLeft returns how many bytes of a regular file are left to be read.
+func bytesLeft(f *os.File) int {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0
+	}
+	return int(max(0, info.Size()-at))
 }
 
 // WaitUntilRead returns nil once the pipe is empty or the deadline has passed.

@@ -113,6 +113,10 @@ func TestFile(t *testing.T) {
 	if n := BytesWaiting(f, 0); n != 0 {
 		t.Error(n)
 	}
+	f.Seek(-2, io.SeekEnd)
+	if n := BytesWaiting(f, 0); n != 2 {
+		t.Error(n)
+	}
 }
 
 func TestBytesWaiting(t *testing.T) {

@@ -19,14 +19,15 @@ func inPipe(f *os.File) (n int, ok bool) {
 	return n, err == nil
 }
 
-// BytesWaiting returns how many bytes can be read from a pipe. While the pipe is empty and has a writer, it waits for
-// them as long as patience allows.
+// BytesWaiting returns how many bytes can be read from a pipe or a regular file. While a pipe is empty and has a writer,
+// it waits for them as long as patience allows.
 func BytesWaiting(f *os.File, patience time.Duration) int {
 	if _, isPipe := inPipe(f); isPipe {
 		poll(f, unix.POLLIN, patience)
+		n, _ := inPipe(f)
+		return n
 	}
-	n, _ := inPipe(f)
-	return n
+	return bytesLeft(f)
 }
 
 // ReaderGone reports whether the reading end of a pipe is closed.

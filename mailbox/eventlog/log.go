@@ -125,8 +125,8 @@ func (l *Log) openNewest(flag int) (n newest, err error) {
 	return n, err
 }
 
-// mend cuts off what follows the last event, unless that is an event without its line feed, which it adds. The caller
-// holds the lock.
+// mend cuts off what follows the last event, unless that is the next event without its line feed, which it adds. The
+// caller holds the lock.
 func (l *Log) mend(n *newest) error {
 	if n.file == nil {
 		return nil
@@ -135,8 +135,8 @@ func (l *Log) mend(n *newest) error {
 	if err != nil || len(torn) == 0 {
 		return err
 	}
-	if e, ok := decode(torn, n.first, n.size); ok { // only its line feed is missing
-		n.seq, n.size = max(n.seq, e.Seq), n.size+int64(len(torn))+1
+	if e, ok := decode(torn, n.first, n.size); ok && e.Seq == n.seq+1 { // only its line feed is missing
+		n.seq, n.size = e.Seq, n.size+int64(len(torn))+1
 		return l.Root.Write(n.file, []byte{'\n'})
 	}
 	name := l.bad() + "/events." + segmentName(n.first) + "." + string(wire.NewID())

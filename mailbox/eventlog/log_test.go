@@ -268,6 +268,18 @@ func TestLineWithoutEnd(t *testing.T) {
 	same(t, cutOff(t, l))
 }
 
+// A last line without its line feed that is not the next event is cut off: the numbers go on without a gap.
+func TestLineWithoutEndAndItsNumber(t *testing.T) {
+	for _, line := range []string{`{"seq":9,"kind":"x"}`, `{"seq":2,"kind":"x"}`, `{"kind":"x"}`} {
+		l := openLog(t, scratch(t), nil)
+		appendKinds(t, l, "a", "b")
+		scribble(t, segmentPath(l, 1), line)
+		appendKinds(t, l, "c")
+		same(t, readAll(t, l, 0), "1 a", "2 b", "3 c")
+		same(t, cutOff(t, l), line)
+	}
+}
+
 // On a full disk a partly written line is cut off, and the next append goes on.
 func TestAppendToAFullDisk(t *testing.T) {
 	full := false

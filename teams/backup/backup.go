@@ -6,7 +6,6 @@ package backup
 
 import (
 	"archive/tar"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -32,7 +32,7 @@ import (
 // files matches the only files of a team that are saved and restored, dirs the directories that are kept even if empty.
 // They are compiled when they are used: at start they would cost every command a tenth of its time.
 var (
-	files = onUse(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
+	files = onUse(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|\.bridge/received/[-0-9]+\.taken|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|run/claude|(inbox|sent|events)/.+))$`)
 	dirs     = onUse(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = onUse(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
@@ -88,7 +88,7 @@ func (w *writer) writeTeam(t *teams.Team) {
 	w.writeDir(string(t.Name))
 	skipped := w.total.Skipped
 	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
-	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes}
+	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes, teams.ReceivedDir}
 	outboxes, err := t.Outboxes()
 	w.reportMissing(mailbox.BridgeDir, err)
 	for _, box := range outboxes {
@@ -197,7 +197,8 @@ func holdsMessages(t *teams.Team, name string) bool {
 	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new cur done withdrawn tmp ", " "+last+" ")
 }
 
-// writeFile saves a file with its current length: a log may grow or be cut back meanwhile.
+// writeFile saves a file with its current length: a log may grow or be cut back meanwhile. It leaves out what somebody
+// dropped that is large and mostly holes, of which a tar has every byte.
 func (w *writer) writeFile(t *teams.Team, name string) {
 	f, err := t.Dir().Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || w.reportMissing(name, err) {
@@ -205,6 +206,9 @@ func (w *writer) writeFile(t *teams.Team, name string) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > mailbox.MaxDrop && durable.DiskUse(info) < info.Size()/2 {
+		err = fmt.Errorf("%s, most of it holes", letter.Size(info.Size()))
+	}
 	if w.reportMissing(name, err) {
 		return
 	}
@@ -212,9 +216,19 @@ func (w *writer) writeFile(t *teams.Team, name string) {
 	if w.err != nil {
 		return
 	}
-	n, err := io.Copy(w.tar, io.LimitReader(f, info.Size()))
+	n, err := io.Copy(w.tar, io.LimitReader(durable.ReadUntil(w.ctx, f), info.Size()))
 	w.reportMissing(name, err)
-	if n < info.Size() { // fill up; if the tar cannot be written, this fails too
-		_, w.err = w.tar.Write(bytes.Repeat([]byte{'\n'}, int(info.Size()-n)))
+	if n < info.Size() && w.ctx.Err() == nil { // fill up; if the tar cannot be written, this fails too
+		_, w.err = io.CopyN(w.tar, lineFeeds{}, info.Size()-n)
 	}
+}
+
+// lineFeeds is a reader of line feeds, without an end.
+type lineFeeds struct{}
+
+func (lineFeeds) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
 }

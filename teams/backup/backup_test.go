@@ -98,6 +98,10 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
+	must(t, team.Dir().MkdirAll(teams.ReceivedDir))
+	for _, name := range []string{"2026-11-26.taken", string(unread) + ".bob"} {
+		must(t, os.WriteFile(team.Dir().Join(teams.ReceivedDir+"/"+name), []byte(name), 0o600))
+	}
 	var file bytes.Buffer
 	total, _, err := Write(ctx, r, &file)
 	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
@@ -117,7 +121,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if err := back.Store.Restore(ctx, string(n)); err != nil {
+		if _, err := back.Store.Restore(ctx, string(n)); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)
@@ -128,6 +132,9 @@ func TestBackupRestore(t *testing.T) {
 	}
 	if it, err := back.Box("gone").Get(read); err != nil || it.State != mailbox.Done {
 		t.Error(it, err)
+	}
+	if names, err := back.Dir().Names(teams.ReceivedDir); err != nil || len(names) != 1 || names[0] != "2026-11-26.taken" {
+		t.Error(names, err)
 	}
 	old, _ := team.Box("bob").Log().LastSeq()
 	if seq, err := back.Box("bob").Log().LastSeq(); err != nil || seq != old {

@@ -5,13 +5,18 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -23,8 +28,34 @@ import (
 // Restored is the result of Restore.
 type Restored struct {
 	mailbox.Moved
-	Refused []string `json:"refused,omitempty"` // names that no backup contains: "../evil"
+	Refused     []Refusal `json:"refused,omitempty"` // the first maxRefused
+	MoreRefused int       `json:"more_refused,omitempty"`
 }
+
+// Refusal is an entry of a file that no backup contains. In JSON it is its name.
+type Refusal struct{ Name, Reason string }
+
+func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.Name), nil }
+
+// refusal is why an entry is refused, and the rest is restored.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// A backup may come from anybody. What is restored takes about as much as the file has bytes: no entry has holes, and
+// none but a message, which has a limit, is held in memory.
+const (
+	maxRefused = 100
+	maxTeams   = 100 // that one restore makes: each takes a descriptor
+
+	maxPath  = 4096 // bytes of a name
+	maxDepth = 64   // directories in a name
+
+	noSuchFile = refusal("a backup has no such file")
+)
+
+// maxMembers is how many members one restore makes. Tests shorten it.
+var maxMembers = 10_000
 
 type restorer struct {
 	ctx     context.Context
@@ -32,6 +63,8 @@ type restorer struct {
 	tar     *tar.Reader
 	total   Restored
 	hadLogs map[wire.Address]bool // whether a mailbox had other events before the restore
+	teams   int                   // that were made
+	members int                   // that were made
 }
 
 // Check returns an error if a file is no backup or is cut off, and else goes back to its beginning. Without it a backup
@@ -67,27 +100,52 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 }
 
 // Restore restores a backup. It replaces nothing: it skips messages whose id exists, the events of a mailbox that has
-// some, and other files that exist. It refuses names that no backup contains, such as "../evil".
+// some, and other files that exist. It refuses what no backup contains, such as "../evil". After an error, what came
+// before it is restored.
 func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
 	isRaised, err := checkFormat(r.tar)
 	if err == nil && isRaised {
 		err = root.RaiseFormat()
 	}
-	if err != nil {
-		return r.total, err
+	for err == nil {
+		err = r.restoreNext()
 	}
-	for {
-		h, err := r.tar.Next()
-		if err == io.EOF {
-			return r.total, nil
-		}
-		if err != nil {
-			return r.total, fmt.Errorf("the backup is damaged: %w", err)
-		}
-		if err := errors.Join(ctx.Err(), r.restoreEntry(h)); err != nil {
-			return r.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
-		}
+	if err == io.EOF {
+		err = nil
+	}
+	return r.total, err
+}
+
+// restoreNext restores the next entry, or refuses it. At the end it returns io.EOF.
+func (r *restorer) restoreNext() error {
+	h, err := r.tar.Next()
+	if err == io.EOF {
+		return err
+	}
+	isDamaged := err != nil
+	if err == nil {
+		err = r.restoreEntry(h)
+		isDamaged = errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	if isDamaged {
+		return fmt.Errorf("the backup is damaged (%w); what comes before is restored", err)
+	}
+	if why, isRefused := errors.AsType[refusal](err); isRefused {
+		r.refuse(h.Name, string(why))
+		err = nil
+	}
+	if err = cmp.Or(r.ctx.Err(), err); err != nil {
+		err = fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
+	}
+	return err
+}
+
+func (r *restorer) refuse(name, reason string) {
+	if len(r.total.Refused) < maxRefused {
+		r.total.Refused = append(r.total.Refused, Refusal{name, reason})
+	} else {
+		r.total.MoreRefused++
 	}
 }
 
@@ -99,64 +157,142 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	isFile := h.Typeflag == tar.TypeReg && files().MatchString(name)
 	isSkipped := strings.Contains(name, "/.") || strings.HasPrefix(below, "inbox/tmp/") // as writeTree does
 	isOurs := !isSkipped && wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
-	if !isDir && !isFile || !isOurs {
-		if h.Typeflag != tar.TypeDir {
-			r.total.Refused = append(r.total.Refused, h.Name)
-		}
-		return nil
-	}
-	t, err := r.root.CreateTeam(wire.Name(teamName))
 	switch {
-	case err != nil || name == "":
-		return err
-	case isAgent:
-		return r.restoreMember(t, t.Box(wire.Name(first)), below)
-	case isDir:
-		return t.Dir().MkdirAll(name)
+	case !isDir && !isFile || !isOurs:
+		if h.Typeflag == tar.TypeDir {
+			return nil
+		}
+		return noSuchFile
+	case len(h.Name) > maxPath || strings.Count(name, "/") > maxDepth:
+		return refusal("its name is too long")
+	case hasHoles(h):
+		return refusal("it has holes")
 	}
-	return r.restoreFile(t, name, r.tar)
+	t, err := r.team(wire.Name(teamName))
+	if err == nil && name != "" {
+		content := durable.ReadUntil(r.ctx, r.tar)
+		switch {
+		case isAgent:
+			err = r.restoreMember(t, t.Box(wire.Name(first)), below, content)
+		case isDir:
+			err = t.Dir().MkdirAll(name)
+		case first == mailbox.FilesDir:
+			err = restoreAttachment(t, name, content)
+		default:
+			err = restoreFile(t, name, content)
+		}
+	}
+	if errors.Is(err, durable.ErrNotDirectory) || errors.Is(err, durable.ErrNotRegular) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR) {
+		return refusal("it does not fit here: " + err.Error())
+	}
+	return err
 }
 
-func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string) error {
-	err := box.CheckPresent()
-	if errors.Is(err, mailbox.ErrNoAgent) {
-		if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) {
-			err = nil // another process was quicker
+// hasHoles reports whether an entry is sparse: it then takes more than its part of the file.
+func hasHoles(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
 		}
 	}
-	if err != nil || below == "" {
+	return false
+}
+
+// team opens a team, and makes it if there is none.
+func (r *restorer) team(name wire.Name) (*teams.Team, error) {
+	t, err := r.root.Team(name)
+	if errors.Is(err, teams.ErrNoTeam) {
+		if r.teams++; r.teams > maxTeams {
+			return nil, fmt.Errorf("the backup has more than %d teams; what comes before is restored", maxTeams)
+		}
+		return r.root.CreateTeam(name)
+	}
+	return t, err
+}
+
+// makeMember makes a member, unless there is one of that name.
+func (r *restorer) makeMember(t *teams.Team, box *mailbox.Box) error {
+	err := box.CheckPresent()
+	if !errors.Is(err, mailbox.ErrNoAgent) {
+		return err
+	}
+	if r.members++; r.members > maxMembers {
+		return fmt.Errorf("the backup has more than %d members; what comes before is restored", maxMembers)
+	}
+	if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) { // another process was quicker
+		return nil
+	}
+	return err
+}
+
+func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string, content io.Reader) error {
+	if err := r.makeMember(t, box); err != nil || below == "" {
 		return err
 	}
 	if m := messages().FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
-		return r.restoreMessage(t, box, m[1], m[2])
+		return r.restoreMessage(t, box, m[1], m[2], content)
 	}
-	name, from := string(box.Agent())+"/"+below, io.Reader(r.tar)
+	name := string(box.Agent()) + "/" + below
 	if strings.HasPrefix(below, "events/") {
-		data, err := io.ReadAll(r.tar)
-		seq, err2 := box.Log().LastSeq()
-		if err = cmp.Or(err, err2); err != nil {
-			return err
-		}
-		// Files that are equal were left by a restore that did not finish.
-		existing, err := t.Dir().ReadFile(name, int64(len(data)))
-		hadLog, isKnown := r.hadLogs[box.Address()]
-		hadLog = hadLog || !bytes.Equal(existing, data) && (!errors.Is(err, fs.ErrNotExist) || !isKnown && seq > 0)
-		r.hadLogs[box.Address()] = hadLog
-		if hadLog {
-			return nil
-		}
-		from = bytes.NewReader(data)
+		return r.restoreEvents(t, box, name, content)
 	}
-	return r.restoreFile(t, name, from)
+	return restoreFile(t, name, content)
 }
 
-func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id string) error {
-	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
+// restoreEvents restores a part of a log, unless the mailbox had another log before. Parts that are equal were left by
+// a restore that did not finish.
+func (r *restorer) restoreEvents(t *teams.Team, box *mailbox.Box, name string, content io.Reader) error {
+	hadLog, isKnown := r.hadLogs[box.Address()]
+	existing, err := t.Dir().Open(name)
+	switch {
+	case err == nil:
+		isEqual, err := isSame(existing, content)
+		existing.Close()
+		if err != nil {
+			return err
+		}
+		hadLog = hadLog || !isEqual
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !isKnown:
+		seq, err := box.Log().LastSeq()
+		if err != nil {
+			return err
+		}
+		hadLog = seq > 0
+	}
+	r.hadLogs[box.Address()] = hadLog
+	if hadLog || existing != nil {
+		return nil
+	}
+	return restoreFile(t, name, content)
+}
+
+// isSame reports whether two readers have the same content.
+func isSame(x, y io.Reader) (bool, error) {
+	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, xErr := io.ReadFull(x, a)
+		m, yErr := io.ReadFull(y, b)
+		for _, err := range []error{xErr, yErr} {
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return false, err
+			}
+		}
+		if !bytes.Equal(a[:n], b[:m]) || xErr != nil || yErr != nil {
+			return bytes.Equal(a[:n], b[:m]), nil
+		}
+	}
+}
+
+func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id string, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, wire.MaxFile+1))
 	if err != nil {
 		return err
 	}
 	if _, err := wire.Decode(data); err != nil { // the next look at the mailbox moves it to bad, with the reason
-		return r.restoreFile(t, fmt.Sprintf("%s/inbox/%s/%s.json", box.Agent(), dir, id), bytes.NewReader(data))
+		name := fmt.Sprintf("%s/inbox/%s/%s.json", box.Agent(), dir, id)
+		return restoreFile(t, name, io.MultiReader(bytes.NewReader(data), content))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	put, err := box.RestoreMessage(r.ctx, dir, data)
@@ -168,7 +304,32 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 	return err
 }
 
-func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error {
+// restoreAttachment restores a file whose name says what its content is.
+func restoreAttachment(t *teams.Team, name string, content io.Reader) error {
+	want := path.Base(name)
+	if !wire.IsSHA256(want) {
+		return noSuchFile
+	}
+	return restoreFile(t, name, &checkedReader{content, sha256.New(), want})
+}
+
+// checkedReader fails at the end of a content that does not have the SHA-256 that it should have.
+type checkedReader struct {
+	io.Reader
+	hash hash.Hash
+	want string
+}
+
+func (c *checkedReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.hash.Write(p[:n])
+	if err == io.EOF && hex.EncodeToString(c.hash.Sum(nil)) != c.want {
+		err = refusal("its content is not the one that its name says")
+	}
+	return n, err
+}
+
+func restoreFile(t *teams.Team, name string, from io.Reader) error {
 	if exists, err := t.Dir().Exists(name); exists || err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -63,14 +64,27 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	return ReadText(in)
 }
 
-// NotPiped refuses a pipe with data in it beside a text: one of them would be lost.
+// NotPiped refuses a file, or a pipe with data in it, beside a text: one of them would be lost. What a loop over a list
+// or a script reads is not meant for the commands in it.
 func NotPiped() error {
 	n := output.BytesWaiting(os.Stdin, pipePatience)
-	if n == 0 {
+	if n == 0 || isReadByOthers(os.Stdin) {
 		return nil
 	}
 	return failure.Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
 		WithHint("leave the text out to send stdin, or add </dev/null to send the text")
+}
+
+// isReadByOthers reports whether a part of a file has been read, or a pipe is the parent's stdin too, which only Linux
+// tells. A file may be the parent's just for this command: dash redirects in its own process.
+func isReadByOthers(stdin *os.File) bool {
+	mine, err := stdin.Stat()
+	if err != nil || mine.Mode().IsRegular() {
+		at, err := stdin.Seek(0, io.SeekCurrent)
+		return err == nil && at > 0
+	}
+	parents, err := os.Stat(fmt.Sprintf("/proc/%d/fd/0", os.Getppid()))
+	return err == nil && os.SameFile(mine, parents)
 }
 
 // HasText reports whether f is a file, a pipe or a socket.

@@ -88,6 +88,9 @@ func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filt
 	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
 	}
+	if rg.Unread {
+		box.Ingest(c.Context) // also large files, which Walk leaves
+	}
 	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		switch m := (message{Item: it}); {
 		case !f.matches(it), sent && owed && !m.RequiresAck:

@@ -164,6 +164,9 @@ func stagesText(r teams.DeliveryTrace) string {
 		if stage.At != nil {
 			part += " " + letter.Stamp(*stage.At)
 		}
+		if stage.Host != "" {
+			part += " at " + string(stage.Host)
+		}
 		if stage.Text != "" {
 			part += " " + letter.Quote(stage.Text, 60)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/backup"
@@ -45,6 +47,7 @@ func gc(c *cli.Context, s *command.Scope) error {
 	if !options.DryRun {
 		verb = "moved"
 		s.Root.Stale(true)
+		failed = cmp.Or(failed, s.Team.PruneTaken())
 	}
 	outboxes, err := s.Team.Outboxes()
 	failed = cmp.Or(failed, err)
@@ -73,15 +76,21 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	if path == "-" {
 		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
+	removeAbandoned(filepath.Dir(path))
+	temp, err := os.CreateTemp(filepath.Dir(path), backupTemp+"*")
 	if err != nil {
 		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
+	release, _ := lockfile.HoldFile(temp.Name())
+	defer release()
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, missing, err := backup.Write(ctx, s.Root, temp)
-	if err := cmp.Or(err, temp.Chmod(0o600), temp.Sync(), temp.Close()); err != nil {
+	if err == nil {
+		err = cmp.Or(temp.Chmod(0o600), temp.Sync())
+	}
+	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
@@ -92,6 +101,24 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	text := fmt.Sprintf("backed up %s, %s; %s skipped",
 		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
 	return command.PrintDone(c, moved, text, missing)
+}
+
+const backupTemp = ".atm-backup-"
+
+// removeAbandoned removes what killed backups have left in a directory. One that has just begun is not locked yet.
+func removeAbandoned(dir string) {
+	files, _ := os.ReadDir(dir)
+	for _, f := range files {
+		info, err := f.Info()
+		if !strings.HasPrefix(f.Name(), backupTemp) || err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < time.Second {
+			continue
+		}
+		path := filepath.Join(dir, f.Name())
+		if release, isAbandoned := lockfile.HoldFile(path); isAbandoned {
+			os.Remove(path)
+			release()
+		}
+	}
 }
 
 func restore(c *cli.Context) error {
@@ -115,8 +142,11 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
-	for _, name := range moved.Refused {
-		command.Warn(c, "not restored: %s: a backup has no such file", name)
+	for _, r := range moved.Refused {
+		command.Warn(c, "not restored: %s: %s", r.Name, r.Reason)
+	}
+	if moved.MoreRefused > 0 {
+		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
 	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	return command.PrintUnlessError(c, err, moved, text)

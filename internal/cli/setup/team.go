@@ -195,6 +195,10 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	err = s.Team.Restore(c.Context, dir)
-	return command.PrintUnlessError(c, err, map[string]any{"agent": name}, string(name)+" is back")
+	earlier, err := s.Team.Restore(c.Context, dir)
+	text := string(name) + " is back"
+	if earlier > 0 {
+		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)
+	}
+	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "earlier": earlier}, text)
 }
