@@ -180,7 +180,7 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	addresses := []string{}
 	for _, file := range files {
 		var d door
-		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &d) != nil {
 			continue // the server has just begun or ended
 		}
 		conn, err := net.DialTimeout("tcp", d.At, time.Second)
