@@ -87,9 +87,13 @@ func (r *runner) leave(v *control.Viewer) {
 
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
 
+// maxSide is the most columns or rows of a terminal, as for config.ParseSize: the screen keeps every cell.
+const maxSide = 1000
+
 // viewerResized gives the agent's terminal the size of the viewer that was resized last.
 func (r *runner) viewerResized(v *control.Viewer, size control.Size) {
 	if size.Cols > 0 && size.Rows > 0 {
+		size.Cols, size.Rows = min(size.Cols, maxSide), min(size.Rows, maxSide)
 		r.viewers[v] = size
 		r.resize(size)
 	}

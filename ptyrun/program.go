@@ -183,8 +183,9 @@ func (r *runner) appendExited(pid int) {
 	r.appendEvent(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
-// maxPieces is how many pieces of output may be queued for the loop.
-const maxPieces = 128
+// maxPieces is how many pieces of output may be queued for the loop, which draws them all before it does anything else.
+// A piece is 4 KiB on Linux; the dearest sequences take seconds for 16 of them.
+const maxPieces = 16
 
 // readOutput sends what the program writes, and closes the channel at the end. While the channel is full the program
 // blocks, as on a slow terminal.

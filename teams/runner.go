@@ -50,6 +50,9 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 	}
 }
 
+// askWithin is how long a runner may take to say how it is. It is at once, unless it is drawing a flood.
+const askWithin = 2 * time.Second
+
 func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.DialTimeout)
 	defer cancel()
@@ -58,8 +61,13 @@ func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
 		return s, err
 	}
 	defer c.Close()
-	s, _ = c.Status(ctx)
-	return s, nil
+	ctx, cancel = context.WithTimeout(context.Background(), askWithin)
+	defer cancel()
+	s, err = c.Status(ctx)
+	if !errors.Is(err, control.ErrNotAnswering) { // else it is just ending
+		err = nil
+	}
+	return s, err
 }
 
 // RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the

@@ -55,7 +55,7 @@ func (p *Installer) read(tool, path string) (f *file, err error) {
 	if p.State != "" {
 		name := fmt.Sprintf("%s.%.8x.json", tool, sha256.Sum256([]byte(f.real)))
 		f.recordPath = filepath.Join(p.State, "install", name)
-		data, _ := os.ReadFile(f.recordPath)
+		data, _ := durable.ReadRegular(f.recordPath, 8*maxFile)
 		f.isRecorded = json.Unmarshal(data, &f.record) == nil
 	}
 	f.before, f.mode, err = readFile(f.real)
@@ -204,9 +204,12 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 // what a killed one has left: they have a lock.
 func halfWritten(name string) string { return "." + name + ".atm-install.tmp" }
 
+// maxFile is the most bytes of a file. Its record holds it twice, in base64.
+const maxFile = 16 << 20
+
 // readFile reads a file. If there is none, data is nil, and mode that of a new file.
 func readFile(path string) (data []byte, mode fs.FileMode, err error) {
-	data, err = os.ReadFile(path)
+	data, err = durable.ReadRegular(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
 	}

@@ -12,12 +12,12 @@ import (
 
 // renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if the file system cannot.
 func (r *Root) renameOnly(old, new string) error {
-	from, err := r.root.Open(path.Dir(old))
+	from, err := r.root.Open(path.Dir(old) + here)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := r.root.Open(path.Dir(new))
+	to, err := r.root.Open(path.Dir(new) + here)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,12 @@ import (
 	"os"
 )
 
+// Windows has no FIFOs in directories.
+const (
+	NoWait = 0
+	here   = ""
+)
+
 func syncDirectory(*os.File) error                    { return nil } // Windows cannot
 func (r *Root) setPermissions(*os.File, string) error { return nil }
 func (r *Root) OwnerCanRead(string) bool              { return true }

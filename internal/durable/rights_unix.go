@@ -10,6 +10,12 @@ import (
 	"syscall"
 )
 
+// NoWait is the flag with which opening a FIFO or a device does not wait.
+const NoWait = syscall.O_NONBLOCK
+
+// here at the end of a path makes it a directory's: nothing else is opened, so nothing waits.
+const here = "/."
+
 func syncDirectory(d *os.File) error { return d.Sync() }
 
 // setPermissions gives a file or directory the owner, group and mode of a new entry in dir.

@@ -2,6 +2,7 @@
 //
 //   - Names are relative, with slashes ("bob/inbox/new/x.json"), and cannot leave the tree: it is an os.Root.
 //     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
+//   - Opening never waits, whatever is in a file's place or takes it meanwhile.
 //   - Create, Publish and Move never replace a file: they return fs.ErrExist.
 //   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
 //     group bits and set-group-ID bit. Entries made by root get the directory's owner, where root may give files away.
@@ -49,9 +50,15 @@ type Root struct {
 
 // Open opens the directory at path, which may itself be a symbolic link. fault is for tests, otherwise nil.
 func Open(path string, fault Fault) (*Root, error) {
-	root, err := os.OpenRoot(path)
+	root, err := os.OpenRoot(path + here)
 	if isNotDirectory(err) {
-		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
+		err = ErrNotDirectory
+	}
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	if err != nil {
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return &Root{root: root, path: path, fault: fault}, err
 }
@@ -61,7 +68,10 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	root, err := r.root.OpenRoot(name)
+	root, err := r.root.OpenRoot(name + here)
+	if isNotDirectory(err) {
+		return nil, r.pathError("open", name, ErrNotDirectory)
+	}
 	if err != nil {
 		return nil, r.withFullPath(err)
 	}
@@ -141,7 +151,11 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	return r.root.Open(name)
+	d, err := r.root.Open(name + here)
+	if isNotDirectory(err) {
+		err = r.pathError("open", name, ErrNotDirectory)
+	}
+	return d, err
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -195,9 +209,9 @@ func (r *Root) Names(dir string) (names []string, err error) {
 	return names, err
 }
 
-// OpenFile opens a regular file with flags of package os. Anything else is ErrNotRegular and stays unopened: opening a
-// FIFO or a device has effects. With os.O_CREATE it also sets the permissions of an existing file, whose creator may
-// have been killed before it did.
+// OpenFile opens a regular file with flags of package os. Anything else is ErrNotRegular and stays unopened, since
+// opening a FIFO or a device has effects, unless it takes the file's place in that moment. With os.O_CREATE it also
+// sets the permissions of an existing file, whose creator may have been killed before it did.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
 		if flag&os.O_EXCL == 0 {
@@ -209,7 +223,7 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 				return err
 			}
 		}
-		f, err = r.root.OpenFile(name, flag, 0o600)
+		f, err = OpenIn(r.root, name, flag, 0o600)
 		return err
 	})
 	if err == nil && flag&os.O_CREATE != 0 {
@@ -223,6 +237,61 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	return f, err
 }
 
+// regular returns a file that was opened with NoWait, unless it is not a regular one: then it is closed, and the error
+// is ErrNotRegular (wrapped).
+func regular(f *os.File, err error) (*os.File, error) {
+	isSpecial := errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EISDIR) // a socket, a FIFO to write to, a directory
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && isSpecial {
+		failed.Err = ErrNotRegular
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}))
+	}
+	return f, nil
+}
+
+// OpenIn opens a regular file as dir.OpenFile does, and never waits for what has taken its place.
+func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return regular(dir.OpenFile(name, flag|NoWait, perm))
+}
+
+// ReadIn reads a regular file of at most max bytes as OpenIn opens it.
+func ReadIn(dir *os.Root, name string, max int64) ([]byte, error) {
+	f, err := OpenIn(dir, name, os.O_RDONLY, 0)
+	return readAll(f, err, max)
+}
+
+// OpenRegular opens a regular file anywhere, through links too, and never waits for what has taken its place.
+func OpenRegular(path string, flag int) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	return regular(os.OpenFile(path, flag|NoWait, 0o600))
+}
+
+// ReadRegular reads a regular file anywhere, through links too, of at most max bytes.
+func ReadRegular(path string, max int64) ([]byte, error) {
+	f, err := OpenRegular(path, os.O_RDONLY)
+	return readAll(f, err, max)
+}
+
+// readAll reads and closes a file of at most max bytes.
+func readAll(f *os.File, err error, max int64) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if int64(len(data)) > max {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: ErrTooLarge}
+	}
+	return data, err
+}
+
 // Open opens a regular file for reading.
 func (r *Root) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY) }
 
@@ -232,14 +301,11 @@ func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	err = r.do("read", name, func() error {
-		data, err = io.ReadAll(io.LimitReader(f, max+1))
+		data, err = readAll(f, nil, max)
 		return err
 	})
-	if int64(len(data)) > max {
-		return nil, r.pathError("read", name, ErrTooLarge)
-	}
+	f.Close() // also if a fault has kept it from being read
 	return data, err
 }
 

@@ -118,7 +118,7 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 		return nil, err
 	}
 	file := filepath.Join(string(d), sub, string(host))
-	text, err := os.ReadFile(file)
+	text, err := durable.ReadRegular(file, 4<<10)
 	if d == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("key %s: %w", file, ErrNoKey)
 	}

@@ -98,11 +98,11 @@ func (d Dir) Held(name string) (bool, error) {
 
 // try takes the lock; it returns nil if somebody holds it.
 func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
-	if info, err := d.team.Lstat(fileOf(name)); err == nil && !info.Mode().IsRegular() { // opening a FIFO would block
+	if info, err := d.team.Lstat(fileOf(name)); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("lock %s: %s: %w", name, fileOf(name), durable.ErrNotRegular)
 	}
 	for range 3 { // the file may be made or replaced meanwhile
-		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY))} // flock makes no file
+		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|durable.NoWait))} // flock makes no file
 		lock := l.file.TryLock
 		if m == Shared {
 			lock = l.file.TryRLock

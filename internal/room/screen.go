@@ -59,6 +59,7 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 			time.Sleep(redrawEvery)
 			select {
 			case <-changed:
+			case <-time.After(followFor / 2): // the runner ends a connection that says nothing
 			case <-ended:
 				return control.ErrNoRunner
 			}

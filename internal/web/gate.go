@@ -38,6 +38,7 @@ type gate struct {
 	cookie, csrf string
 	foreign      http.CrossOriginProtection
 	used         sync.Map // tokens
+	connections  connections
 }
 
 func newGate(at net.Addr, cert *x509.Certificate, csrf string, pages http.Handler) *gate {
@@ -102,6 +103,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(name, value)
 	}
+	limitTime(w)
 	name := "atm-" + g.port // cookies are shared by all ports of a host
 	cookie, err := r.Cookie(name)
 	isKnown := err == nil && isSame(cookie.Value, g.cookie)
@@ -127,13 +129,19 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isLook && !isSame(r.PostFormValue("csrf"), g.csrf):
 		refuse(w, http.StatusForbidden, "this request does not come from a page of this server: reload the page")
 	default:
+		g.connections.letIn(r)
+		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body was read
 		g.Handler.ServeHTTP(w, r)
 	}
 }
 
 func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-func refuse(w http.ResponseWriter, code int, reason string) { http.Error(w, "atm: "+reason, code) }
+// refuse says why a request is refused, and ends its connection.
+func refuse(w http.ResponseWriter, code int, reason string) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, "atm: "+reason, code)
+}
 
 // A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
 // that `atm web --token` can make another address.
@@ -180,7 +188,7 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 	addresses := []string{}
 	for _, file := range files {
 		var d door
-		if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &d) != nil {
 			continue // the server has just begun or ended
 		}
 		conn, err := net.DialTimeout("tcp", d.At, time.Second)

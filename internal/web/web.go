@@ -91,7 +91,11 @@ func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return pages.ctx }}
+	web := &http.Server{
+		Handler: g, BaseContext: func(net.Listener) context.Context { return pages.ctx },
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnContext: g.connections.add, ConnState: g.connections.remove,
+	}
 	context.AfterFunc(pages.ctx, func() { web.Close() })
 	err = web.Serve(ln)
 	return cmp.Or(context.Cause(pages.ctx), err)
@@ -249,8 +253,11 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		known = now.Screens
 		data, _ := json.Marshal(map[string]any{"version": now.Version, "screens": screens})
-		fmt.Fprintf(w, "data: %s\n\n", data)
-		http.NewResponseController(w).Flush()
+		limits := http.NewResponseController(w)
+		limits.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || limits.Flush() != nil {
+			return
+		}
 		select {
 		case <-newer:
 		case <-time.After(keepAlive):

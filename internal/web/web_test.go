@@ -404,6 +404,44 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// Whoever is not let in cannot keep others out: not with connections that have got their refusal, nor with silent or
+// half-sent ones.
+func TestOthersConnections(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	address := s.web()
+	at := strings.TrimPrefix(base(address), "http://")
+	dial := func(text string) net.Conn {
+		conn, err := net.Dial("tcp", at)
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		conn.Write([]byte(text)) // fails if it was closed already
+		return conn
+	}
+	for range 187 {
+		conn := dial("GET / HTTP/1.1\r\nHost: " + at + "\r\n\r\n")
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
+			t.Fatalf("it stays: %s, %v", answer, err)
+		}
+	}
+	var held []net.Conn
+	for i := range 2 * maxConnections {
+		held = append(held, dial([]string{"", "GET / HTTP/1.1\r\nHost: "}[i%2]))
+	}
+	v := s.visit(address)
+	for range maxConnections {
+		held = append(held, dial(""))
+	}
+	if code, text := v.get("/"); code != http.StatusOK {
+		t.Error(code, text)
+	}
+	if _, err := held[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest stays:", err)
+	}
+}
+
 // With a certificate, other machines can reach it by the certificate's name, which this one need not know.
 func TestTLS(t *testing.T) {
 	t.Parallel()

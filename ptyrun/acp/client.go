@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -77,12 +78,15 @@ func (f *front) local(path string) (rel string, err error) {
 	return "", fmt.Errorf("it is outside %s", f.Dir)
 }
 
+// maxRead is the largest file that an agent is read: it gets all of it, as JSON.
+const maxRead = 64 << 20
+
 // readFile reads a file or some of its lines.
 func (f *front) readFile(p acp.ReadTextFileRequest) (any, error) {
 	rel, err := f.local(p.Path)
 	var data []byte
 	if err == nil {
-		data, err = f.files.ReadFile(rel)
+		data, err = durable.ReadIn(f.files, rel, maxRead)
 	}
 	if err == nil && !utf8.Valid(data) {
 		err = errors.New("it is not UTF-8 text")
@@ -119,12 +123,21 @@ func (f *front) writeFile(ctx context.Context, p writeRequest) (any, error) {
 		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
 	}
 	if err == nil {
-		err = f.files.WriteFile(rel, []byte(*p.Content), 0o644)
+		err = f.write(rel, *p.Content)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", p.Path, err)
 	}
 	return acp.WriteTextFileResponse{}, nil
+}
+
+func (f *front) write(rel, content string) error {
+	file, err := durable.OpenIn(f.files, rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(content)
+	return cmp.Or(err, file.Close())
 }
 
 // terminal is the protocol's word for a command that the agent runs here.

@@ -34,7 +34,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	if err != nil {
 		return nil, cmp.Or(foreignRunnerError(dir), err)
 	}
-	c := &Client{newConnection(conn)}
+	c := &Client{newConnection(conn, maxAnswer)}
 	if err := c.readGreeting(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -110,12 +110,17 @@ func (c *Client) Restart(ctx context.Context) (Outcome, error) {
 	return ask[Outcome](ctx, c, "restart", nil)
 }
 
-// ask sends a request and reads the answer. ctx limits the wait.
+// ask sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so
+// before a request that may take long the runner has to answer one that does not.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
-	if op == "status" || op == "screen" || op == "attach" {
+	if op == "status" || op == "screen" {
 		limited, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		ctx = limited
+	} else if _, err := c.Status(ctx); err != nil {
+		if _, isAnswer := errors.AsType[*Error](err); !isAnswer {
+			return result, err
+		}
 	}
 	c.send(map[string]any{"op": op, "with": with})
 	err = c.readAnswer(ctx, &result)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -20,7 +21,15 @@ const (
 	version      = 2               // of the protocol
 	closeTimeout = 2 * time.Second // for a viewer to read the rest of the output
 	maxPath      = 100             // of a socket: macOS takes 103 bytes
+
+	maxClients  = 128              // at once; more wait for their greeting
+	sendTimeout = 10 * time.Second // for a client to read an answer
+	maxRequest  = 4 << 20          // bytes of one
+	maxAnswer   = 64 << 20         // bytes of one: a screen of a million cells with its colours
 )
+
+// idleTimeout is how long a client may say nothing between two requests. Tests shorten it.
+var idleTimeout = time.Minute
 
 type request struct {
 	Op   string          `json:"op"`
@@ -37,18 +46,30 @@ type answer struct {
 type connection struct {
 	*net.UnixConn
 	*json.Encoder
-	*json.Decoder
 	uid string // of the process at the other end, when it connected or listened
 	pid int
+
+	lines   *json.Decoder
+	unread  io.LimitedReader // the bytes that a line may still have
+	maxLine int64
 }
 
-func newConnection(conn *net.UnixConn) *connection {
-	c := &connection{UnixConn: conn, Encoder: json.NewEncoder(conn), Decoder: json.NewDecoder(conn)}
+// newConnection makes a connection whose lines from the other end have at most maxLine bytes.
+func newConnection(conn *net.UnixConn, maxLine int64) *connection {
+	c := &connection{UnixConn: conn, Encoder: json.NewEncoder(conn), maxLine: maxLine}
+	c.unread.R = conn
+	c.lines = json.NewDecoder(&c.unread)
 	if creds, err := peercred.Get(conn); err == nil {
 		c.uid, _ = creds.UserID()
 		c.pid, _ = creds.PID()
 	}
 	return c
+}
+
+// Decode reads a line.
+func (c *connection) Decode(line any) error {
+	c.unread.N = c.maxLine
+	return c.lines.Decode(line)
 }
 
 // isTrusted reports whether the process at the other end is this user's, or root's.
@@ -125,16 +146,26 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { s.listener.Close() })()
+	free := make(chan struct{}, maxClients)
 	for {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
 		conn, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
 		if err != nil {
 			time.Sleep(50 * time.Millisecond) // temporarily out of file descriptors
+			<-free
 			continue
 		}
-		clients.Go(func() { serve(ctx, conn, h) })
+		clients.Go(func() {
+			serve(ctx, conn, h)
+			<-free
+		})
 	}
 }
 
@@ -151,8 +182,9 @@ func (s *Server) Close() error {
 }
 
 func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
-	c := newConnection(conn)
+	c := newConnection(conn, maxRequest)
 	defer c.Close()
+	c.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if !c.isTrusted() {
 		c.Encode(newAnswer(nil, &Error{Code: "refused", Message: "this runner belongs to another user"}))
 		return
@@ -165,14 +197,25 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	err := c.Encode(newAnswer(version, nil))
 	for err == nil {
 		r := request{With: json.RawMessage("null")}
-		if c.Decode(&r) != nil || ctx.Err() != nil {
+		c.SetReadDeadline(time.Now().Add(idleTimeout))
+		if ctx.Err() != nil {
+			return
+		}
+		if bad := c.Decode(&r); bad != nil || ctx.Err() != nil {
+			if c.unread.N <= 0 {
+				c.Encode(newAnswer(nil, usage(fmt.Sprintf("a request has at most %d bytes", maxRequest))))
+			}
 			return
 		}
 		if r.Op == "attach" {
 			c.attach(ctx, h, r)
 			return
 		}
-		err = c.Encode(newAnswer(c.handle(ctx, h, r)))
+		reply := newAnswer(c.handle(ctx, h, r))
+		if ctx.Err() == nil {
+			c.SetWriteDeadline(time.Now().Add(sendTimeout))
+		}
+		err = c.Encode(reply)
 	}
 }
 
@@ -214,6 +257,12 @@ func handleWith[R, A any](ctx context.Context, r request, method func(context.Co
 }
 
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
+	// A viewer may be suspended for hours.
+	c.SetReadDeadline(time.Time{})
+	c.SetWriteDeadline(time.Time{})
+	if ctx.Err() != nil {
+		return
+	}
 	var with AttachRequest
 	err := json.Unmarshal(r.With, &with)
 	if c.Encode(newAnswer(nil, err)) != nil || err != nil {

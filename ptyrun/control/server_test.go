@@ -18,6 +18,7 @@ import (
 
 // fake is a runner; a missing function returns the request's name.
 type fake struct {
+	status    func(ctx context.Context) (Status, error)
 	interrupt func(ctx context.Context) (Outcome, error)
 	stop      func(ctx context.Context) (Outcome, error)
 	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -30,7 +31,12 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (f *fake) Status(context.Context) (Status, error) { return Status{State: "idle"}, nil }
+func (f *fake) Status(ctx context.Context) (Status, error) {
+	if f.status == nil {
+		return Status{State: "idle"}, nil
+	}
+	return f.status(ctx)
+}
 
 func (f *fake) Screen(_ context.Context, r ScreenRequest) (Screen, error) {
 	return Screen{Lines: []string{"one", "zwei ✳"}, Cols: r.Last, ANSI: fmt.Sprint(r.ANSI)}, nil
@@ -232,6 +238,66 @@ func TestNotAnswering(t *testing.T) {
 	cancel()
 	if _, err := Dial(ctx, dir); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A runner that greets but whose loop is stuck does not answer, whatever it is asked; nobody waits for ever.
+func TestStuckLoop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, dir, &fake{status: func(ctx context.Context) (Status, error) {
+		<-ctx.Done()
+		return Status{}, ctx.Err()
+	}})
+	for name, ask := range map[string]func(*Client) error{
+		"status":    func(c *Client) error { _, err := c.Status(t.Context()); return err },
+		"type":      func(c *Client) error { _, err := c.Type(t.Context(), TypeRequest{}); return err },
+		"interrupt": func(c *Client) error { _, err := c.Interrupt(t.Context()); return err },
+		"answer":    func(c *Client) error { _, err := c.Answer(t.Context(), AnswerRequest{}); return err },
+		"stop":      func(c *Client) error { _, err := c.Stop(t.Context()); return err },
+		"restart":   func(c *Client) error { _, err := c.Restart(t.Context()); return err },
+		"attach":    func(c *Client) error { _, err := c.Attach(t.Context(), AttachRequest{}, Terminal{}); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := ask(dial(t, dir))
+			silent, ok := errors.AsType[*NotAnsweringError](err)
+			if !ok || silent.PID != os.Getpid() {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A client that says nothing does not stay.
+func TestIdleClients(t *testing.T) {
+	idleTimeout = 50 * time.Millisecond
+	t.Cleanup(func() { idleTimeout = time.Minute })
+	dir := t.TempDir()
+	start(t, dir, &fake{})
+	for range 2 * maxClients {
+		conn, err := connect(dir)
+		must(t, err)
+		defer conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := Dial(ctx, dir)
+	must(t, err)
+	c.Close()
+}
+
+// A request that never ends is refused.
+func TestLongRequest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, dir, &fake{})
+	c := dial(t, dir)
+	c.send(strings.Repeat("x", maxRequest))
+	var none any
+	err := c.readAnswer(t.Context(), &none)
+	if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Code != "usage" {
+		t.Errorf("%#v", err)
 	}
 }
 

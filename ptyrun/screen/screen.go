@@ -7,10 +7,12 @@
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
 //   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
+//   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
 //   - It never blocks: the answers to queries are in Replies.
 //
 // How the bytes are split over calls of Write does not matter, but for the code points of one character: "e" and an
-// accent in two calls may be two characters. A Screen is not for concurrent use and does no I/O.
+// accent in two calls may be two characters, and for how much of a flood of repeated characters is drawn. A Screen is
+// not for concurrent use and does no I/O.
 package screen
 
 import (
@@ -64,6 +66,7 @@ type Screen struct {
 	partialString []byte // an incomplete string, or just its ESC
 	partialRune   []byte
 	undrawn       []byte // the end of a flood, text and styles that may scroll out
+	repeats       int    // characters that REP may still draw
 }
 
 // slack is how many lines more than wanted the emulator keeps. Scrolled lines can only be counted while it keeps them,
@@ -114,7 +117,45 @@ func (s *Screen) create() {
 		e.WriteString("\x1b8")
 		return true
 	})
-	s.emulator = e
+	s.clipCounts(e)
+	s.emulator, s.repeats = e, s.cols*s.rows
+}
+
+const (
+	maxMode        = 9999 // no mode is above it; the emulator keeps every number that it was told
+	repeatsPerByte = 32   // how much REP may draw for each byte of output, after a screenful that may come at once
+)
+
+// clipCounts has the numbers of control sequences lowered to what makes a difference on this screen. The emulator would
+// believe any: it would draw a character 999999999 times, or scroll in a region of as many lines.
+func (s *Screen) clipCounts(e *vt.Emulator) {
+	clip := func(command int, limit func() int) {
+		e.RegisterCsiHandler(command, func(p ansi.Params) bool { // called before the handlers that are registered already
+			for i := range p {
+				if most := limit(); p[i].Param(0) > most {
+					p[i] = ansi.Param(most)
+				}
+			}
+			return false // they carry out the sequence
+		})
+	}
+	for _, command := range "ABEFLMSTder" {
+		clip(int(command), func() int { return s.rows })
+	}
+	for _, command := range "@CDGIPXZ`as" {
+		clip(int(command), func() int { return s.cols })
+	}
+	for _, command := range "hl" {
+		clip(int(command), func() int { return maxMode })
+		clip(ansi.Command('?', 0, byte(command)), func() int { return maxMode })
+	}
+	e.RegisterCsiHandler('b', func(p ansi.Params) bool {
+		if len(p) > 0 {
+			n := min(p[0].Param(1), s.repeats)
+			p[0], s.repeats = ansi.Param(n), s.repeats-n
+		}
+		return false
+	})
 }
 
 // status replies to a device status report.
@@ -197,6 +238,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 
 func (s *Screen) feed(p []byte) {
 	defer s.recover()
+	s.repeats = min(s.repeats+repeatsPerByte*len(p), s.cols*s.rows)
 	before := s.emulator.ScrollbackLen()
 	s.emulator.Write(p)
 	lines := s.emulator.Scrollback().Lines()

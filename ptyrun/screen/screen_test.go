@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -205,6 +206,86 @@ func TestLower(t *testing.T) {
 	}
 }
 
+// No number in a control sequence costs more than a screenful, however it is written.
+func TestCountsAreClipped(t *testing.T) {
+	t.Parallel()
+	full := strings.Repeat(strings.Repeat("A", 20)+"\n", 4) + "A" // and one line more has scrolled out
+	lines := "1\r\n2\r\n3\r\n4\r\n5"
+	const most = "999999999"
+	for feed, want := range map[string]string{
+		"A\x1b[" + most + "b":                                   full,
+		"A\x1b[" + most + ";1b":                                 full,
+		"A\x1b[" + most + ":3b":                                 full,
+		"A\x1b[0000" + most + "b":                               full,
+		"A\x1b[18446744073709551" + most + "b":                  "A?", // it overflows: any count will do
+		"A\x1b[2147483646b":                                     full,
+		"A\x1b[2147483647b":                                     "AA", // the library's word for "no number"
+		"A\x1b[b":                                               "AA",
+		"A\x1b[0b":                                              "A",
+		"A\x1b[3bB":                                             "AAAAB",
+		"A\x1b[" + strings.Repeat(most+";", 99) + "b":           full,
+		"A\x9b" + most + "b":                                    "A\ufffd" + most + "b", // 8-bit controls are no controls in UTF-8
+		"A\u009b" + most + "b":                                  "A" + most + "b",
+		"A\x1b[" + most + "IB":                                  "A                  B",
+		"A\x1b[" + most + "ZB":                                  "B",
+		lines + "\x1b[1;" + most + "r\x1b[5;1H\n6":              "2\n3\n4\n5\n6", // as without a region
+		lines + "\x1b[1;" + most + "r\x1b[" + most + "L":        "",
+		lines + "\x1b[2;" + most + "r\x1b[2H\x1b[" + most + "M": "1",
+		lines + "\x1b[" + most + "S":                            "",
+		lines + "\x1b[" + most + "T":                            "",
+		"AB\x1b[H\x1b[" + most + "@":                            "",
+		"AB\x1b[H\x1b[" + most + "P":                            "",
+		"AB\x1b[H\x1b[" + most + "X":                            "",
+		"AB\x1b[" + most + "D\x1b[" + most + "AC":               "CB",
+		"AB\x1b[" + most + ";" + most + "HC":                    "AB\n\n\n\n                   C",
+		"AB\x1b[" + most + "a\x1b[" + most + "eC":               "AB\n\n\n\n                   C",
+		"AB\x1b[?69h\x1b[1;" + most + "s\x1b[LC":                "C\nAB",
+		"AB\x1bPq!" + most + "~\x1b\\C":                         "ABC",
+		"AB\x1b[8;" + most + ";" + most + "tC":                  "ABC",
+		"AB\x1b[>" + most + "u\x1b[" + most + "gC":              "ABC",
+	} {
+		for _, size := range []int{1, 7, 1000} {
+			s := New(20, 5, 50)
+			for piece := range slices.Chunk([]byte(feed), size) {
+				s.Write(piece)
+			}
+			got := strings.TrimRight(strings.Join(s.Lines(), "\n"), "\n")
+			if want == "A?" && got != "" && strings.Trim(got, "A\n") == "" {
+				continue
+			}
+			same(t, fmt.Sprintf("%q in pieces of %d", feed, size), want, got)
+		}
+	}
+}
+
+// What a flood of controls costs grows with its length, not with its numbers, and it takes no memory.
+func TestControlFlood(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{
+		"A\x1b[99999b", "\x1b[99999I", "\x1b[99999Z", "\x1b[2;99999r\x1b[99999L", "\x1b[?%dh", "\x1b[%dh", "\x1b]2;%d", "\x1b]8;;http://%d\a",
+		"\x1b_%d", "\x1b[>%du", "\x1b[?1049h\x1b[?1049l", "e\u0301\u0301\u0301\u0301", "👩\u200d", "\x1b[%d;%[1]d;", "\x1b]" + RequestOSC + ";%d ",
+	} {
+		s := New(80, 24, 100)
+		began := time.Now()
+		for i := range 3000 {
+			fmt.Fprintf(s, strings.ReplaceAll(unit, "%d", "%[1]d"), 10_000+i)
+		}
+		s.Lines()
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%q: %v", unit, took)
+		}
+		kept := len(s.modes)*100 + len(s.partialString) + len(s.title) + len(s.partialRune) + len(s.undrawn)
+		for y := -s.History(); y < s.rows; y++ {
+			for _, c := range s.Row(y) {
+				kept += len(c.Text)
+			}
+		}
+		if kept > 1<<20 {
+			t.Errorf("%q: %d bytes are kept", unit, kept)
+		}
+	}
+}
+
 // A panic of the emulator blanks the screen, and is reported once.
 func TestLost(t *testing.T) {
 	t.Parallel()
@@ -228,12 +309,12 @@ func TestLost(t *testing.T) {
 func FuzzWrite(f *testing.F) {
 	for i, seed := range []string{
 		"hello\r\nworld", "\x1b[31;1mred\x1b[0m", "端末e\u0301👩‍🔬🇩🇪✳️", "\xe2\x9c\x1b[\xffm", "\x1b[2;3r\x1b[?6h\x1b[99S\x1b[T\x1bM\x1bD",
-		"\x1b[?1049hx\x1b7\x1b[?47l\x1b8", "\x1b[b\x1b[9999b x\x1b[300b", "\x1b[c\x1b[>c\x1b[6n\x1b[?6n\x1b[5n\x1b[4$p\x1b[?2048h", "\x1b[3g\x1bH\t\x1b[Z\x1b[2I\b",
+		"\x1b[2;99999r\x1b[99999LA\x1b[99999999b\x1b[99999I\x1b[99999Z\x1b[?69h\x1b[3;99999s\x1b[99999T", "\x1b[?1049hx\x1b7\x1b[?47l\x1b8", "\x1b[b\x1b[9999b x\x1b[300b", "\x1b[c\x1b[>c\x1b[6n\x1b[?6n\x1b[5n\x1b[4$p\x1b[?2048h", "\x1b[3g\x1bH\t\x1b[Z\x1b[2I\b",
 	} {
 		f.Add([]byte(seed), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
-		rnd := rand.New(rand.NewPCG(seed, 1))
+		rnd, began := rand.New(rand.NewPCG(seed, 1)), time.Now()
 		s := New(1+rnd.IntN(20), 1+rnd.IntN(8), rnd.IntN(5))
 		for rest := data; len(rest) > 0; {
 			n := min(1+rnd.IntN(64), len(rest))
@@ -248,6 +329,9 @@ func FuzzWrite(f *testing.F) {
 			if len(s.Lines()) != s.rows || len(s.Row(0)) != s.cols {
 				t.Fatalf("%d lines, %d cells", len(s.Lines()), len(s.Row(0)))
 			}
+		}
+		if took := time.Since(began); took > 5*time.Second+time.Duration(len(data))*time.Millisecond {
+			t.Fatalf("%d bytes took %v", len(data), took)
 		}
 		s.Tail(100)
 		New(s.cols, s.rows, 5).Write(s.Repaint(5))

@@ -113,7 +113,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 			"some process holds its runner's lock, but no runner answers")
 	} else if ok {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID),
-			"its runner, process %d, does not answer; unless it is suspended, kill -9 %[1]d ends it", silent.PID)
+			"its runner, process %d, does not answer; unless it is suspended, atm stop %s ends it", silent.PID, name)
 	}
 	if t.HasOtherRules(name) {
 		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, t.RunCommand(name)),

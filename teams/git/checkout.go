@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // Checkout describes a directory that has a .git. All paths are absolute and without symbolic links.
@@ -109,7 +111,7 @@ func resolve(base, path string) string {
 	return real
 }
 
-// readLine reads a regular file of one line of up to 4 KiB. It does not open a FIFO or a device, which could block.
+// readLine reads a regular file of one line of up to 4 KiB, and no link.
 func readLine(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > 4<<10) {
@@ -118,7 +120,7 @@ func readLine(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadRegular(path, 4<<10)
 	line := strings.TrimRight(string(data), "\r\n")
 	if err == nil && line == "" {
 		err = errors.New("empty")

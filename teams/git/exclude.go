@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // Exclude adds a directory to the untracked exclude file of the repository that contains it, <commondir>/info/exclude.
@@ -51,7 +53,7 @@ func addLine(common, line string) error {
 	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file and was left alone")
 	}
-	data, err := dir.ReadFile(name)
+	data, err := durable.ReadIn(dir, name, 16<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -62,7 +64,7 @@ func addLine(common, line string) error {
 	if len(data) > 0 && data[len(data)-1] != '\n' {
 		text = "\n" + text
 	}
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	f, err := durable.OpenIn(dir, name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
 	}

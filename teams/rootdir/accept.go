@@ -73,7 +73,7 @@ func accepted(p Place, root string) bool {
 		}
 	}
 	var saved note
-	data, err := os.ReadFile(file)
+	data, err := durable.ReadRegular(file, 64<<10)
 	return err == nil && json.Unmarshal(data, &saved) == nil && saved.isSame(n)
 }
 

@@ -74,6 +74,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 				if p, err := os.FindProcess(silent.PID); err == nil {
 					p.Kill()
 				}
+				began = time.Now() // the answer may have taken all the time
 				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
 				r.State = "stopped"
 			}
@@ -90,7 +91,8 @@ func (k *call) stop(ctx context.Context) (result, error) {
 	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-// askToStop asks the runner. One without a socket is starting or ending, unless it isLate: then it is not answering.
+// askToStop asks the runner, and waits until it has stopped. One without a socket is starting or ending, unless it
+// isLate: then it is not answering.
 func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
 	dial := k.s.Team.Dial
 	if isLate {
@@ -103,7 +105,9 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 		return nil, err
 	}
 	defer client.Close()
-	o, err := client.Stop(ctx)
+	limited, cancel = context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	o, err := client.Stop(limited)
 	return o.Ended, err
 }
 

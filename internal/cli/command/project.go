@@ -29,20 +29,27 @@ func isUnasked() bool {
 // are allowed, nobody sees their arguments.
 func isConfined(c *cli.Context) bool { return isUnasked() || CallingProgram(c) == "mcp" }
 
-// OpenFile opens a file that a flag names; a confined command opens files of the project only.
-func OpenFile(c *cli.Context, flag, name string) (f *os.File, err error) {
+// OpenFile opens a file that a flag names, also a FIFO. A confined command opens regular files of the project only.
+func OpenFile(c *cli.Context, flag, name string) (*os.File, error) { return openFile(c, flag, name, os.Open) }
+
+// OpenRegular is OpenFile for a regular file: durable.ErrNotRegular (wrapped) for anything else.
+func OpenRegular(c *cli.Context, flag, name string) (*os.File, error) {
+	return openFile(c, flag, name, func(name string) (*os.File, error) { return durable.OpenRegular(name, os.O_RDONLY) })
+}
+
+func openFile(c *cli.Context, flag, name string, open func(string) (*os.File, error)) (f *os.File, err error) {
 	if !isConfined(c) {
-		f, err = os.Open(name)
+		f, err = open(name)
 	} else {
 		dir, rel, outside := inProject(c, flag, name)
 		if outside != nil {
 			return nil, outside
 		}
 		defer dir.Close()
-		f, err = dir.Open(rel)
+		f, err = durable.OpenIn(dir, rel, os.O_RDONLY, 0)
 	}
 	if err != nil {
-		return nil, failure.Usage("%s: %v", flag, err).WithHint("--file reads the text from a file, --attach FILE sends a file")
+		return nil, failure.Usage("%s: %w", flag, err).WithHint("--file reads the text from a file, --attach FILE sends a file")
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -303,11 +305,10 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
 		for _, name := range cmdline.List(c, "attach") {
-			info, err := os.Stat(name)
-			if err == nil && !info.Mode().IsRegular() { // a FIFO or a device may never end
+			f, err := command.OpenRegular(c, "--attach", name)
+			if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
 				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
 			}
-			f, err := command.OpenFile(c, "--attach", name)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -122,7 +123,7 @@ func removeAbandoned(dir string) {
 }
 
 func restore(c *cli.Context) error {
-	f, err := os.Open(c.Args().First())
+	f, err := durable.OpenRegular(c.Args().First(), os.O_RDONLY)
 	if err != nil {
 		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}

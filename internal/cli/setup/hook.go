@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -81,7 +82,7 @@ func runHook(c *cli.Context) (err error) {
 // markShell adds command.ShellOf, and the project that Claude Code names, to the variables that it sets for the commands
 // of a session, but not for its hooks.
 func markShell(file string, a wire.Address) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
