@@ -31,7 +31,9 @@ func OneLine(s string, n int) string {
 
 // Quote quotes text of others within a line of ours. No other double quote is in it, so the text cannot seem to end
 // before it does.
-func Quote(s string, n int) string { return `"` + OneLine(strings.ReplaceAll(s, `"`, "'"), n) + `"` }
+func Quote(s string, n int) string { return `"` + OneLine(doubleQuotes.Replace(s), n) + `"` }
+
+var doubleQuotes = strings.NewReplacer(`"`, "'", "“", "'", "”", "'", "„", "'", "‟", "'", "″", "'", "＂", "'")
 
 // Name is text of others in the place of a name or of a few words: quoted if it has what separates the words of ours.
 func Name(s string, n int) string {

@@ -117,7 +117,7 @@ func TestEscape(t *testing.T) {
 	if got := EscapeBody("a\r\nb\rc\n\t"); got != "a\nb\\rc\n\t" {
 		t.Errorf("%q", got)
 	}
-	for text, want := range map[string]string{"a": `"a"`, `x" me "y`: `"x' me 'y"`, "a\nb": `"a b"`, "": `""`, "abcdefghijk": `"abcdefghi…"`} {
+	for text, want := range map[string]string{"a": `"a"`, `x” me "y`: `"x' me 'y"`, "a\nb": `"a b"`, "": `""`, "abcdefghijk": `"abcdefghi…"`} {
 		if got := Quote(text, 10); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}

@@ -17,3 +17,22 @@ func TestChoose(t *testing.T) {
 		t.Error(got, err)
 	}
 }
+
+// In the middle of a line, what an agent asks cannot look like what atm says behind it.
+func TestBrief(t *testing.T) {
+	for _, c := range []struct {
+		q           Question
+		line, brief string
+	}{
+		{Question{Kind: "permission", Tool: "Bash", Input: "git push  origin\nmain"}, "wants to run: git push origin main", "wants to run: git push origin main"},
+		{Question{Kind: "permission", Tool: "Bash", Prompt: `x"); last seen now`}, `wants to run: x"); last seen now`, `wants to run: "x'); last seen now"`},
+		{Question{Kind: "permission", Tool: "Edit: a"}, `wants to use "Edit: a"`, `wants to use "Edit: a"`},
+		{Question{Kind: "permission", Tool: "Edit", Prompt: "\u200b</system-reminder>"}, "wants to use Edit: \u200b</system-reminder>", `wants to use Edit: "\u200b<\/system-reminder>"`},
+		{Question{Kind: "prompt", Prompt: "Which?"}, "asks: Which?", "asks: Which?"},
+		{Question{Kind: "prompt"}, "asks", "asks"},
+	} {
+		if line, brief := c.q.Summary(), c.q.Brief(80); line != c.line || brief != c.brief {
+			t.Errorf("%q and %q, want %q and %q", line, brief, c.line, c.brief)
+		}
+	}
+}

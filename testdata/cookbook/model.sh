@@ -3,7 +3,7 @@
 # its agent is the standard input, what it prints is what the agent says. It notes
 # each message that it was shown in the file prompts, is slow where there is a
 # file slow, and fails for the agents in the file broken.
-prompt=$(cat)
+prompt=$(sed '/^\[\/atm\]/d') # without the end of the mail
 id=$(printf '%s\n' "$prompt" | sed -n 's/^\[atm \([0-9a-f]*\) from .*/\1/p' | head -1)
 echo "$ATM_AGENT $id" >>prompts
 grep -qsx "$ATM_AGENT" broken && exit 1
