@@ -75,6 +75,7 @@ type Bridge struct {
 	rowsErrors    map[string]string // the last error with each host's rows, by key
 	unfinished    atomic.Int32      // envelopes that the server will deliver again
 	taken         taken
+	room          room
 }
 
 // Transfer is one thing that was sent or received, or was rejected.
