@@ -74,6 +74,7 @@ type Bridge struct {
 	reconnected   chan struct{}     // to the server
 	rowsErrors    map[string]string // the last error with each host's rows, by key
 	unfinished    atomic.Int32      // envelopes that the server will deliver again
+	fetching      [16]sync.Mutex    // by the first digit of an attachment: each is fetched once at a time
 	taken         taken
 	room          room
 }
