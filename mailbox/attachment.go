@@ -30,6 +30,27 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	return s.copyToFiles(name, FilesDir+"/."+string(wire.NewID())+".tmp", content)
 }
 
+// ErrOtherContent says that content is not what its hash says.
+var ErrOtherContent = errors.New("its content differs from what was signed")
+
+// AttachKnown stores content of which the hash is known, unless it has another. Only one caller at a time may store the
+// same: a killed one's temp file is replaced.
+func (s *Store) AttachKnown(a wire.Attachment, content io.Reader) error {
+	temp := FilesDir + "/." + a.SHA256 + ".tmp"
+	if err := cmp.Or(s.root.MkdirAll(FilesDir), s.root.Remove(temp)); err != nil {
+		return err
+	}
+	got, err := describe(a.Name, content, func(r io.Reader) error { return s.root.CreateFrom(temp, r) })
+	if err == nil && got.SHA256 != a.SHA256 {
+		s.root.Remove(temp)
+		err = ErrOtherContent
+	}
+	if err != nil {
+		return err
+	}
+	return s.moveToFiles(temp, a)
+}
+
 // copyToFiles is Attach with the name of the temp file.
 func (s *Store) copyToFiles(name, temp string, content io.Reader) (wire.Attachment, error) {
 	if err := s.root.MkdirAll(FilesDir); err != nil {

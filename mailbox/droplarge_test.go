@@ -307,3 +307,23 @@ func TestDropOpenedWhileItIsRenamed(t *testing.T) {
 		t.Errorf("%v, bad %q", c.texts, c.bad)
 	}
 }
+
+// Content of a known hash takes the place of what a killed process has left; other content leaves nothing.
+func TestAttachKnown(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	s := bob.store
+	a, err := s.Attach("x", strings.NewReader("content"))
+	must(t, err)
+	stored := s.root.Join(fileOfAttachment(a))
+	must(t, os.Remove(stored))
+	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	if err := s.AttachKnown(a, strings.NewReader("other")); !errors.Is(err, ErrOtherContent) || len(attachments(t, bob)) > 0 {
+		t.Errorf("other content: %v, files %q", err, attachments(t, bob))
+	}
+	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	must(t, s.AttachKnown(a, strings.NewReader("content")))
+	if got, err := os.ReadFile(stored); err != nil || string(got) != "content" || len(attachments(t, bob)) != 1 {
+		t.Errorf("%q, %v, files %q", got, err, attachments(t, bob))
+	}
+}

@@ -74,7 +74,9 @@ type Bridge struct {
 	reconnected   chan struct{}     // to the server
 	rowsErrors    map[string]string // the last error with each host's rows, by key
 	unfinished    atomic.Int32      // envelopes that the server will deliver again
+	fetching      [16]sync.Mutex    // by the first digit of an attachment: each is fetched once at a time
 	taken         taken
+	room          room
 }
 
 // Transfer is one thing that was sent or received, or was rejected.
@@ -178,7 +180,7 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 		if err != nil {
 			if err.Error() != reported {
 				reported = err.Error()
-				b.warn("%v", err)
+				b.warn("%s", line(err))
 			}
 			wait, reconnected, backoff = backoff, b.reconnected, min(2*backoff, maxPause)
 			command.Sleep(ctx, time.Second) // changes make it retry no more often than this
@@ -256,7 +258,7 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 			options = append(options, nats.UserCredentials(b.Creds))
 		}
 		if b.conn, err = nats.Connect(b.URL, options...); err != nil {
-			return fmt.Errorf("connect to %s: %w", b.server(), err)
+			return fmt.Errorf("connect to %s: %w", b.server(), explain(err))
 		}
 		if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)); err != nil {
 			return err
@@ -265,6 +267,9 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 	isFirst := b.leaseRevision == 0 && b.isContinuous
 	if err = b.openStores(ctx); err == nil {
 		err = b.takeLease(ctx)
+	}
+	if _, isHeld := errors.AsType[*LeaseError](err); err != nil && !isHeld && ctx.Err() == nil {
+		err = explain(err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.server(), err)

@@ -27,6 +27,7 @@ const (
 	maxInline   = 512 << 10              // bytes of content in the envelope; more goes through the object store
 	maxContent  = wire.MaxFile + 256<<10 // addresses with hosts are longer
 	maxEnvelope = maxHeader + maxInline
+	overhead    = 512 // bytes that the server counts beside an envelope, at most
 )
 
 // Envelope is what one host sends to another: a header, which is one line of JSON, and then the content, unless that is

@@ -2,10 +2,10 @@ package bridge
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"sync/atomic"
 
-	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
@@ -54,15 +54,19 @@ func Main(version string, words []string) int {
 		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !c.Bool("json") {
 			err = command.PrintAs(c, nil, "nothing to carry over")
 		}
-		if errors.Is(err, nats.ErrNoServers) {
-			return failure.Failed("%w", err).WithHint("start one there with nats-server -js; waiting mail then goes out")
-		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
 			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
 		}
 		if _, ok := errors.AsType[*lockfile.HeldError](err); ok {
 			return failure.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
 		}
-		return err
+		if err == nil || errors.Is(err, context.Canceled) {
+			return err
+		}
+		e := s.Explain(err)
+		if e.Hint == "" {
+			e.WithHint("what is not sent waits in the outbox: atm bridge sends it once that is mended")
+		}
+		return e
 	})
 }

@@ -227,17 +227,14 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	if a.Size > maxAttachment {
 		return bad("attachment %q: more than %d bytes", a.Name, maxAttachment)
 	}
+	lock := &b.fetching[a.SHA256[0]%16]
+	lock.Lock()
+	defer lock.Unlock()
 	f, err := b.Team.Attachment(a)
 	if err == nil {
 		return f.Close()
 	}
-	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error {
-		stored, err := b.Team.Attach(a.Name, r)
-		if err == nil && stored.SHA256 != a.SHA256 {
-			err = errors.New("its content differs from what was signed")
-		}
-		return err
-	})
+	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error { return b.Team.AttachKnown(a, r) })
 }
 
 // finish delivers mail and records stages. It acknowledges each envelope that is done or was moved aside as bad, and

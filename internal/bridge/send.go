@@ -34,6 +34,7 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 // send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It
 // returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
+	b.room.next()
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
@@ -106,12 +107,16 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	if e.Object {
 		err = b.putObject(ctx, e.SHA256, bytes.NewReader(e.Content))
 	}
-	var ack jetstream.PubAckFuture
 	if err == nil {
-		ack, err = b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
-			jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)+"/"+e.SHA256), jetstream.WithExpectStream(b.stream()))
+		err = b.reserve(ctx, e.ToHost, len(data)+overhead)
 	}
+	if err != nil {
+		return func() error { return b.explainLimit(err) }
+	}
+	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)+"/"+e.SHA256), jetstream.WithExpectStream(b.stream()))
 	return func() error {
+		defer b.room.settle(len(data) + overhead)
 		if err != nil {
 			return b.explainLimit(err)
 		}
@@ -126,12 +131,16 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error) 
 	}
 }
 
-// explainLimit rewords the server's error for a full stream or bucket.
+// explainLimit rewords the server's error for a stream or bucket that is full or takes no such message.
 func (b *Bridge) explainLimit(err error) error {
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.HasPrefix(api.Description, "maximum ") {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case !ok:
+		return err
+	case strings.HasPrefix(api.Description, "maximum "):
 		return fmt.Errorf("%s is full on the server (%s): the message waits in the outbox", b.stream(), api.Description)
 	}
-	return err
+	return fmt.Errorf("%s does not take it on the server (%s): the message waits in the outbox", b.stream(), api.Description)
 }
 
 // putObject stores content under its SHA-256, unless the store has it whole. A Put that failed may have left the name

@@ -143,6 +143,53 @@ func TestStreamAtItsLimit(t *testing.T) {
 	}
 }
 
+// Nor does a stream that drops the oldest mail at its limit lose any: mail waits in the outbox until its host has fetched
+// what is there. The limit stays, whatever it is.
+func TestStreamThatDropsTheOldest(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]jetstream.StreamConfig{
+		"messages": {MaxMsgs: 3}, "bytes": {MaxBytes: 4 << 10}, "messages of a host": {MaxMsgsPerSubject: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, laptop, build := twoMachines(t)
+			must(t, onceEach(laptop)) // makes the stream
+			js := laptop.connectForTest(t)
+			limit.Name, limit.Subjects, limit.Discard = "atm_main", []string{"atm.main.mail.*"}, jetstream.DiscardOld
+			_, err := js.UpdateStream(t.Context(), limit)
+			must(t, err)
+			sent := map[wire.ID]bool{}
+			for range 12 {
+				sent[laptop.send("alice", "bob@main.build", nil)] = true
+			}
+			isHeld := false
+			for range 20 {
+				for _, m := range []*machine{laptop, build} {
+					err := onceEach(m)
+					isFull := err != nil && strings.Contains(err.Error(), " has not fetched its own: the message waits in the outbox")
+					if isHeld = isHeld || isFull; err != nil && !isFull {
+						t.Fatal(err)
+					}
+				}
+			}
+			if !isHeld {
+				t.Error("nothing was held: this shows nothing")
+			}
+			for _, it := range build.unread("bob") {
+				delete(sent, it.ID)
+			}
+			if len(sent) > 0 || len(laptop.waiting("build")) > 0 {
+				t.Errorf("%d are lost, %d wait; %v", len(sent), len(laptop.waiting("build")), err)
+			}
+			stream, err := js.Stream(t.Context(), "atm_main")
+			must(t, err)
+			if got := stream.CachedInfo().Config; got.MaxMsgs != max(limit.MaxMsgs, -1) && limit.MaxMsgs > 0 || got.Discard != jetstream.DiscardOld {
+				t.Errorf("the stream was changed: %+v", got)
+			}
+		})
+	}
+}
+
 func TestOneBridgeAHost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, -1, t.TempDir())

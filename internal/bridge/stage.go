@@ -97,6 +97,7 @@ type stages struct {
 
 // sendStages reports new stages to the senders on other hosts.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
+	b.room.next()
 	open, errs := b.openReceipts()
 	for name, receipts := range open {
 		since := slices.MinFunc(receipts, func(x, y *receipt) int { return x.At.Compare(y.At) }).At

@@ -38,7 +38,11 @@ func (s *Sync) readInbox(m member) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeInbox(data)
+	list, err := decodeInbox(data)
+	if err != nil {
+		err = &FileError{m.inboxFile(), fmt.Errorf("it is torn, or not a list of messages: %w", err)}
+	}
+	return list, err
 }
 
 // changeInbox rewrites an inbox file, which is made if there is none; if f returns nil, the file stays as it is.
@@ -48,7 +52,9 @@ func (s *Sync) changeInbox(ctx context.Context, m member, f func(list []entry) (
 	}
 	return s.rewrite(ctx, m.inboxFile(), func(old []byte) ([]byte, error) {
 		list, err := decodeInbox(old)
-		if err == nil {
+		if err != nil {
+			err = &FileError{m.inboxFile(), fmt.Errorf("it is torn, or not a list of messages: %w", err)}
+		} else {
 			list, err = f(list)
 		}
 		if list == nil || err != nil {
@@ -65,6 +71,16 @@ func (s *Sync) createInbox(m member) error {
 	return nil
 }
 
+// FileError says that a file of Claude Code's is not what it should be: a program was killed while it wrote it, or another
+// one wrote it. It stays as it is, and its mail waits.
+type FileError struct {
+	File   string // in the directory of its team
+	Reason error
+}
+
+func (e *FileError) Error() string { return e.Reason.Error() }
+func (e *FileError) Unwrap() error { return e.Reason }
+
 // decodeInbox parses an inbox file, which is empty between its creation and the first write.
 func decodeInbox(data []byte) (list []entry, err error) {
 	var raws []json.RawMessage
@@ -79,12 +95,14 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		at, timeErr := time.Parse(time.RFC3339Nano, e.Timestamp)
 		e.raw, e.sentAt = raw, at.UTC()
 		if cmp.Or(err, timeErr) != nil || e.From == "" || e.Text == "" || e.Type != "message" || e.sentAt.Year() < 1970 {
-			e.bad = errors.New("it is not a message with from, text and timestamp")
+			e.bad = errNotAMessage
 		}
 		list = append(list, e)
 	}
 	return list, err
 }
+
+var errNotAMessage = errors.New("it is not a message with from, text and timestamp")
 
 // encodeInbox formats entries as Claude Code does. Each entry keeps its fields as they were.
 func encodeInbox(list []entry) ([]byte, error) {

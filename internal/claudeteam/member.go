@@ -63,7 +63,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		return err
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return fmt.Errorf("%s: %w", configFile, err)
+		return &FileError{configFile, fmt.Errorf("%s: %w", configFile, err)}
 	}
 	s.listed, s.ours, s.theirs = map[string]bool{}, nil, nil
 	for _, m := range config.Members {

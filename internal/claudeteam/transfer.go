@@ -35,7 +35,11 @@ func (s *Sync) ingest(ctx context.Context, m member) error {
 			e.bad = s.store(ctx, m, &e)
 		}
 		if e.bad != nil {
-			err = errors.Join(err, fmt.Errorf("left entry %d there: %v", i+1, e.bad))
+			left := fmt.Errorf("left entry %d there: %v", i+1, e.bad)
+			if e.bad == errNotAMessage {
+				left = &FileError{m.inboxFile(), left}
+			}
+			err = errors.Join(err, left)
 		} else {
 			stored[s.idOf(&e, m.box)] = true
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 var claudeCommand = &cli.Command{
@@ -43,13 +44,23 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
 		err = s.Follow(func(ctx context.Context) error {
-			return sync.Run(ctx, func(err error) { command.Warn(c, "%v", err) })
+			return sync.Run(ctx, func(err error) { s.Explain(explainFile(dir, err)).Print() })
 		})
 	}
 	if errors.Is(err, claudeteam.ErrEnded) {
 		return failure.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
 	}
-	return err
+	return explainFile(dir, err)
+}
+
+// explainFile says what to do about a file of Claude Code's in a team's directory, of which doctor knows nothing.
+func explainFile(dir string, err error) error {
+	bad, isBad := errors.AsType[*claudeteam.FileError](err)
+	if !isBad {
+		return err
+	}
+	file := policy.Quote(filepath.Join(dir, bad.File))
+	return failure.Failed("%w", err).WithHint("mend it, or set it aside and look into it later: mv %s %[1]s.bad", file)
 }
 
 // claudeTeam returns the directory of the team that the argument names, or of the only one.
