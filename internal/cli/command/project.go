@@ -5,24 +5,53 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
-// ProjectDir is the variable that names the directory an agent works in, as far as its runner or its hooks can set it.
+// ProjectDir is the variable in which a runner names the directory that its agent works in.
 const ProjectDir = "ATM_PROJECT"
 
 // isUnasked reports whether an agent may run this command without anybody being asked: it is typed as the rules of atm
 // install allow it, with the verb first. With a flag before the verb none of these rules matches, and the agent's
 // program asks its person.
-func isUnasked() bool {
-	return hasAgentMark() && len(os.Args) > 1 && slices.Contains(policy.Unasked, os.Args[1])
+//
+// What counts is what the shell was started with: Claude Code 2.1.197 asks nobody about "CLAUDECODE=; atm send …", nor
+// about "ATM_ROOT=/other; atm read".
+var isUnasked = sync.OnceValue(func() bool {
+	if len(os.Args) < 2 || !slices.Contains(policy.Unasked, os.Args[1]) {
+		return false
+	}
+	isMarked := func(mark string) bool { return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" }) }
+	return hasAgentMark() || slices.ContainsFunc(AgentMarks(), isMarked)
+})
+
+var environments = sync.OnceValue(process.Inherited)
+
+// inherited returns the values of a variable that the processes above this one were started with.
+func inherited(variable string) (values []string) {
+	for _, environment := range environments() {
+		for _, pair := range environment {
+			if value, ok := strings.CutPrefix(pair, variable+"="); ok {
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
+// isKept reports whether a variable has the value that all the processes above have, and one of them has it.
+func isKept(variable string) bool {
+	above := inherited(variable)
+	return len(above) > 0 && !slices.ContainsFunc(above, func(value string) bool { return value != os.Getenv(variable) })
 }
 
 // isConfined reports whether the command may open files of the project only. The tools of atm mcp count too: once they
@@ -135,9 +164,9 @@ func askedForm(root string, words []string) string {
 }
 
 // projectDirs returns the directories of an agent's project, without links, the inner ones first: the one that its
-// runner or hooks name, the one that its program has started atm mcp in, the linked worktree around the working
-// directory, and the one that holds the root. The working directory of a command is the agent's choice, and what is in
-// the root its work.
+// runner names, the one that its program has started atm mcp in, the linked worktree around the working directory, and
+// the one that holds the root. The working directory of a command is the agent's choice, and what is in the root its
+// work.
 func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	add := func(dir string) {
 		real, err := filepath.EvalSymlinks(dir)
@@ -146,7 +175,9 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 			dirs = append(dirs, real)
 		}
 	}
-	add(os.Getenv(ProjectDir))
+	if isKept(ProjectDir) {
+		add(os.Getenv(ProjectDir))
+	}
 	if !isUnasked() {
 		add(p.Dir)
 	}
@@ -163,11 +194,21 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	return dirs
 }
 
-// checkRootFlag refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
-// the project.
-func checkRootFlag(p rootdir.Place, named rootdir.Found) error {
-	if p.Flag == "" || !isUnasked() {
+// checkNamedRoot refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
+// the project; and an ATM_ROOT that is not the one of the agent's program.
+func checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
+	if p.Flag == "" && p.Env == "" || !isUnasked() {
 		return nil
+	}
+	isChanged := p.Env != "" && len(inherited("ATM_ROOT")) > 0 && !isKept("ATM_ROOT")
+	switch {
+	case !isChanged && p.Flag == "":
+		return nil
+	case p.Flag == "":
+		return failure.Refused("ATM_ROOT was changed, to the team of another project: %s", named.Path).
+			WithHint("leave it as it is; or let your person decide: %s", askedForm(named.Path, os.Args[1:]))
+	case isChanged:
+		p.Env = ""
 	}
 	flag := p.Flag
 	p.Flag = ""
