@@ -30,7 +30,9 @@ var isUnasked = sync.OnceValue(func() bool {
 	if len(os.Args) < 2 || !slices.Contains(policy.Unasked, os.Args[1]) {
 		return false
 	}
-	isMarked := func(mark string) bool { return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" }) }
+	isMarked := func(mark string) bool {
+		return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" })
+	}
 	return hasAgentMark() || slices.ContainsFunc(AgentMarks(), isMarked)
 })
 
@@ -63,7 +65,7 @@ func OpenFile(c *cli.Context, flag, name string) (f *os.File, err error) {
 	if !isConfined(c) {
 		f, err = os.Open(name)
 	} else {
-		dir, rel, outside := inProject(c, flag, name)
+		dir, rel, outside := inProject(c, flag, name, "copy it into the project")
 		if outside != nil {
 			return nil, outside
 		}
@@ -83,7 +85,7 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 		os.Mkdir(name, 0o700) // OpenRoot reports an error
 		return os.OpenRoot(name)
 	}
-	dir, rel, err := inProject(c, flag, name)
+	dir, rel, err := inProject(c, flag, name, "name one in the project")
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 	isHidden := func(element string) bool { return len(element) > 1 && element[0] == '.' }
 	if slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isHidden) {
 		return nil, failure.Refused("%s: %s is hidden, and programs run or obey what they find in hidden directories", flag, name).
-			WithHint("%s attachments", flag)
+			WithHint("%s %s %s attachments", c.Command.HelpName, c.Args().First(), flag)
 	}
 	dir.Mkdir(rel, 0o700)
 	return dir.OpenRoot(rel)
@@ -108,7 +110,7 @@ func CheckStdin(c *cli.Context) error {
 	if err != nil { // not Linux
 		return failure.Refused("stdin is a file, and may be one outside of the project").WithHint("--file FILE, or a here-document")
 	}
-	dir, _, err := inProject(c, "stdin", name)
+	dir, _, err := inProject(c, "stdin", name, "copy it into the project")
 	if err == nil {
 		dir.Close()
 	}
@@ -116,8 +118,8 @@ func CheckStdin(c *cli.Context) error {
 }
 
 // inProject returns the directory of the project that a path leads to, and the path in it without links. The last
-// element need not exist.
-func inProject(c *cli.Context, flag, name string) (dir *os.Root, rel string, err error) {
+// element need not exist. advice is what else to do with a path that is outside.
+func inProject(c *cli.Context, flag, name, advice string) (dir *os.Root, rel string, err error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		var above string
@@ -146,7 +148,7 @@ func inProject(c *cli.Context, flag, name string) (dir *os.Root, rel string, err
 	hint := ""
 	if len(all) > 0 {
 		e = failure.Refused("%s: %s is outside of the project, %s, and an agent may run this without being asked", flag, name, all[0])
-		hint = "copy it into the project; or "
+		hint = advice + "; or "
 	}
 	if CallingProgram(c) == "mcp" {
 		return nil, "", e.WithHint("%sask a person to send it", hint)
