@@ -2,6 +2,7 @@ package agentconfig
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -144,11 +145,17 @@ func TestKilledInstall(t *testing.T) {
 	h.install(Request{Tool: "claude"})
 	after := h.tree(".")
 	h.write("home/.claude/.settings.json.atm-install.tmp", "{\"hoo")
+	records, _ := filepath.Glob(h.at("state/install/*"))
+	half := filepath.Join(h.at("state/install"), halfWritten(filepath.Base(records[0])))
+	must(t, os.WriteFile(half, nil, 0o600))
 	h.install(Request{Tool: "claude"})
 	h.same("install", after, h.tree("."))
 	h.write("home/.claude/.settings.json.atm-install.tmp", "{\"hoo")
 	h.uninstall(Request{Tool: "claude"})
 	if got := h.read("home/.claude/.settings.json.atm-install.tmp"); got != "(none)" {
 		t.Error(got)
+	}
+	if _, err := os.Stat(h.at("state/install")); err == nil {
+		t.Error("the records are still there")
 	}
 }

@@ -131,8 +131,10 @@ func (f *file) uninstall(edits []edit) error {
 // save writes or removes the file, if it is still as it was read. The record is written before the file and removed
 // after it, also if nothing of atm was left in the file: later additions by others are not atm's.
 func (f *file) save() error {
-	dir, name := filepath.Split(f.real)
-	os.Remove(filepath.Join(dir, halfWritten(name)))
+	for _, path := range []string{f.real, f.recordPath} {
+		dir, name := filepath.Split(path)
+		os.Remove(filepath.Join(dir, halfWritten(name)))
+	}
 	if f.isChanged() {
 		now, _, err := readFile(f.real)
 		if err == nil && string(now) != f.mark+string(f.before) {
@@ -140,7 +142,7 @@ func (f *file) save() error {
 		}
 		if err == nil && f.isRecorded && f.recordPath != "" {
 			data, _ := json.Marshal(f.record) // never fails
-			err = durable.WritePrivate(f.recordPath, data)
+			err = replaceFile(f.recordPath, data, 0o600)
 		}
 		if err == nil && f.after != nil {
 			err = replaceFile(f.real, append([]byte(f.mark), f.after...), f.mode)

@@ -40,10 +40,15 @@ func (t tests) Run() int {
 	return t.M.Run()
 }
 
-// ClearEnviron removes what the environment says to atm and to agents.
+// ClearEnviron removes what the environment says to atm and to agents. If an agent runs the tests, atm would know by what
+// the processes above were started with: then the tests run again in a session of their own, and this process ends.
 func ClearEnviron() {
+	isMarked := slices.ContainsFunc(command.AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 	for _, name := range append(command.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
 		os.Unsetenv(name)
+	}
+	if isMarked {
+		runAlone()
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would sleep a second at the end of each process
 }

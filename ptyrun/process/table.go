@@ -52,6 +52,20 @@ func Ancestors(pid int) (pids []int) {
 	return pids
 }
 
+// Inherited returns the environments that this process's ancestors in its session were started with, the nearest first.
+// What a shell has set since is not in them.
+func Inherited() (all [][]string) {
+	parent := Parent()
+	own, _ := readInfo(parent)
+	for _, pid := range Ancestors(parent) {
+		if p, _ := readInfo(pid); p.sid != own.sid {
+			break
+		}
+		all = append(all, Environment(pid))
+	}
+	return all
+}
+
 // protected returns this process and its ancestors, which are never ended.
 func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 

@@ -32,6 +32,7 @@ func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return ni
 func Ancestors(pid int) []int                  { return nil }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }
+func Inherited() [][]string                    { return nil }
 func Leftovers(mark string) ([]Info, error)    { return nil, nil }
 func EndLeftovers(mark string) ([]Info, error) { return nil, nil }
 func Subreaper() error                         { return errUnsupported }

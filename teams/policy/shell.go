@@ -164,7 +164,9 @@ func bare(command string) string {
 	return s[strings.LastIndexByte(program, '/')+1:]
 }
 
-func unquoted(s string) string { return strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(s) }
+func unquoted(s string) string {
+	return strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(s)
+}
 
 // hasInvisible reports whether a text contains characters that are not shown as they are: line ends, control characters
 // and marks that change the direction of writing.

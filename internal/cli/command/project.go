@@ -5,24 +5,55 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
-// ProjectDir is the variable that names the directory an agent works in, as far as its runner or its hooks can set it.
+// ProjectDir is the variable in which a runner names the directory that its agent works in.
 const ProjectDir = "ATM_PROJECT"
 
 // isUnasked reports whether an agent may run this command without anybody being asked: it is typed as the rules of atm
 // install allow it, with the verb first. With a flag before the verb none of these rules matches, and the agent's
 // program asks its person.
-func isUnasked() bool {
-	return hasAgentMark() && len(os.Args) > 1 && slices.Contains(policy.Unasked, os.Args[1])
+//
+// What counts is what the shell was started with: Claude Code 2.1.197 asks nobody about "CLAUDECODE=; atm send …", nor
+// about "ATM_ROOT=/other; atm read".
+var isUnasked = sync.OnceValue(func() bool {
+	if len(os.Args) < 2 || !slices.Contains(policy.Unasked, os.Args[1]) {
+		return false
+	}
+	isMarked := func(mark string) bool {
+		return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" })
+	}
+	return hasAgentMark() || slices.ContainsFunc(AgentMarks(), isMarked)
+})
+
+var environments = sync.OnceValue(process.Inherited)
+
+// inherited returns the values of a variable that the processes above this one were started with.
+func inherited(variable string) (values []string) {
+	for _, environment := range environments() {
+		for _, pair := range environment {
+			if value, ok := strings.CutPrefix(pair, variable+"="); ok {
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
+// isKept reports whether a variable has the value that all the processes above have, and one of them has it.
+func isKept(variable string) bool {
+	above := inherited(variable)
+	return len(above) > 0 && !slices.ContainsFunc(above, func(value string) bool { return value != os.Getenv(variable) })
 }
 
 // isConfined reports whether the command may open files of the project only. The tools of atm mcp count too: once they
@@ -41,7 +72,7 @@ func openFile(c *cli.Context, flag, name string, open func(string) (*os.File, er
 	if !isConfined(c) {
 		f, err = open(name)
 	} else {
-		dir, rel, outside := inProject(c, flag, name)
+		dir, rel, outside := inProject(c, flag, name, "copy it into the project")
 		if outside != nil {
 			return nil, outside
 		}
@@ -61,7 +92,7 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 		os.Mkdir(name, 0o700) // OpenRoot reports an error
 		return os.OpenRoot(name)
 	}
-	dir, rel, err := inProject(c, flag, name)
+	dir, rel, err := inProject(c, flag, name, "name one in the project")
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +100,7 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 	isHidden := func(element string) bool { return len(element) > 1 && element[0] == '.' }
 	if slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isHidden) {
 		return nil, failure.Refused("%s: %s is hidden, and programs run or obey what they find in hidden directories", flag, name).
-			WithHint("%s attachments", flag)
+			WithHint("%s %s %s attachments", c.Command.HelpName, c.Args().First(), flag)
 	}
 	dir.Mkdir(rel, 0o700)
 	return dir.OpenRoot(rel)
@@ -86,7 +117,7 @@ func CheckStdin(c *cli.Context) error {
 	if err != nil { // not Linux
 		return failure.Refused("stdin is a file, and may be one outside of the project").WithHint("--file FILE, or a here-document")
 	}
-	dir, _, err := inProject(c, "stdin", name)
+	dir, _, err := inProject(c, "stdin", name, "copy it into the project")
 	if err == nil {
 		dir.Close()
 	}
@@ -94,8 +125,8 @@ func CheckStdin(c *cli.Context) error {
 }
 
 // inProject returns the directory of the project that a path leads to, and the path in it without links. The last
-// element need not exist.
-func inProject(c *cli.Context, flag, name string) (dir *os.Root, rel string, err error) {
+// element need not exist. advice is what else to do with a path that is outside.
+func inProject(c *cli.Context, flag, name, advice string) (dir *os.Root, rel string, err error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		var above string
@@ -124,7 +155,7 @@ func inProject(c *cli.Context, flag, name string) (dir *os.Root, rel string, err
 	hint := ""
 	if len(all) > 0 {
 		e = failure.Refused("%s: %s is outside of the project, %s, and an agent may run this without being asked", flag, name, all[0])
-		hint = "copy it into the project; or "
+		hint = advice + "; or "
 	}
 	if CallingProgram(c) == "mcp" {
 		return nil, "", e.WithHint("%sask a person to send it", hint)
@@ -142,9 +173,9 @@ func askedForm(root string, words []string) string {
 }
 
 // projectDirs returns the directories of an agent's project, without links, the inner ones first: the one that its
-// runner or hooks name, the one that its program has started atm mcp in, the linked worktree around the working
-// directory, and the one that holds the root. The working directory of a command is the agent's choice, and what is in
-// the root its work.
+// runner names, the one that its program has started atm mcp in, the linked worktree around the working directory, and
+// the one that holds the root. The working directory of a command is the agent's choice, and what is in the root its
+// work.
 func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	add := func(dir string) {
 		real, err := filepath.EvalSymlinks(dir)
@@ -153,7 +184,9 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 			dirs = append(dirs, real)
 		}
 	}
-	add(os.Getenv(ProjectDir))
+	if isKept(ProjectDir) {
+		add(os.Getenv(ProjectDir))
+	}
 	if !isUnasked() {
 		add(p.Dir)
 	}
@@ -170,11 +203,21 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	return dirs
 }
 
-// checkRootFlag refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
-// the project.
-func checkRootFlag(p rootdir.Place, named rootdir.Found) error {
-	if p.Flag == "" || !isUnasked() {
+// checkNamedRoot refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
+// the project; and an ATM_ROOT that is not the one of the agent's program.
+func checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
+	if p.Flag == "" && p.Env == "" || !isUnasked() {
 		return nil
+	}
+	isChanged := p.Env != "" && len(inherited("ATM_ROOT")) > 0 && !isKept("ATM_ROOT")
+	switch {
+	case !isChanged && p.Flag == "":
+		return nil
+	case p.Flag == "":
+		return failure.Refused("ATM_ROOT was changed, to the team of another project: %s", named.Path).
+			WithHint("leave it as it is; or let your person decide: %s", askedForm(named.Path, os.Args[1:]))
+	case isChanged:
+		p.Env = ""
 	}
 	flag := p.Flag
 	p.Flag = ""

@@ -73,7 +73,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 		Warn(c, "%s", reason)
 	}
 	if err == nil {
-		err = checkRootFlag(place, found)
+		err = checkNamedRoot(place, found)
 	}
 	if err != nil {
 		return nil, err

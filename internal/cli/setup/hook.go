@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -79,17 +78,14 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// markShell adds command.ShellOf, and the project that Claude Code names, to the variables that it sets for the commands
-// of a session, but not for its hooks.
+// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its
+// hooks.
 func markShell(file string, a wire.Address) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(f, "export %s=%s\n", command.ShellOf, a)
-	if project := os.Getenv("CLAUDE_PROJECT_DIR"); err == nil && project != "" && os.Getenv("ATM_RUN") == "" {
-		_, err = fmt.Fprintf(f, "export %s=%s\n", command.ProjectDir, policy.Quote(project))
-	}
 	return cmp.Or(err, f.Close())
 }
 

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package testteam
+
+func runAlone() {}
