@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -104,19 +105,25 @@ type Stats struct {
 // Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
 // no error.
 func (t *Team) Summary(name wire.Name) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	return t.SummaryWith(c, name)
+}
+
+// SummaryWith is Summary with a team.toml that the caller has read: parsing it for each of many members takes long.
+func (t *Team) SummaryWith(c *config.Config, name wire.Name) (Member, error) {
 	s, err := t.State(name)
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		return Member{Name: name}, err
 	}
 	if err != nil {
-		m, bad := t.SummaryOf(name, &reducer.State{})
+		m, bad := t.summaryOf(c, name, &reducer.State{})
 		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), Unreadable(t.Box(name), err)
 		return m, bad
 	}
-	m, err := t.SummaryOf(name, s)
+	m, err := t.summaryOf(c, name, s)
 	if m.RunnerGone { // or it ended after State had read the log, which says so by now
 		if s, bad := t.State(name); bad == nil {
-			return t.SummaryOf(name, s)
+			return t.summaryOf(c, name, s)
 		}
 	}
 	return m, err
@@ -136,11 +143,15 @@ func (r *Root) Summary(a wire.Address) (Member, error) {
 
 // SummaryOf is Summary for a state that the caller keeps up to date.
 func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	return t.summaryOf(c, name, s)
+}
+
+func (t *Team) summaryOf(c *config.Config, name wire.Name, s *reducer.State) (Member, error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return Member{Name: name}, err
 	}
-	c, _ := t.Config() // doctor reports its mistakes
 	entry, run := c.Members[name], t.runInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	if running {
@@ -202,8 +213,13 @@ func (m *Member) addNote(text string) {
 // Status returns a member with the counts of its mailbox, and ingests dropped files. With an *UnreadableError it
 // returns what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
+	c, _ := t.Config() // doctor reports its mistakes
+	return t.status(ctx, c, name)
+}
+
+func (t *Team) status(ctx context.Context, config *config.Config, name wire.Name) (Member, error) {
 	c, countErr := t.Box(name).Count(ctx) // before Summary: it ingests dropped files, which may be events
-	m, err := t.Summary(name)
+	m, err := t.SummaryWith(config, name)
 	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
@@ -230,15 +246,20 @@ func (t *Team) Members(ctx context.Context) ([]Member, error) {
 
 // LocalMembers is Members without those of other hosts.
 func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
+	boxes, err := t.Boxes()
+	if err != nil {
+		return []Member{}, err
+	}
+	c, _ := t.Config() // doctor reports its mistakes
+	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
+	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, c, boxes[i].Agent()) })
 	members = []Member{} // in JSON nobody is [], not null
-	err = t.Each(func(b *mailbox.Box) error {
-		m, err := t.Status(ctx, b.Agent())
-		if !errors.Is(err, mailbox.ErrNoAgent) {
+	for i, m := range all {
+		if !errors.Is(errs[i], mailbox.ErrNoAgent) {
 			members = append(members, m)
 		}
-		return err
-	})
-	return members, err
+	}
+	return members, unreadable(boxes, errs)
 }
 
 // StatsOf counts members.

@@ -21,9 +21,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -275,13 +277,36 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range boxes {
-		if e := Unreadable(b, f(b)); !errors.Is(e, mailbox.ErrNoAgent) {
-			err = errors.Join(err, e)
+	errs := make([]error, len(boxes))
+	for i, b := range boxes {
+		errs[i] = f(b)
+	}
+	return unreadable(boxes, errs)
+}
+
+func unreadable(boxes []*mailbox.Box, errs []error) error {
+	for i, err := range errs {
+		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, mailbox.ErrNoAgent) {
+			errs[i] = nil
 		}
 	}
-	if err != nil {
-		err = &UnreadableError{err}
+	if err := errors.Join(errs...); err != nil {
+		return &UnreadableError{err}
 	}
-	return err
+	return nil
+}
+
+// AtOnce calls f with the numbers from 0 to n-1, several at once: what looks at many members waits for runners and
+// disks.
+func AtOnce(n int, f func(i int)) {
+	var workers sync.WaitGroup
+	var next atomic.Int64
+	for range min(n, 2*runtime.NumCPU()) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i - 1))
+			}
+		})
+	}
+	workers.Wait()
 }

@@ -12,12 +12,12 @@ import (
 
 // renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if the file system cannot.
 func (r *Root) renameOnly(old, new string) error {
-	from, err := r.root.Open(path.Dir(old) + here)
+	from, err := r.root.OpenFile(path.Dir(old), os.O_RDONLY|dirOnly, 0)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := r.root.Open(path.Dir(new) + here)
+	to, err := r.root.OpenFile(path.Dir(new), os.O_RDONLY|dirOnly, 0)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 
 // Windows has no FIFOs in directories.
 const (
-	NoWait = 0
-	here   = ""
+	NoWait  = 0
+	dirOnly = 0
+	here    = ""
 )
 
 func syncDirectory(*os.File) error                    { return nil } // Windows cannot

@@ -13,8 +13,11 @@ import (
 // NoWait is the flag with which opening a FIFO or a device does not wait.
 const NoWait = syscall.O_NONBLOCK
 
-// here at the end of a path makes it a directory's: nothing else is opened, so nothing waits.
-const here = "/."
+// Nothing but a directory is opened with the flag dirOnly, or with here at the end of its path, so nothing waits.
+const (
+	dirOnly = syscall.O_DIRECTORY
+	here    = "/."
+)
 
 func syncDirectory(d *os.File) error { return d.Sync() }
 

@@ -151,7 +151,7 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	d, err := r.root.Open(name + here)
+	d, err := r.root.OpenFile(name, os.O_RDONLY|dirOnly, 0)
 	if isNotDirectory(err) {
 		err = r.pathError("open", name, ErrNotDirectory)
 	}

@@ -53,11 +53,10 @@ func (k *checker) check() {
 	k.checkNames("lead", c.Lead)
 	k.checkNames("approvers", c.Approvers...)
 	for name, m := range c.Members {
-		after := "members." + string(name) + ".after"
-		k.checkNames(after, m.After...)
-		if slices.Contains(c.StartOrder(m.After), name) {
-			k.add(after, "after has a cycle: %s waits for itself", name)
-		}
+		k.checkNames("members."+string(name)+".after", m.After...)
+	}
+	for _, name := range c.inCycles() {
+		k.add("members."+string(name)+".after", "after has a cycle: %s waits for itself", name)
 	}
 	if _, err := hostkey.ParseHost(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
 		k.add("bridge.host", "host: %v", err)

@@ -159,6 +159,43 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	return out
 }
 
+// inCycles returns the members that wait for themselves: those of a strongly connected component with an edge (Tarjan).
+func (c *Config) inCycles() (names []wire.Name) {
+	var path []wire.Name // that may still be in the component of an earlier one
+	index, low := map[wire.Name]int{}, map[wire.Name]int{}
+	var visit func(n wire.Name)
+	visit = func(n wire.Name) {
+		index[n] = len(index) + 1
+		low[n] = index[n]
+		at := len(path)
+		path = append(path, n)
+		for _, a := range c.Members[n].After {
+			if index[a] == 0 {
+				visit(a)
+			}
+			if low[a] > 0 { // still on the path
+				low[n] = min(low[n], low[a])
+			}
+		}
+		if low[n] < index[n] {
+			return
+		}
+		if len(path)-at > 1 || slices.Contains(c.Members[n].After, n) {
+			names = append(names, path[at:]...)
+		}
+		for _, done := range path[at:] {
+			low[done] = 0
+		}
+		path = path[:at]
+	}
+	for n := range c.Members {
+		if index[n] == 0 {
+			visit(n)
+		}
+	}
+	return names
+}
+
 // Start calls start for each member in order (see StartOrder), concurrently where after allows it, and returns the
 // errors by member. A member waits for the members of its after that precede it in order, so that a cycle cannot hang;
 // if one of them fails, it is not started.

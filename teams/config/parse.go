@@ -22,7 +22,11 @@ var byteOrderMark = []byte("\ufeff") // written by editors on Windows
 // member without a section if hasMailbox (nil: never) reports true for it.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	k := checker{config: Default(), hasMailbox: hasMailbox, lines: FindLines(data)}
+	lines, tooMany := findLines(data)
+	k := checker{config: Default(), hasMailbox: hasMailbox, lines: lines}
+	if tooMany > 0 {
+		return k.config, []Mistake{{tooMany, "the file has too many keys up to here: atm reads some ten thousand members"}}
+	}
 	file := map[string]any{}
 	if err := toml.Unmarshal(data, &file); err != nil {
 		return k.config, []Mistake{syntaxError(err)}
@@ -137,20 +141,54 @@ type Lines map[string]int
 
 // FindLines finds the lines of a file's keys, up to a syntax error.
 func FindLines(data []byte) Lines {
-	lines := Lines{}
+	lines, _ := findLines(bytes.TrimPrefix(data, byteOrderMark))
+	return lines
+}
+
+// maxCompared is how many keys go-toml may compare, in a second or less. It compares a key with all that follow its
+// table's header, and a header with all keys of the file.
+const maxCompared = 300_000_000
+
+const maxParts = 100 // of one key, as in a.b.c
+
+// findLines is FindLines without a byte order mark. It stops at the line of the key with which there are too many; 0:
+// there are not.
+func findLines(data []byte) (lines Lines, tooMany int) {
+	lines = Lines{}
 	var p unstable.Parser
-	p.Reset(bytes.TrimPrefix(data, byteOrderMark))
+	p.Reset(data)
+	counted, line := 0, 1
+	lineOf := func(n *unstable.Node) int { // nodes come in their order
+		at := int(n.Raw.Offset)
+		line += bytes.Count(data[counted:at], []byte{'\n'})
+		counted = at
+		return line
+	}
 	table, rules := "", 0
+	keys, keysBefore, compared := 0, 0, 0
 	for p.NextExpression() {
 		e := p.Expression()
 		path, line := "", 0
 		if e.Kind == unstable.KeyValue {
 			path = table
 		}
-		for it := e.Key(); it.Next(); {
-			line = p.Shape(it.Node().Raw).Start.Line
+		for it, n := e.Key(), 0; it.Next(); n++ {
+			line = lineOf(it.Node())
+			if n == maxParts {
+				return lines, line
+			}
 			path = strings.TrimPrefix(path+"."+string(it.Node().Data), ".")
 			lines[path] = cmp.Or(lines[path], line)
+		}
+		n := keysOf(e)
+		keys += n
+		if e.Kind == unstable.KeyValue {
+			compared += n * (keys - keysBefore)
+		} else {
+			compared, keysBefore = compared+keys, keys
+		}
+		if compared > maxCompared {
+			return lines, line
 		}
 		switch e.Kind {
 		case unstable.Table:
@@ -160,11 +198,29 @@ func FindLines(data []byte) Lines {
 			lines[table] = line
 		case unstable.KeyValue:
 			for i, it := 0, e.Value().Children(); e.Value().Kind == unstable.Array && it.Next(); i++ {
-				lines[fmt.Sprintf("%s.%d", path, i)] = p.Shape(it.Node().Raw).Start.Line
+				lines[fmt.Sprintf("%s.%d", path, i)] = lineOf(it.Node())
 			}
 		}
 	}
-	return lines
+	return lines, 0
+}
+
+// keysOf counts the keys of an expression, and those of the tables inside its value.
+func keysOf(n *unstable.Node) (keys int) {
+	switch n.Kind {
+	case unstable.KeyValue, unstable.Table, unstable.ArrayTable:
+		for it := n.Key(); it.Next(); {
+			keys++
+		}
+		if n.Kind == unstable.KeyValue {
+			keys += keysOf(n.Value())
+		}
+	case unstable.Array, unstable.InlineTable:
+		for it := n.Children(); it.Next(); {
+			keys += keysOf(it.Node())
+		}
+	}
+	return keys
 }
 
 // Of returns the line of a key, else of the nearest table or list around it, else 1.

@@ -241,9 +241,14 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	for _, m := range mistakes {
 		d.add("team.toml", "error", edit, "team.toml, %s", m)
 	}
+	missing := map[string]bool{}
 	for _, n := range c.Startable() {
 		program := c.Members[n].Command[0]
-		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) && c.Members[n].Env["PATH"] == "" {
+		if _, isKnown := missing[program]; !isKnown {
+			_, err := exec.LookPath(program)
+			missing[program] = errors.Is(err, exec.ErrNotFound)
+		}
+		if missing[program] && c.Members[n].Env["PATH"] == "" {
 			d.add("command.missing", "info", edit, "team.toml: %s runs %s, which is not on PATH", n, program)
 		}
 	}

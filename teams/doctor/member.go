@@ -21,10 +21,20 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	boxes, err := t.Boxes()
 	d.addUnreadable("team.unreadable", t.Dir().Path(), "%v", err)
 	team := d.about
-	for _, b := range boxes {
+	c, _ := t.Config() // checkConfig reports its mistakes
+	found := make([]examined, len(boxes))
+	teams.AtOnce(len(boxes), func(i int) {
+		f, b := &found[i], boxes[i]
+		if d.fix {
+			b.Ingest(d.ctx)
+		}
+		f.health, f.healthErr = b.Examine(d.fix)
+		f.member, f.memberErr = t.SummaryWith(c, b.Agent())
+	})
+	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
-		d.checkMailbox(b)
-		if m, err := t.Summary(b.Agent()); err == nil {
+		d.checkMailbox(b, found[i].health, found[i].healthErr)
+		if m := found[i].member; found[i].memberErr == nil {
 			d.checkRunner(t, b, m)
 			d.checkWaiting(t, b, m)
 		}
@@ -39,11 +49,15 @@ func (d *doctor) checkMembers(t *teams.Team) {
 	}
 }
 
-func (d *doctor) checkMailbox(b *mailbox.Box) {
-	if d.fix {
-		b.Ingest(d.ctx)
-	}
-	h, err := b.Examine(d.fix)
+// examined is what was found out about a member.
+type examined struct {
+	health    mailbox.Health
+	healthErr error
+	member    teams.Member
+	memberErr error
+}
+
+func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	if errors.Is(b.CheckPresent(), mailbox.ErrNoAgent) {
 		return // retired meanwhile
 	}

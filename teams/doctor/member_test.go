@@ -1,11 +1,15 @@
 package doctor
 
 import (
+	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A member that is retired after the members were listed is no problem.
@@ -24,8 +28,58 @@ func TestRetiredMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &doctor{ctx: t.Context(), root: root}
-	d.checkMailbox(team.Box("bob"))
+	box := team.Box("bob")
+	h, err := box.Examine(false)
+	d.checkMailbox(box, h, err)
 	if len(d.checks) > 0 {
 		t.Error(d.checks)
+	}
+}
+
+// What doctor and atm team do grows with the members, and team.toml is not read for each of them.
+func TestCostOfMembers(t *testing.T) {
+	count := func(members int) (operations, configs int) {
+		path := filepath.Join(t.TempDir(), ".atm")
+		if _, err := rootdir.Make(path); err != nil {
+			t.Fatal(err)
+		}
+		var all, reads atomic.Int64
+		root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, name string) error {
+			all.Add(1)
+			if op == "open" && filepath.Base(name) == config.File {
+				reads.Add(1)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		team, err := root.CreateTeam("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for i := range members {
+			name := wire.Name(fmt.Sprint("m", i))
+			text += fmt.Sprintf("[members.%s]\nrole = \"x\"\n", name)
+			if err := team.Create(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := team.WriteConfig(text); err != nil {
+			t.Fatal(err)
+		}
+		all.Store(0)
+		Examine(t.Context(), root, rootdir.Place{Dir: path}, false)
+		if _, err := team.Members(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return int(all.Load()), int(reads.Load())
+	}
+	few, readsOfFew := count(10)
+	many, readsOfMany := count(80)
+	if many > 9*few || readsOfMany != readsOfFew {
+		t.Errorf("10 members: %d operations, %d of team.toml; 80 members: %d, %d", few, readsOfFew, many, readsOfMany)
 	}
 }
