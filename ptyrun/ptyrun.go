@@ -96,9 +96,8 @@ type Options struct {
 
 	// Its mail.
 	Inject   Inject
-	Prompt   string                      // typed once, at the first idle
-	Runs     func() map[string]wire.Name // for letter.Renderer
-	Sessions *Sessions                   // nil: the runner ignores sessions
+	Prompt   string    // typed once, at the first idle
+	Sessions *Sessions // nil: the runner ignores sessions
 
 	// Decide applies the owner's rules as they were when the runner started. Nil: a person is asked everything.
 	Decide func(driver.Dialog) Decision

@@ -16,10 +16,11 @@ import (
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
-	All     bool          // To is everybody in the team, and anybody else who was named
-	Message *wire.Message // its content, with or without an id; Prepare sets its other fields
-	Parent  *wire.Message // the message that it answers, or nil
-	Person  bool          // a person sends it from outside an agent's environment: that ends a chain of hops
+	All     bool                         // To is everybody in the team, and anybody else who was named
+	Message *wire.Message                // its content, with or without an id; Prepare sets its other fields
+	Parent  *wire.Message                // the message that it answers, or nil
+	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
+	Derived func(old *wire.Message) bool // as in mailbox.Post, if the message has a derived id
 
 	Post   *mailbox.Post // set by Prepare: for the known recipients
 	Failed []Failed      // set by Prepare: the unknown recipients
@@ -38,7 +39,7 @@ var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 // error.
 func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
-	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Sender: o.From}
+	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
 	if err := CheckID(m.ID); err != nil {
 		return err
@@ -191,7 +192,8 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := r.FindLease(box, parent, me)
-		return from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
+		isMine := func(it *mailbox.Item) bool { return it.From == me }
+		return from != nil && err == nil || slices.ContainsFunc(r.Replies(ctx, box, parent, wire.Address{}).Counted, isMine)
 	}
 	if all || parent.From == me && !hasTaken() {
 		to = append(to, parent.To...)

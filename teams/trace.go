@@ -164,7 +164,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 			}
 		}
 	}
-	notice := OwnMessage(team.Box(m.From.Agent), wire.Derive("returned", m.ID, a))
+	notice, _ := team.Box(m.From.Agent).GetDerived(wire.Derive("returned", m.ID, a), IsNoticeFrom(a))
 	it, err := team.Outbox(a).Get(m.ID)
 	if err == nil { // the bridge has not sent it
 		t.State = it.State
@@ -196,26 +196,15 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 }
 
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	answerer := a
-	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {
-		shared, _ := box.Shared()
-		if it, err := box.Get(m.ID); err == nil && shared && it.State == mailbox.Done {
-			answerer = wire.Address{} // the member that took it has answered, whoever that is
-		}
-	}
-	replies := r.replies(ctx, m, answerer)
+	replies := r.repliesOf(ctx, m, a)
 	if !m.DueAt.IsZero() && !r.IsAnswered(ctx, m, a) {
 		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
-	}
-	sender, err := r.Mailbox(m.From)
-	if err != nil {
-		return
 	}
 	where := "in the mailbox of " + string(m.From.Agent)
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if ack, err := AckOf(sender, m.ID, a); err == nil {
+	if ack, err := r.AckOf(m, a); err == nil {
 		t.add("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
 	}
 	if len(replies) > 0 {

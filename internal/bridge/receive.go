@@ -270,6 +270,12 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	var posts []*mailbox.Post
 	for _, in := range mail {
 		in.post = &mailbox.Post{Message: in.message, Given: true}
+		if isOneWay(in.message) && len(in.boxes) == 1 { // its id is derived, and another message may have it
+			m := in.message
+			in.post.Derived = func(old *wire.Message) bool {
+				return old.Kind() == m.Kind() && old.From == m.From && old.InReplyTo == m.InReplyTo
+			}
+		}
 		if in.post.To, in.err = b.applyAnswers(ctx, in); in.err == nil {
 			posts = append(posts, in.post)
 		}
@@ -285,11 +291,8 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 // finishDelivery records a receipt for a delivered message. A message for an unknown member is returned to its sender.
 func (b *Bridge) finishDelivery(ctx context.Context, m *wire.Message, o mailbox.Outcome) error {
 	name, err := o.Box.Agent(), o.Err
-	if o.AlreadyStored && err == nil {
-		var it *mailbox.Item
-		if it, err = o.Box.Get(m.ID); err == nil && it.From != m.From {
-			err = bad("a message from %s already has its id", b.display(it.From))
-		}
+	if taken, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
+		return bad("a message from %s already has its id", b.display(taken.By))
 	}
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		why := fmt.Sprintf("there is no %s on host %s", name, b.Host)
@@ -320,7 +323,7 @@ func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox
 		ID: wire.Derive(event, m.ID, here), Type: wire.TypeNotice, From: box.Address(), To: []wire.Address{m.From}, InReplyTo: m.ID,
 		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
-	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
+	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Derived: teams.IsNoticeFrom(box.Address())}
 	mailbox.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)

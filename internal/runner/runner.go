@@ -161,7 +161,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
-		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
+		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict},
 		Authorize: may,
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input}
@@ -176,7 +176,6 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Runs:           team.RunningMembers,
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d

@@ -31,29 +31,51 @@ func hasAgentMark() bool {
 // Person reports whether a person types this at a terminal of their own.
 func Person() bool { return !hasAgentMark() && term.IsTerminal(int(os.Stdin.Fd())) }
 
+// agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
+// program did so at all. A runner is found among the process's ancestors even without its environment.
+func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
+	if by = s.startedBy(process.Parent()); by != (wire.Address{}) {
+		return by, true
+	}
+	if run := os.Getenv("ATM_RUN"); run != "" {
+		return s.memberOfRun(run), true
+	}
+	if by, err := wire.ParseAddress(os.Getenv(ShellOf), ""); err == nil {
+		return by, true
+	}
+	return wire.Address{}, hasAgentMark()
+}
+
+// memberOfRun returns the member that the environment names, if this is its last run: processes of a killed runner
+// still act for its agent. Zero for an old run, one of another root, or an invented one.
+func (s *Scope) memberOfRun(run string) (a wire.Address) {
+	a, err := wire.ParseAddress(os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), s.Team.Name))
+	if err != nil {
+		return wire.Address{}
+	}
+	team, err := s.Team.Root().Team(a.Team)
+	if err != nil {
+		return wire.Address{}
+	}
+	if info, _ := runinfo.Read(team.Dir(), a.Agent); run != info.Run {
+		return wire.Address{}
+	}
+	return a
+}
+
 // Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
-// started it. Under a runner that is the runner's agent, whatever --as says; the runner is found among the process's
-// ancestors even without its environment.
+// started it. If that agent is known, it is the agent, whatever --as says.
 func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
-	if by := s.startedBy(process.Parent()); by.Team == s.Team.Name {
+	by, isInAgent := s.agentOf()
+	if by.Team == s.Team.Name {
 		return by.Agent, true
-	} else if by.Team != "" {
-		return "", true
 	}
 	name, _ := GivenIdentity(s.c)
-	run, home := os.Getenv("ATM_RUN"), s.Team.Name
-	if run != "" {
-		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)
+	a, err := wire.ParseAddress(name, s.Team.Name)
+	if by.Team != "" || os.Getenv("ATM_RUN") != "" || err != nil || a.Team != s.Team.Name {
+		return "", isInAgent
 	}
-	a, err := wire.ParseAddress(name, home)
-	if err != nil || a.Team != s.Team.Name {
-		return "", hasAgentMark()
-	}
-	// Processes of a killed runner still act for its agent.
-	if info, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != info.Run {
-		return "", true // an old run, one of another root, or an invented one
-	}
-	return a.Agent, hasAgentMark()
+	return a.Agent, isInAgent
 }
 
 // IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.
