@@ -18,6 +18,7 @@ import (
 
 // fake is a runner; a missing function returns the request's name.
 type fake struct {
+	rights    func(right Right, pid int, by string) error
 	interrupt func(ctx context.Context) (Outcome, error)
 	stop      func(ctx context.Context) (Outcome, error)
 	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -28,6 +29,13 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (f *fake) CheckRight(right Right, pid int, by string) error {
+	if f.rights == nil {
+		return nil
+	}
+	return f.rights(right, pid, by)
 }
 
 func (f *fake) Status(context.Context) (Status, error) { return Status{State: "idle"}, nil }
@@ -48,7 +56,7 @@ func (f *fake) Interrupt(ctx context.Context) (Outcome, error) {
 }
 
 func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
-	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By, r.PID)}, nil
+	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By)}, nil
 }
 
 func (f *fake) Stop(ctx context.Context) (Outcome, error) {

@@ -103,6 +103,8 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 		return nil, err
 	}
 	defer client.Close()
+	who, _ := k.s.Actor()
+	client.By = string(who)
 	o, err := client.Stop(ctx)
 	return o.Ended, err
 }

@@ -131,7 +131,7 @@ func explain(c *cli.Context, err error) *failure.Error {
 			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
 		}
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
-		if isForbidden && (hasAgentMark() || os.Getenv("ATM_AGENT") != "") {
+		if isForbidden && (hasAgentMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
 			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
 		}
 		return k.make("%w", err).WithHint("%s", hint)

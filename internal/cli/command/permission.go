@@ -23,44 +23,64 @@ func AgentMarks() []string {
 	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 }
 
-// hasAgentMark reports whether an agent's program started this process.
-func hasAgentMark() bool {
-	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
+// hasAgentMark reports whether an environment is that of a process that an agent's program started.
+func hasAgentMark(env func(string) string) bool {
+	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !hasAgentMark() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !hasAgentMark(os.Getenv) && term.IsTerminal(int(os.Stdin.Fd())) }
 
 // agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
-// program did so at all. A runner is found among the process's ancestors even without its environment.
+// program did so at all.
 func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
-	if by = s.startedBy(process.Parent()); by != (wire.Address{}) {
-		return by, true
-	}
-	if run := os.Getenv("ATM_RUN"); run != "" {
-		return s.memberOfRun(run), true
-	}
-	if by, err := wire.ParseAddress(os.Getenv(ShellOf), ""); err == nil {
-		return by, true
-	}
-	return wire.Address{}, hasAgentMark()
+	return s.agentOfProcess(process.Parent(), os.Getenv)
 }
 
-// memberOfRun returns the member that the environment names, if this is its last run: processes of a killed runner
-// still act for its agent. Zero for an old run, one of another root, or an invented one.
-func (s *Scope) memberOfRun(run string) (a wire.Address) {
-	a, err := wire.ParseAddress(os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), s.Team.Name))
+// AgentOf is agentOf for another process, by its ancestors and its environment.
+func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
+	if pid <= 0 {
+		return by, false
+	}
+	env := map[string]string{}
+	for _, pair := range process.Environment(pid) {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return s.agentOfProcess(pid, func(name string) string { return env[name] })
+}
+
+// agentOfProcess finds a runner among a process's ancestors, even if it has not its environment.
+func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Address, isInAgent bool) {
+	if by = s.startedBy(pid); by != (wire.Address{}) {
+		return by, true
+	}
+	if env("ATM_RUN") != "" {
+		return s.memberOfRun(env), true
+	}
+	if by, err := wire.ParseAddress(env(ShellOf), ""); err == nil {
+		return by, true
+	}
+	return wire.Address{}, hasAgentMark(env)
+}
+
+// memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
+// processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
+func (s *Scope) memberOfRun(env func(string) string) wire.Address {
+	team, err := s.Team.Root().Team(cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
 	if err != nil {
 		return wire.Address{}
 	}
-	team, err := s.Team.Root().Team(a.Team)
-	if err != nil {
-		return wire.Address{}
+	members, _ := team.Agents()
+	if named, err := wire.ParseAddress(env("ATM_AGENT"), team.Name); err == nil {
+		members = append([]wire.Name{named.Agent}, members...)
 	}
-	if info, _ := runinfo.Read(team.Dir(), a.Agent); run != info.Run {
-		return wire.Address{}
+	for _, name := range members {
+		if info, _ := runinfo.Read(team.Dir(), name); info.Run == env("ATM_RUN") {
+			return team.Box(name).Address()
+		}
 	}
-	return a
+	return wire.Address{}
 }
 
 // Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
@@ -76,17 +96,6 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 		return "", isInAgent
 	}
 	return a.Agent, isInAgent
-}
-
-// IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.
-func (s *Scope) IsAgent(pid int) bool {
-	if pid <= 0 {
-		return false
-	}
-	return s.startedBy(pid).Team != "" || slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
-		name, value, _ := strings.Cut(pair, "=")
-		return value != "" && slices.Contains(AgentMarks(), name)
-	})
 }
 
 // startedBy returns the member, of any team, whose runner is the process or one of its ancestors.
