@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/agentteammail/atm/wire"
@@ -46,4 +47,25 @@ func TestCheckAnswer(t *testing.T) {
 	if err := r.CheckAnswer(asked, &wire.Message{From: address("bob"), Origin: &wire.Origin{Via: "drop"}}); err == nil {
 		t.Error("a file counts")
 	}
+}
+
+// Three who answer each other in a ring are stopped, too, although each has only two of three messages.
+func TestHotRing(t *testing.T) {
+	r := newRoot(t)
+	ring := []wire.Name{"alice", "bob", "carol"}
+	team := newTeam(t, r, ring...)
+	var last *wire.Message
+	for i := range 2 * wire.MaxHops {
+		o := &Outgoing{
+			From: team.Box(ring[i%3]), To: []wire.Address{team.Box(ring[(i+1)%3]).Address()}, Message: &wire.Message{Body: "on"}, Parent: last,
+		}
+		err := r.Prepare(o)
+		if i == wire.MaxHops && errors.Is(err, ErrTooManyHops) {
+			return
+		}
+		must(t, err)
+		must(t, r.Deliver(t.Context(), o))
+		last = o.Message
+	}
+	t.Error("it goes on")
 }

@@ -51,7 +51,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 		if !o.Person {
 			m.Hop = p.NextHop()
 		}
-		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
+		if m.Hop >= wire.MaxHops && r.isHot(o) {
 			return fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
@@ -75,19 +75,28 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan returns when the last MaxHops answers began: as far as the sender's own mail has them, else with the
-// thread. The zero time if there are fewer answers, whatever their hop fields claim.
-func chainBegan(o *Outgoing) time.Time {
-	at := o.Parent
-	for range wire.MaxHops - 2 {
-		if at.InReplyTo == "" {
-			return time.Time{}
+// isHot reports whether MaxHops-1 answers within an hour led to the parent, as far as the messages are here: a hop alone
+// is what its sender says. Where the sender's own mail lacks a link, as in a ring of three, the answers in the thread
+// count that the team's members have.
+func (r *Root) isHot(o *Outgoing) bool {
+	isRecent := func(m *wire.Message) bool { return m.InReplyTo != "" && time.Since(m.SentAt) < time.Hour }
+	n := 0
+	for at := o.Parent; at != nil && n < wire.MaxHops-1; n++ {
+		if !isRecent(at) {
+			return false
 		}
-		if at = OwnMessage(o.From, at.InReplyTo); at == nil {
-			return o.Message.ThreadID().Time()
-		}
+		at = OwnMessage(o.From, at.InReplyTo)
 	}
-	return at.SentAt
+	if n == wire.MaxHops-1 {
+		return true
+	}
+	t, err := r.Team(o.From.Address().Team)
+	if err != nil {
+		return false
+	}
+	thread, _ := t.Thread(context.Background(), o.Parent.ThreadID())
+	thread = slices.DeleteFunc(thread, func(it *mailbox.Item) bool { return !isRecent(it.Message) })
+	return len(thread) >= wire.MaxHops-1
 }
 
 // PrepareAll is Prepare with an error for the first unknown recipient.

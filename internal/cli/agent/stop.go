@@ -129,6 +129,6 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	// No event has reported its end, which somebody asked for.
-	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
+	// No event has reported its end, which somebody asked for. Whoever holds the lock speaks as its runner.
+	return r, k.box.Log().Append(ctx, wire.Event{Source: "pty", Kind: "exited"}.With("reason", "asked to"))
 }
