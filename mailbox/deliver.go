@@ -19,10 +19,14 @@ import (
 type Post struct {
 	Message      *wire.Message
 	To           []*Box
-	Given        bool      // the ID may have been used before: a readable message of that ID counts as delivered
+	Given        bool      // the ID may have been used before: then that message counts as delivered, or is an *IDTakenError
 	Sender       *Box      // whose index of sent mail gets the message; nil: none
 	Outcomes     []Outcome // one for each recipient, set by Deliver
 	SentIndexErr error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
+
+	// Derived is set for a derived ID and one recipient, and reports whether a message with that ID is this one. If it is
+	// not, Deliver takes the next ID (wire.ID.Next): whoever knows the parent can send something under a derived ID.
+	Derived func(old *wire.Message) bool
 
 	temp string // the temp file's name in tmp, if nobody else uses it: a killed delivery's is replaced
 }
@@ -38,6 +42,30 @@ type Outcome struct {
 	data  []byte   // the encoded message
 	temp  string   // the file that becomes the message
 	first *Outcome // the post's earlier outcome for the same mailbox: the members of a host share an outbox
+}
+
+// IDTakenError says that another message has the ID of the one that was to be delivered.
+type IDTakenError struct {
+	ID wire.ID
+	By wire.Address // its sender
+
+	isSameSender bool
+}
+
+func (e *IDTakenError) Error() string {
+	if e.isSameSender {
+		return fmt.Sprintf("message %s is another one of yours", e.ID.Short(6))
+	}
+	return fmt.Sprintf("message %s is from %s, not from you", e.ID.Short(6), e.By)
+}
+
+// isSame reports whether a message with the post's ID, from an earlier call, is the post's.
+func (p *Post) isSame(old *wire.Message) bool {
+	if p.Derived != nil {
+		return p.Derived(old)
+	}
+	m := p.Message
+	return old.From == m.From && old.Kind() == m.Kind() && old.InReplyTo == m.InReplyTo
 }
 
 // NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
@@ -116,9 +144,23 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		t.publish(ctx)
 	}
 	inParallel(targets, (*target).sync)
+	var again []*Post
 	for _, p := range posts {
-		p.finish()
+		if p.Derived != nil && isTaken(p.Outcomes[0].Err) {
+			p.Message.ID = p.Message.ID.Next()
+			again = append(again, p)
+		} else {
+			p.finish()
+		}
 	}
+	if len(again) > 0 {
+		Deliver(ctx, again...)
+	}
+}
+
+func isTaken(err error) bool {
+	_, isTaken := errors.AsType[*IDTakenError](err)
+	return isTaken
 }
 
 // target is a mailbox that a call delivers to.
@@ -164,7 +206,7 @@ func (t *target) publish(ctx context.Context) {
 		return
 	}
 	b, mode := t.box, lockfile.Shared
-	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.Given }) {
+	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.isOld() }) {
 		mode = lockfile.Exclusive
 	}
 	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
@@ -187,33 +229,38 @@ func (t *target) publish(ctx context.Context) {
 // moveToNew moves the temp file to new, unless the message is in the mailbox already. It renames, since Claude Code's
 // sandbox on macOS forbids hard links. A mailbox that was retired took the temp file along.
 func (o *Outcome) moveToNew() (isThere bool, err error) {
-	b, id := o.Box, o.post.Message.ID
-	if o.post.Given {
-		if isThere, err := b.isDelivered(id); isThere || err != nil {
+	b := o.Box
+	if o.post.isOld() {
+		if isThere, err := b.isDelivered(o.post); isThere || err != nil {
 			return isThere, err
 		}
 	}
-	err = b.store.root.Move(o.temp, b.unread().file(id))
+	err = b.store.root.Move(o.temp, b.unread().file(o.post.Message.ID))
 	switch {
-	case errors.Is(err, fs.ErrExist):
-		return true, nil
+	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
+		return b.isDelivered(o.post)
 	case absent(err):
 		return false, b.noAgent() // even if one of that name is back by now
 	}
 	return false, err
 }
 
-// isDelivered reports whether the mailbox has the message. A file of that name that is not a message, as a power cut
-// may leave, is moved to bad. The inbox lock is held.
-func (b *Box) isDelivered(id wire.ID) (bool, error) {
-	for {
+// isOld reports whether the post's ID may have been used before.
+func (p *Post) isOld() bool { return p.Given || p.Derived != nil }
+
+// isDelivered reports whether the mailbox has the post's message, with an *IDTakenError if it has another one with that
+// ID. A file of that name that is not a message, as a power cut may leave, is moved to bad. The inbox lock is held.
+func (b *Box) isDelivered(post *Post) (bool, error) {
+	for id := post.Message.ID; ; {
 		p, isThere, err := b.locate(id)
 		if !isThere || err != nil {
 			return false, err
 		}
-		_, err = b.open(p, id)
+		it, err := b.open(p, id)
 		bad, isBad := errors.AsType[*BadError](err)
 		switch {
+		case err == nil && !post.isSame(it.Message):
+			return false, &IDTakenError{id, it.From, it.From == post.Message.From}
 		case errors.Is(err, ErrNotFound): // moved meanwhile
 		case !isBad || bad.Unreadable != nil:
 			return true, nil

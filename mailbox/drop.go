@@ -325,14 +325,14 @@ func (b *Box) publishDropped(ctx context.Context, d *openDrop) (isKnown bool, er
 func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID) (isKnown bool, err error) {
 	p := &Post{Message: m, To: []*Box{b}, Given: true, temp: string(ours) + ".message"}
 	Deliver(ctx, p)
-	if o := p.Outcomes[0]; o.Err != nil || !o.AlreadyStored || m.ID == ours {
+	if o := p.Outcomes[0]; m.ID == ours || o.Err != nil && !isTaken(o.Err) || o.Err == nil && !o.AlreadyStored {
 		return false, o.Err
 	}
 	it, err := b.Get(m.ID)
 	if err != nil {
 		return false, fmt.Errorf("cannot read the message with its id: %v", err) // not %w: a *BadError would blame the dropped file
 	}
-	if it.Body == m.Body && it.Subject == m.Subject && it.From == m.From {
+	if p.isSame(it.Message) && it.Body == m.Body && it.Subject == m.Subject {
 		return true, nil
 	}
 	m.SetMeta("id", wire.Quote(string(m.ID)))

@@ -79,10 +79,9 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 	} else {
 		id = cmp.Or(m.ID, id)
 	}
-	if m.Type == wire.TypePermissionReply {
-		// A dropped file cannot answer a permission request.
+	if m.IsReserved() {
+		m.SetMeta("type", wire.Quote(m.Type))
 		m.Type = ""
-		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
 	}
 	m = b.complete(m, info, id)
 	if whole, err := m.MarshalJSON(); err == nil && len(whole) >= wire.MaxFile { // the file ends with a line feed too

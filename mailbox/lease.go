@@ -119,6 +119,25 @@ func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
 	return last, ok, err
 }
 
+// HasTaken reports whether a member has leased a message of a shared inbox, also under a lease that has expired, or has
+// finished it under one. If nothing says who finished it, anybody may have.
+func (b *Box) HasTaken(id wire.ID, by wire.Address) bool {
+	if shared, _ := b.Shared(); !shared || by.Team != b.store.Team || by.Host != "" {
+		return false
+	}
+	if last, isUnread, _ := b.LastLease(id); isUnread {
+		return last.By == by
+	}
+	isEnd := func(e *wire.Event) bool { return e.Kind == wire.EventAcked && e.MessageID() == id }
+	before := id.Time().Add(-24 * time.Hour) // clocks differ
+	events, _ := b.Log().Tail(func(e *wire.Event) bool { return isEnd(e) || e.At.Before(before) })
+	if len(events) > 0 && isEnd(&events[0]) {
+		return events[0].Field("by") == by.String()
+	}
+	it, err := b.openAnywhere(id)
+	return err == nil && it.State == Done
+}
+
 // checkLeaseholder returns nil if by may move the message with this claim: by had the last lease, or by owns the
 // mailbox and the message is not leased. Otherwise it returns a *LeasedError or ErrNotHeld.
 func (b *Box) checkLeaseholder(c claim, id wire.ID, by wire.Address) error {

@@ -28,6 +28,15 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	return it, nil
 }
 
+// GetDerived is Get for a message with a derived id, or the next one if others have taken it: see Post.Derived.
+func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, error) {
+	for ; ; id = id.Next() {
+		if it, err := b.Get(id); err != nil || isIt(it.Message) {
+			return it, err
+		}
+	}
+}
+
 // openAnywhere is Get without the lease and what supersedes the message.
 func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.find(id, func(p place) error {
@@ -88,9 +97,8 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
 // message was put back after an ack or a reply.
 func (b *Box) HasAcked(id wire.ID) bool {
-	ack := wire.AckID(id, b.Address())
-	there, err := b.has(b.sent(ack), ack)
-	return there && err == nil || b.claims()[id].Acked
+	ack, err := b.Sent(wire.AckID(id, b.Address()))
+	return err == nil && ack.Acks(id) || b.claims()[id].Acked
 }
 
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the

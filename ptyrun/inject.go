@@ -147,7 +147,7 @@ func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 		if it, err := r.Box.Get(id); err == nil { // else it is gone, as the claim will find
 			items = append(items, it)
 		}
-		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxLetter {
+		if len(items) > 1 && len(r.letterText(items, nil, r.renderer(now, items))) > maxLetter {
 			return i
 		}
 	}
@@ -190,7 +190,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	case r.prog.driver.Plain:
 		t.text = t.items[0].Body
 	default:
-		t.text = letterText(t.items, t.claim.Repeat, l)
+		t.text = r.letterText(t.items, t.claim.Repeat, l)
 	}
 	r.addMarkers("inject:", t)
 	return true, nil

@@ -17,14 +17,14 @@ import (
 const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Runs: r.Runs}
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items))}
 }
 
-func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
+func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(oneLetter(items[i].Message, f, l))
+		b.WriteString(oneLetter(items[i].Message, r.bodyToType(items[i].Message), f, l))
 	}
 	return b.String() + letter.End
 }
@@ -32,7 +32,7 @@ func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Rende
 // oneLetter renders a message under a header line of ours. The header begins with a character that no program takes for
 // a command, and what others wrote is indented, so that no line of it can be taken for a command or a header. Nor can it
 // where a program gets all of it as one line: no text of others has "[atm" or "[/atm" (letter.Escape).
-func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
+func oneLetter(m *wire.Message, body string, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
@@ -45,9 +45,9 @@ func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	}
 	b.WriteByte('\n')
 	typed := *m
-	typed.Body = bodyToType(m)
-	body, left := l.Body(l.Text(&typed), maxLetter-b.Len()-120, 0)
-	b.Write(body)
+	typed.Body = body
+	shown, left := l.Body(l.Text(&typed), maxLetter-b.Len()-120, 0)
+	b.Write(shown)
 	if left > 0 {
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
 	}
@@ -55,9 +55,14 @@ func oneLetter(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 }
 
 // bodyToType returns a message's body, and for a session's verdict on a draft a sentence: "approve draft 6f1c…" would
-// read as if the agent were to approve it.
-func bodyToType(m *wire.Message) string {
-	in, _ := session.InputOf(m)
+// read as if the agent were to approve it. A verdict that does not count stays what it is, with a line that says so.
+func (r *runner) bodyToType(m *wire.Message) string {
+	in, isInput := session.InputOf(m)
+	if b := r.binding; isInput && in.IsVerdict() && b != nil {
+		if _, counts := b.store.InputOf(r.Box.Agent(), m); !counts {
+			return "(an answer to a draft that does not count: atm pending)\n" + Clean(m.Body)
+		}
+	}
 	what := "Your draft " + string(in.DraftID)
 	if in.ArtifactURI != nil {
 		what = *in.ArtifactURI + " in your draft " + string(in.DraftID)

@@ -129,7 +129,7 @@ func newRunner(ctx context.Context, o Options) *runner {
 	}
 	r.initialSize, r.mail.remindAt = r.size(), r.now().Add(checkEvery)
 	if o.Sessions != nil {
-		store := &session.Store{Mail: o.Box.Store()}
+		store := &session.Store{Mail: o.Box.Store(), CheckVerdict: o.Sessions.CheckVerdict}
 		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]humanInput{}}
 	}
 	return r

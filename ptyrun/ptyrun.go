@@ -55,6 +55,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -96,16 +97,14 @@ type Options struct {
 
 	// Its mail.
 	Inject   Inject
-	Prompt   string                      // typed once, at the first idle
-	Runs     func() map[string]wire.Name // for letter.Renderer
-	Sessions *Sessions                   // nil: the runner ignores sessions
+	Prompt   string    // typed once, at the first idle
+	Sessions *Sessions // nil: the runner ignores sessions
 
 	// Decide applies the owner's rules as they were when the runner started. Nil: a person is asked everything.
 	Decide func(driver.Dialog) Decision
 
-	// Authorize returns an error if process pid (0: unknown) may not answer as by. isTyped: the answer is keys typed
-	// into a dialog. Nil: everybody who reaches the socket may answer.
-	Authorize func(pid int, by string, isTyped bool) error
+	// Authorize is control.Handler's CheckRight. Nil: whoever reaches the socket has every right.
+	Authorize func(right control.Right, pid int, by string) error
 
 	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
 	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Each may block, and

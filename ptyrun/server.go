@@ -124,8 +124,12 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		return nil, refused("these keys would answer its question: nothing was typed",
 			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
 	}
-	if d != nil && d.Kind != "question" {
-		if err := r.mayAnswer(req.PID, req.By, true); err != nil {
+	if d != nil { // the text may answer it
+		right := control.Answer
+		if req.By == "" || d.Kind == "question" { // a person's keys, as at an attached terminal
+			right = control.Keys
+		}
+		if err := r.CheckRight(right, req.PID, req.By); err != nil {
 			return nil, err
 		}
 	}
@@ -147,20 +151,17 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	return t, nil
 }
 
-func (r *runner) mayAnswer(pid int, by string, isTyped bool) error {
+func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 	if r.Authorize == nil {
 		return nil
 	}
-	if err := r.Authorize(pid, by, isTyped); err != nil {
+	if err := r.Authorize(right, pid, by); err != nil {
 		return refused(err.Error(), "")
 	}
 	return nil
 }
 
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
-	if err := r.mayAnswer(req.PID, req.By, false); err != nil {
-		return control.Outcome{}, err
-	}
 	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
 	return control.Outcome{Done: "answered", Detail: label}, err
 }

@@ -21,6 +21,8 @@ type Sessions struct {
 	Capture Capture
 	Mute    bool // human input is not allowed: it stays unread
 	Rules   session.Rules
+
+	CheckVerdict func(agent wire.Name, m *wire.Message) error // as in session.Store
 }
 
 // binding is what the runner knows of its agent's sessions. Their files are read and changed beside the loop, which has

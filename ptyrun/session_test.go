@@ -44,7 +44,7 @@ func (r *rig) onlySession() *session.Session {
 	if len(list) != 1 || len(bad) > 0 || err != nil {
 		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
 	}
-	must(r.t, list[0].CatchUp(context.Background(), r.sessions().Mail.Box(wire.Name(list[0].AgentID))))
+	must(r.t, r.sessions().CatchUp(context.Background(), list[0]))
 	return list[0]
 }
 

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 // player feeds inputs, one per line, to a state and prints what changed.
 //
 //	KIND k=v …            an event as for `atm event`, after its source: pty,
-//	                      hook (by default), acp or cli
+//	                      hook (by default), acp, cli or drop
 //	{"kind":…}            an event of any vocabulary
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	settled ID
@@ -105,7 +105,7 @@ func (p *player) event(line string) (*wire.Event, error) {
 		source = "acp"
 	} else {
 		w := words(line)
-		if slices.Contains([]string{"pty", "hook", "acp", "cli"}, w[0]) {
+		if slices.Contains([]string{"pty", "hook", "acp", "cli", "drop"}, w[0]) {
 			source, w = w[0], w[1:]
 		}
 		var pairs [][2]string

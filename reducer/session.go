@@ -70,9 +70,16 @@ func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }
 
-// turnFor returns a copy of the turn that an event is about, and its index. A session that no event has named takes the
+// turnFor returns a copy of the turn that an event is about, and its index. The id of an open request names its session. A session that no event has named takes the
 // first name. A new turn has the index -1 and is not stored yet, since a late event makes no session.
 func (s *State) turnFor(e *event) (t Turn, i int) {
+	if id := e.idOf("id"); e.session == "" && id != "" {
+		asks := func(w Waiting) bool { return w.ID == id }
+		i = slices.IndexFunc(s.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Requests, asks) })
+		if i >= 0 {
+			return s.Turns[i], i
+		}
+	}
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
 	}
@@ -104,7 +111,10 @@ func (s *State) saveTurn(e *event, t Turn, before Word) {
 		return o.Session == t.Session || o.Session == "" // an unnamed session is this one
 	})
 	if len(s.Turns) >= maxTurns {
-		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isActive() }))
+		i := slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isActive() })
+		if i < 0 {
+			i = max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isHeldAgainst(e) }))
+		}
 		s.Turns = slices.Delete(s.Turns, i, i+1)
 	}
 	s.Turns = append(s.Turns, t)
@@ -119,8 +129,8 @@ func (s *State) endSession(e *event) {
 		return
 	}
 	t, _ := s.turnFor(e)
-	if t.Activity == Exited || isReplaced && t.IsReplaced {
-		return // a repeat
+	if t.Activity == Exited || isReplaced && t.IsReplaced || t.isHeldAgainst(e) {
+		return // a repeat, or what asks goes on
 	}
 	before := t.Word()
 	t.cutOff(e, Interrupted)
@@ -163,6 +173,18 @@ func (s *State) startProgram(e *event, detail string) {
 		}
 	}
 	s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
+}
+
+// applyProgram applies an event about the process that a runner runs.
+func (s *State) applyProgram(e *event) {
+	switch e.kind {
+	case "spawned":
+		s.applySpawned(e)
+	case "exited":
+		s.applyExited(e)
+	case "restarting":
+		s.applyRestarting(e)
+	}
 }
 
 func (s *State) applySpawned(e *event) {

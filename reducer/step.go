@@ -78,6 +78,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
+		id = logged.Source + " " + id // one source cannot use up the ids of another
 		if slices.Contains(s.EventIDs, id) {
 			return
 		}
@@ -130,12 +131,11 @@ func (s *State) fold(e *event) {
 		unknown, _ := e.Uint("unknown")
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
-	case "spawned":
-		s.applySpawned(e)
-	case "exited":
-		s.applyExited(e)
-	case "restarting":
-		s.applyRestarting(e)
+	case "spawned", "exited", "restarting":
+		if s.isHeldAgainst(e) {
+			return
+		}
+		s.applyProgram(e)
 	case "session_end":
 		s.endSession(e)
 	default:
@@ -164,6 +164,9 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	t, i := s.turnFor(e)
 	if isPast {
 		t, i = Turn{}, -1
+	}
+	if t.isHeldAgainst(e) {
+		return false
 	}
 	before, hadStart := t.Word(), t.HasSessionStart
 	isNews := t.apply(e)

@@ -37,6 +37,29 @@ type Waiting struct {
 	Since        time.Time       `json:"since"`
 	IsOnWire     bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
 	IsIncomplete bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
+	Source       string          `json:"source,omitempty"`  // of the event that asked it; of several the surest
+}
+
+// isHeldAgainst reports whether the request stands whatever events from that source say: a file is no evidence against
+// what anybody else reports, a script or a bridge none against what the runner sees.
+func (w *Waiting) isHeldAgainst(source string) bool {
+	switch source {
+	case "drop":
+		return w.Source != "drop"
+	case "cli", "bridge":
+		return w.Source == "pty" || w.Source == "acp"
+	}
+	return false
+}
+
+// isHeldAgainst reports whether any request of the turn is held against the source of an event.
+func (t *Turn) isHeldAgainst(e *event) bool {
+	return slices.ContainsFunc(t.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
+}
+
+// isHeldAgainst reports whether any session holds a request against the source of an event.
+func (s *State) isHeldAgainst(e *event) bool {
+	return slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.isHeldAgainst(e) })
 }
 
 // Requests returns what the agent asks in all sessions, beginning with the one that is shown.
@@ -101,11 +124,14 @@ func (t *Turn) ask(e *event, w Waiting) bool {
 // waitFor adds a request. The same question in other words keeps its time. A program may ask about several calls at
 // once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked.
 func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
-	w.Since = e.at
+	w.Since, w.Source = e.at, e.source
 	w.cut()
 	first := t.Waiting()
 	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
 	switch i := slices.IndexFunc(t.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
+	case i >= 0 && w.isHeldAgainst(t.Requests[i].Source): // nothing of the weaker report is kept
+		t.Requests[i] = w
+		t.Activity, t.Detail = t.Requests[0].activity()
 	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
@@ -181,6 +207,9 @@ func (w *Waiting) merge(n Waiting) Waiting {
 	out.ID, out.ToolCallID, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.ToolCallID, w.ToolCallID), cmp.Or(n.Tool, w.Tool)
 	out.Input, out.Dialog = cmp.Or(n.Input, w.Input), cmp.Or(n.Dialog, w.Dialog)
 	out.IsOnWire = n.IsOnWire || w.IsOnWire
+	if w.isHeldAgainst(n.Source) {
+		out.Source = w.Source
+	}
 	if out.Options == nil {
 		out.Options = w.Options
 	}

@@ -142,7 +142,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		return false, err
 	}
 	next := mailbox.ReadOptions{Limit: 1, Match: func(m *mailbox.Item) bool {
-		in, ok := InputOf(m.Message)
+		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
 		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
 	}}
 	batch, err := c.box.Read(ctx, next, func(b mailbox.Batch) (int, error) {

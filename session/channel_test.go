@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,18 +44,29 @@ func TestReceive(t *testing.T) {
 	receives(reject.String())
 	receives("")
 
-	// A dropped file is received as it was written.
+	// A dropped file is received as it was written, but one that approves or rejects a draft is not.
 	drop := func(content string) {
 		inbox := filepath.Join(st.Mail.Box("bob").Path(), "inbox")
 		must(t, os.WriteFile(filepath.Join(inbox, ".x"), []byte(content), 0o600))
 		must(t, os.Rename(filepath.Join(inbox, ".x"), filepath.Join(inbox, "x.json")))
 	}
-	file := `{"input_type":"approve","draft_id":"6F1C2A34-0b7e-4c1d-9a55-0123456789ab","note":1.0}`
-	drop(file)
-	in, err := c.Receive(ctx, time.Minute) // a file that may still be written is taken later
-	if err != nil || in == nil || in.Kind != "approve" || string(in.Wire) != file || in.ArtifactURI != nil {
+	drop(`{"input_type":"approve","draft_id":"6F1C2A34-0b7e-4c1d-9a55-0123456789ab"}`)
+	if in, err := c.Receive(ctx, 100*time.Millisecond); in != nil || err != nil {
 		t.Errorf("received %+v, %v", in, err)
 	}
+	file := `{"input_type":"message","text":"by file","note":1.0}`
+	drop(file)
+	in, err := c.Receive(ctx, time.Minute) // a file that may still be written is taken later
+	if err != nil || in == nil || in.Kind != "message" || string(in.Wire) != file {
+		t.Errorf("received %+v, %v", in, err)
+	}
+
+	// What its store says does not count is not received.
+	st.CheckVerdict = func(agent wire.Name, m *wire.Message) error { return fmt.Errorf("%s: %s", agent, m.From) }
+	tell(t, st, "", reject)
+	receives("")
+	st.CheckVerdict = nil
+	receives(reject.String())
 
 	// Input waits while the session is paused.
 	move(t, st, s.SessionID, wire.SessionPaused)

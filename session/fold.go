@@ -25,16 +25,17 @@ const (
 // CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
 // asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
 // way. An abort ends the session.
-func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
+func (st *Store) CatchUp(ctx context.Context, s *Session) error {
 	if !s.State.Alive() {
 		return nil
 	}
-	err := s.foldEvents(box)
+	box := st.box(s)
+	err := s.foldEvents(st, box)
 	if err == nil {
 		human := []byte(`"` + wire.TypeHumanInput + `"`)
 		unread := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
 		_, err = box.Walk(ctx, unread, func(it *mailbox.Item) bool {
-			s.foldMessage(it.Message)
+			s.foldMessage(st, it.Message)
 			return true
 		})
 	}
@@ -44,7 +45,7 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	return err
 }
 
-func (s *Session) foldEvents(box *mailbox.Box) error {
+func (s *Session) foldEvents(st *Store, box *mailbox.Box) error {
 	last, err := box.Log().LastSeq()
 	if err != nil || last == s.Notes.Seq {
 		return err
@@ -62,7 +63,7 @@ func (s *Session) foldEvents(box *mailbox.Box) error {
 		if err != nil {
 			return err
 		}
-		s.foldEvent(&e, box)
+		s.foldEvent(&e, st, box)
 		s.Notes.Seq = e.Seq
 	}
 }
@@ -72,7 +73,7 @@ var activeKinds = []string{
 	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
 }
 
-func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
+func (s *Session) foldEvent(e *wire.Event, st *Store, box *mailbox.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
@@ -108,7 +109,7 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 		s.Notes.Said = JoinDelta(s.Notes.Said, e)
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
-			s.foldMessage(it.Message)
+			s.foldMessage(st, it.Message)
 		}
 	}
 }
@@ -135,8 +136,8 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 }
 
 // foldMessage folds human input that names this session, or names none and was delivered since this session began.
-func (s *Session) foldMessage(m *wire.Message) {
-	in, ok := InputOf(m)
+func (s *Session) foldMessage(st *Store, m *wire.Message) {
+	in, ok := st.InputOf(wire.Name(s.AgentID), m)
 	if !ok || !in.For(s.SessionID) || !s.State.Alive() {
 		return
 	}

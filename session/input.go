@@ -21,6 +21,16 @@ type Input struct {
 // For reports whether the input is for a session.
 func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
+// InputOf returns the human input in a message to an agent, as the package's InputOf does, unless it approves or rejects
+// a draft and CheckVerdict says that it does not count.
+func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
+	in, ok := InputOf(m)
+	if ok && in.IsVerdict() && st.CheckVerdict != nil && st.CheckVerdict(agent, m) != nil {
+		return Input{}, false
+	}
+	return in, ok
+}
+
 // InputOf returns the human input in a message. It is false for other types of message, and for messages from another
 // host, whose people do not belong to the sessions here. If the payload cannot be read, the body is the text.
 func InputOf(m *wire.Message) (Input, bool) {

@@ -198,7 +198,7 @@ func (m *machine) Check(t *rapid.T) {
 	for id, want := range m.models {
 		s, err := m.st.Get(id)
 		must(t, err)
-		must(t, s.CatchUp(ctx, m.st.box(s)))
+		must(t, m.st.CatchUp(ctx, s))
 		var log []string
 		for _, e := range s.Messages {
 			if e.Sender != SenderSystem {

@@ -51,6 +51,9 @@ func (e *SessionExistsError) Error() string { return e.Other.AgentID + " already
 // Store is the sessions of a team.
 type Store struct {
 	Mail *mailbox.Store // the team's
+
+	// CheckVerdict returns why a message that approves or rejects a draft of an agent does not count. Nil: each counts.
+	CheckVerdict func(agent wire.Name, m *wire.Message) error
 }
 
 // Options describe a new session.
@@ -200,7 +203,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 		}
 		before, err := s.encode()
 		if err == nil {
-			err = s.CatchUp(ctx, st.box(s))
+			err = st.CatchUp(ctx, s)
 		}
 		if err == nil && f != nil {
 			err = f(s)

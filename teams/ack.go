@@ -48,7 +48,8 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 	if err != nil {
 		return a, err
 	}
-	before, err := sender.Get(ack.ID)
+	isAck := r.isAckFor(box.Address(), m)
+	before, err := sender.GetDerived(ack.ID, isAck)
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) { // an answer was the ack
 		a.WasAcked = true
 		if ack.Body != "" {
@@ -56,7 +57,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 		}
 		return a, nil
 	}
-	o.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: o.From}
+	o.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Derived: isAck, Sender: o.From}
 	mailbox.Deliver(ctx, o.Post)
 	out := o.Post.Outcomes[0]
 	a.WasAcked = out.AlreadyStored
@@ -83,11 +84,22 @@ func (a *Acked) noteUnlogged(err error) error {
 	return err
 }
 
-// AckOf returns a recipient's ack of a message from its sender's mailbox. ErrNotFound if it was withdrawn, or if
-// another host forged it: its id alone does not prove who sent it.
-func AckOf(sender *mailbox.Box, id wire.ID, a wire.Address) (*mailbox.Item, error) {
-	it, err := sender.Get(wire.AckID(id, a))
-	if err == nil && (it.From.Host != a.Host || it.State == mailbox.Withdrawn) {
+// isAckFor returns what an ack of m for one of its recipients looks like.
+func (r *Root) isAckFor(recipient wire.Address, m *wire.Message) func(*wire.Message) bool {
+	return func(ack *wire.Message) bool {
+		return ack.Acks(m.ID) && r.speaksFor(recipient, ack.From, m) && r.doubt(ack) == ""
+	}
+}
+
+// AckOf returns the ack of a message for a recipient from its sender's mailbox. ErrNotFound if there is none, or if it
+// was withdrawn.
+func (r *Root) AckOf(m *wire.Message, recipient wire.Address) (*mailbox.Item, error) {
+	sender, err := r.Mailbox(m.From)
+	if err != nil {
+		return nil, err
+	}
+	it, err := sender.GetDerived(wire.AckID(m.ID, recipient), r.isAckFor(recipient, m))
+	if err == nil && it.State == mailbox.Withdrawn {
 		err = mailbox.ErrNotFound
 	}
 	return it, err
@@ -103,7 +115,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", err
 	}
 	wasAcked := false
-	isAcked := func() bool { _, err := AckOf(me, m.ID, from); wasAcked = err == nil; return wasAcked }
+	isAcked := func() bool { _, err := r.AckOf(m, from); wasAcked = err == nil; return wasAcked }
 	// A reply is the ack as well; of one on another host only that host's report may tell.
 	isAckedThere := from.Host != "" && m.RequiresAck && r.RemoteState(m, from) == mailbox.Done
 	if isAcked() || isAckedThere {
@@ -123,23 +135,31 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	notice := wire.Derive("withdrawn", m.ID, from) // one of its own for each recipient
-	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: &wire.Message{
-		ID: notice, Type: wire.TypeNotice,
-		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
+	told := &wire.Message{
+		ID:   wire.Derive("withdrawn", m.ID, from), // one of its own for each recipient
+		Type: wire.TypeNotice, InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
-	}})
+	}
+	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
 	if err != nil || from.Host != "" {
 		return state, err
 	}
 	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
 	if wasAcked || now == mailbox.Done && m.RequiresAck { // meanwhile
-		b.Withdraw(ctx, notice, me.Address()) // leaves one that was read
+		b.Withdraw(ctx, told.ID, me.Address()) // leaves one that was read
 		return "", err
 	}
 	return state, err
+}
+
+// IsNoticeFrom returns what a notice under a derived id looks like.
+func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
+	return func(m *wire.Message) bool {
+		isDropped := m.Origin != nil && m.Origin.Via == "drop"
+		return m.Type == wire.TypeNotice && m.From == sender && !isDropped
+	}
 }
 
 // FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil

@@ -68,7 +68,7 @@ func TestAckDuringWithdraw(t *testing.T) {
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
 		t.Error("told: ", got)
 	}
-	if _, err := AckOf(alice, id, bob.Address()); err == nil {
+	if _, err := r.AckOf(it.Message, bob.Address()); err == nil {
 		t.Error("it counts as acknowledged")
 	}
 }

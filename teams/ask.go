@@ -16,6 +16,7 @@ import (
 // Response is the answer to a question.
 type Response struct {
 	ID     wire.ID       // of the question
+	From   wire.Address  // who has answered
 	Reply  *mailbox.Item // nil if the turn ended without a reply
 	Turn   string        // the turn that the question was handed into; "": unknown
 	Status string        // replied, or how the turn ended: completed, interrupted, failed
@@ -32,10 +33,12 @@ type Observer struct {
 	Sent    func(*Response)                 // after the question is delivered
 	Event   func(e *wire.Event, turn *Turn) // an event of the recipient; turn: that of the question, or nil
 	Message func(answer *mailbox.Item)      // a message from the recipient
+	Other   func(NoAnswer)                  // a reply that does not count, once
 }
 
-// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply, which it
-// does not mark as read, or the end of the turn that the question was handed into.
+// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply that counts
+// (CheckAnswer), which it does not mark as read, or the end of the turn that the question was handed into. A person
+// answers with a reply only.
 //
 // With an id or key that was used before (Outgoing.Message, SetIdempotencyKey) it sends nothing, but hands a question
 // over again whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
@@ -45,7 +48,10 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		return a, errors.New("ask exactly one other member")
 	}
 	box := o.Post.To[0]
-	q := &question{Response: a, observer: observer, thread: o.Message.ThreadID(), me: o.From, box: box, sentAt: o.Message.SentAt}
+	q := &question{
+		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
+		root: r, isPerson: r.isPerson(box.Address()), others: map[wire.ID]bool{},
+	}
 	it, err := box.Get(a.ID)
 	if err == nil {
 		q.sentAt = it.SentAt // it was asked before
@@ -72,11 +78,14 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 type question struct {
 	*Response
 	observer Observer
+	root     *Root
+	message  *wire.Message
 	me, box  *mailbox.Box
 	team     *Team // of box
-	thread   wire.ID
+	isPerson bool  // the recipient is
 	sentAt   time.Time
 	turns    *Turns
+	others   map[wire.ID]bool // the replies that do not count
 
 	endedAt  time.Time // when the end of its turn was noticed; zero: it is open
 	exitedAt time.Time // when the recipient's program ended; zero: it has not, or was restarted
@@ -112,11 +121,23 @@ func (q *question) handOverAgain(ctx context.Context) error {
 // isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
 func (q *question) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
-		if all := Replies(ctx, q.me, q.ID, wire.Address{}); len(all) > 0 {
-			q.Reply = all[0]
+		all := q.root.Replies(ctx, q.me, q.message, wire.Address{})
+		if len(all.Counted) > 0 {
+			q.Reply = all.Counted[0]
+		} else {
+			q.noteOthers(all.Others)
 		}
 	}
 	return q.Reply != nil
+}
+
+func (q *question) noteOthers(others []NoAnswer) {
+	for _, other := range others {
+		if isNew := !q.others[other.ID]; isNew && q.observer.Other != nil {
+			q.observer.Other(other)
+		}
+		q.others[other.ID] = true
+	}
 }
 
 // look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
@@ -125,12 +146,16 @@ func (q *question) isReplied(ctx context.Context) bool {
 func (q *question) look(ctx context.Context, isTick bool) (done bool, err error) {
 	delivery := q.turns.Delivery(q.ID)
 	turn := delivery.Turn
+	if q.isPerson {
+		turn = nil // events tell nothing about people
+	}
 	if turn != nil {
 		q.Turn = turn.ID
 	}
 	switch {
 	case q.Reply != nil || turn.HasEnded() && q.isReplied(ctx):
 		q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
+		q.From = q.Reply.From
 		return true, nil
 	case turn.HasEnded():
 		q.endedAt = cmp.Or(q.endedAt, time.Now())
@@ -138,6 +163,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 			return false, nil
 		}
 		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
+		q.From = q.box.Address()
 		if q.Status != reducer.Completed && q.Text == "" {
 			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
 		}
@@ -164,9 +190,13 @@ func (q *question) note(entry watcher.Entry) {
 	m, e := entry.Message, entry.Event
 	if m != nil && entry.Box.Address() == q.me.Address() {
 		isTheirs := m.From == q.box.Address()
-		isInThread := isTheirs && m.Thread == q.thread && Answers(m.Message, "") // no reply to another message
-		if isInThread || Answers(m.Message, q.ID) {
-			q.Reply = m
+		isInThread := isTheirs && m.Thread == q.message.ThreadID() && m.InReplyTo == "" // no reply to another message
+		if IsReply(m.Message) && (isInThread || m.InReplyTo == q.ID) {
+			if err := q.root.CheckAnswer(q.message, m.Message); err == nil {
+				q.Reply = m
+			} else {
+				q.noteOthers([]NoAnswer{{m, err}})
+			}
 		}
 		if q.observer.Message != nil && isTheirs {
 			q.observer.Message(m)
@@ -179,7 +209,7 @@ func (q *question) note(entry watcher.Entry) {
 	if q.observer.Event != nil {
 		q.observer.Event(e, q.turns.Delivery(q.ID).Turn)
 	}
-	if e.Kind == "exited" {
+	if e.Kind == "exited" && !q.isPerson {
 		q.exitedAt = time.Now()
 		q.exitCode, _ = e.Uint("code")
 	}

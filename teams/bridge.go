@@ -182,7 +182,7 @@ func (r *Rows) localize(row Row) Member {
 	m, name := row.Member, row.Name+"@"+r.Host
 	if !r.isFresh() {
 		m = Member{
-			Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown,
+			Kind: m.Kind, Role: m.Role, Shared: m.Shared, Presence: reducer.PresenceUnknown,
 			TurnState:  TurnState{TurnStatus: "unknown", Activity: reducer.Unknown},
 			MailCounts: MailCounts{Unread: m.Unread, Owed: m.Owed},
 		}

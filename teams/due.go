@@ -30,23 +30,14 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 }
 
 // IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
-// answer, and a reply or an ack of the member that took the message from a shared inbox: that ack means that the work
-// is done, while any other means "I have it".
+// answer, and an ack of the member that took the message from a shared inbox: it means that the work is done, while any
+// other ack means "I have it".
 func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
-	sender, _ := r.Mailbox(m.From)
-	if sender == nil {
+	if sender, _ := r.Mailbox(m.From); sender == nil {
 		return true
 	}
-	ack, err := sender.Get(wire.AckID(m.ID, a))
-	if err == nil && ack.From != a {
-		return true
-	}
-	if box, err := r.Mailbox(a); err == nil {
-		if shared, _ := box.Shared(); shared {
-			a = wire.Address{} // any member may have taken it
-		}
-	}
-	return len(r.replies(ctx, m, a)) > 0
+	ack, err := r.AckOf(m, a)
+	return err == nil && ack.From != a || len(r.repliesOf(ctx, m, a)) > 0
 }
 
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
@@ -59,16 +50,19 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	errs := []error{err, unreadable}
 	for _, it := range overdue {
 		send := func(to wire.Name, purpose, format string, args ...any) {
+			isSent := IsNoticeFrom(box.Address())
 			id := wire.Derive(purpose, it.ID, box.Address())
-			if _, err := t.Box(to).Get(id); err == nil {
-				return // it was sent before
+			if _, err := t.Box(to).GetDerived(id, isSent); err == nil {
+				return
 			}
 			payload, _ := json.Marshal(map[string]wire.ID{"overdue": it.ID})
-			errs = append(errs, t.sendTo(ctx, box, to, &wire.Message{
+			m := &wire.Message{
 				// Without in_reply_to: it must not look like the answer.
 				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
 				Subject: "overdue: " + letter.OneLine(it.Title(), 200), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
-			}))
+			}
+			o := &Outgoing{From: box, To: []wire.Address{t.Box(to).Address()}, Message: m, Derived: isSent}
+			errs = append(errs, t.root.Send(ctx, o))
 		}
 		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
 		if hasRead(it) {

@@ -52,9 +52,9 @@ func overdueAt(t *testing.T, team *Team, name wire.Name) int {
 }
 
 // However often and concurrently Remind is called, the lead gets one notice and the agent one reminder: only of what it
-// has read, and only between two turns.
+// has read, and only between two turns. Somebody else's messages under their ids keep none away.
 func TestRemindOnce(t *testing.T) {
-	team := newTeam(t, newRoot(t), "alice", "bob", "lead")
+	team := newTeam(t, newRoot(t), "alice", "bob", "lead", "mallory")
 	remind := func(betweenTurns bool) {
 		t.Helper()
 		var all sync.WaitGroup
@@ -83,7 +83,11 @@ func TestRemindOnce(t *testing.T) {
 	}
 	const many = 5
 	for i := range many {
-		postDue(t, team, "alice", "bob", fmt.Sprint(i))
+		id := postDue(t, team, "alice", "bob", fmt.Sprint(i))
+		notice, reminder := wire.Derive("due-lead", id, team.Box("bob").Address()), wire.Derive("due", id, team.Box("bob").Address())
+		post(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice })
+		post(t, team, "mallory", "lead", "newsletter", func(m *wire.Message) { m.ID = notice.Next() })
+		post(t, team, "mallory", "bob", "newsletter", func(m *wire.Message) { m.ID = reminder })
 	}
 	remind(true)
 	count("lead", many)

@@ -24,7 +24,9 @@ type Member struct {
 	Name wire.Name `json:"name"` // bob@build if on another host
 	OtherHost
 	Kind string `json:"kind"` // agent, person
-	Role string `json:"role,omitempty"`
+	// Shared says that others may take from its inbox, and then answer for it.
+	Shared bool   `json:"shared,omitempty"`
+	Role   string `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, derived from the fields below
 	Detail string       `json:"detail"`
@@ -225,6 +227,7 @@ func (t *Team) status(ctx context.Context, config *config.Config, name wire.Name
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
 		m.addNote("its mailbox cannot be read: atm doctor")
 	}
+	m.Shared, _ = t.Box(name).Shared()
 	m.MailCounts = MailCounts{Unread: c.Unread, Leased: c.Leased, Owed: c.Owed, Bad: c.Bad}
 	if m.Unread > 0 && m.Running {
 		m.Held = m.holdReason()

@@ -90,7 +90,7 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 	}
 	for _, s := range sessions {
 		agent := wire.Name(s.AgentID)
-		if bad := s.CatchUp(ctx, t.Box(agent)); bad != nil {
+		if bad := t.Sessions().CatchUp(ctx, s); bad != nil {
 			err = errors.Join(err, fmt.Errorf("the drafts of %s: %w", agent, bad))
 		}
 		for _, d := range s.Drafts() {
@@ -123,20 +123,19 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 	}
 }
 
-// draftAnswer returns the first answer to a whole draft, or nil. Every answer is a message in the mailbox of the
-// draft's agent; the agent's own do not count.
+// draftAnswer returns the first answer to a whole draft that counts (CheckVerdict), or nil. Every answer is a message in
+// the mailbox of the draft's agent.
 func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := mailbox.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
-	box := t.Box(q.Agent)
-	_, err = box.Walk(ctx, rg, func(it *mailbox.Item) bool {
-		in, isInput := session.InputOf(it.Message)
-		isVerdict := isInput && (in.Kind == "approve" || in.Kind == "reject")
+	sessions := t.Sessions()
+	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
+		in, isInput := sessions.InputOf(q.Agent, it.Message)
 		isOnWhole := string(in.DraftID) == q.ID && in.ArtifactURI == nil
 		isFirst := answer == nil || in.At.Before(answer.At)
-		if isVerdict && isOnWhole && isFirst && in.From != box.Address() {
+		if isInput && in.IsVerdict() && isOnWhole && isFirst {
 			answer = &in
 		}
 		return true

@@ -124,18 +124,6 @@ func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
-// RunningMembers maps the ATM_RUN of each running member to its name.
-func (t *Team) RunningMembers() map[string]wire.Name {
-	runs := map[string]wire.Name{}
-	agents, _ := t.Agents()
-	for _, n := range agents {
-		if running, err := t.Running(n); err == nil && running {
-			runs[t.runInfo(n).Run] = n
-		}
-	}
-	return runs
-}
-
 // RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
 // the runner locks, since agents can write run.json.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {

@@ -100,15 +100,6 @@ func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
 	return nil
 }
 
-// Answers reports whether m is a reply to a message, rather than an ack or a notice about it.
-func Answers(m *wire.Message, id wire.ID) bool {
-	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
-}
-
-func isAnswerFrom(it *mailbox.Item, id wire.ID, from wire.Address) bool {
-	return Answers(it.Message, id) && (from == wire.Address{} || it.From == from)
-}
-
 // mentioning selects the messages that contain a message's or thread's id, of those in which there may be some.
 func mentioning(id wire.ID, in ...*mailbox.Box) mailbox.Range {
 	return mailbox.Range{
@@ -137,34 +128,6 @@ func (t *Team) everyBox() []*mailbox.Box {
 	boxes, _ := t.Boxes()
 	retired, _ := t.Retired("")
 	return append(boxes, retired...)
-}
-
-// Replies returns the messages in box that answer a message, oldest first; from anybody if from is zero.
-func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Address) []*mailbox.Item {
-	var out []*mailbox.Item
-	box.Walk(ctx, mentioning(id, box), func(it *mailbox.Item) bool {
-		if isAnswerFrom(it, id, from) {
-			out = append(out, it)
-		}
-		return true
-	})
-	slices.SortFunc(out, byID)
-	return out
-}
-
-// replies returns the Replies to a message in its sender's mailbox. If the sender is on another host, it returns those
-// that members here have sent.
-func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) (out []*mailbox.Item) {
-	sender, err := r.Mailbox(m.From)
-	if m.From.Host == "" && err == nil {
-		return Replies(ctx, sender, m.ID, from)
-	}
-	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
-		sent := mailbox.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}
-		out, _ = t.collect(ctx, sent, nil, func(it *mailbox.Item) bool { return isAnswerFrom(it, m.ID, from) })
-		slices.SortFunc(out, byID)
-	}
-	return out
 }
 
 func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }

@@ -16,10 +16,11 @@ import (
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
-	All     bool          // To is everybody in the team, and anybody else who was named
-	Message *wire.Message // its content, with or without an id; Prepare sets its other fields
-	Parent  *wire.Message // the message that it answers, or nil
-	Person  bool          // a person sends it from outside an agent's environment: that ends a chain of hops
+	All     bool                         // To is everybody in the team, and anybody else who was named
+	Message *wire.Message                // its content, with or without an id; Prepare sets its other fields
+	Parent  *wire.Message                // the message that it answers, or nil
+	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
+	Derived func(old *wire.Message) bool // as in mailbox.Post, if the message has a derived id
 
 	Post   *mailbox.Post // set by Prepare: for the known recipients
 	Failed []Failed      // set by Prepare: the unknown recipients
@@ -38,7 +39,7 @@ var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 // error.
 func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
-	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Sender: o.From}
+	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
 	if err := CheckID(m.ID); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 		if !o.Person {
 			m.Hop = p.NextHop()
 		}
-		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
+		if m.Hop >= wire.MaxHops && r.isHot(o) {
 			return fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
@@ -74,19 +75,28 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan returns when the last MaxHops answers began: as far as the sender's own mail has them, else with the
-// thread. The zero time if there are fewer answers, whatever their hop fields claim.
-func chainBegan(o *Outgoing) time.Time {
-	at := o.Parent
-	for range wire.MaxHops - 2 {
-		if at.InReplyTo == "" {
-			return time.Time{}
+// isHot reports whether MaxHops-1 answers within an hour led to the parent, as far as the messages are here: a hop alone
+// is what its sender says. Where the sender's own mail lacks a link, as in a ring of three, the answers in the thread
+// count that the team's members have.
+func (r *Root) isHot(o *Outgoing) bool {
+	isRecent := func(m *wire.Message) bool { return m.InReplyTo != "" && time.Since(m.SentAt) < time.Hour }
+	n := 0
+	for at := o.Parent; at != nil && n < wire.MaxHops-1; n++ {
+		if !isRecent(at) {
+			return false
 		}
-		if at = OwnMessage(o.From, at.InReplyTo); at == nil {
-			return o.Message.ThreadID().Time()
-		}
+		at = OwnMessage(o.From, at.InReplyTo)
 	}
-	return at.SentAt
+	if n == wire.MaxHops-1 {
+		return true
+	}
+	t, err := r.Team(o.From.Address().Team)
+	if err != nil {
+		return false
+	}
+	thread, _ := t.Thread(context.Background(), o.Parent.ThreadID())
+	thread = slices.DeleteFunc(thread, func(it *mailbox.Item) bool { return !isRecent(it.Message) })
+	return len(thread) >= wire.MaxHops-1
 }
 
 // PrepareAll is Prepare with an error for the first unknown recipient.
@@ -191,7 +201,8 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := r.FindLease(box, parent, me)
-		return from != nil && err == nil || len(Replies(ctx, box, parent.ID, me)) > 0
+		isMine := func(it *mailbox.Item) bool { return it.From == me }
+		return from != nil && err == nil || slices.ContainsFunc(r.Replies(ctx, box, parent, wire.Address{}).Counted, isMine)
 	}
 	if all || parent.From == me && !hasTaken() {
 		to = append(to, parent.To...)

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -17,7 +19,21 @@ import (
 var ErrForbidden = errors.New("team.toml says [session]")
 
 // Sessions returns the team's interactive sessions.
-func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
+func (t *Team) Sessions() *session.Store {
+	return &session.Store{Mail: t.Store, CheckVerdict: t.CheckVerdict}
+}
+
+// CheckVerdict returns why a message to an agent that approves or rejects a draft does not count; nil: it does. It must
+// come from a member of the team that may answer the agent's questions, and must have been sent with atm.
+func (t *Team) CheckVerdict(agent wire.Name, m *wire.Message) error {
+	isInAgent, by := m.FromAgent()
+	isSent := m.Origin != nil && m.Origin.Via == "cli"
+	if m.From.Team != t.Name || m.From.Host != "" || by != (wire.Address{}) || !isSent {
+		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
+	}
+	p, _, err := t.PolicyFor(agent)
+	return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))
+}
 
 // CheckSessionsAllowed returns an ErrForbidden if team.toml sets enabled = false for sessions with a member.
 func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
@@ -100,7 +116,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 type SessionInput struct {
 	From   *mailbox.Box
 	Input  wire.HumanInput
-	Origin *wire.Origin
+	Origin *wire.Origin // nil: a command's
 
 	check func() error // called under the team lock; nil: no check
 }
@@ -153,7 +169,12 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
 	if err == nil {
-		m.Origin = in.Origin
+		m.Origin, m.From = cmp.Or(in.Origin, &wire.Origin{Via: "cli"}), in.From.Address()
+		if in.Input.IsVerdict() { // else it would be sent, and not count
+			err = t.CheckVerdict(agent, m)
+		}
+	}
+	if err == nil {
 		err = t.sendTo(ctx, in.From, agent, m)
 	}
 	if err != nil {

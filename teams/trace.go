@@ -226,38 +226,28 @@ func returnedBy(id wire.ID, host wire.Name) wire.ID {
 
 // returnNotice finds the notice that a message was not delivered to a recipient, or returns nil.
 func returnNotice(sender *mailbox.Box, id wire.ID, a wire.Address) *wire.Message {
-	if notice := OwnMessage(sender, wire.Derive("returned", id, a)); notice != nil {
-		return notice
+	isFromHost := func(m *wire.Message) bool { return m.From.Host == a.Host && IsNoticeFrom(m.From)(m) }
+	if notice, err := sender.GetDerived(wire.Derive("returned", id, a), isFromHost); err == nil {
+		return notice.Message
 	}
-	notice := OwnMessage(sender, returnedBy(id, a.Host))
+	notice, err := sender.GetDerived(returnedBy(id, a.Host), isFromHost)
 	var r returned
-	if notice == nil || json.Unmarshal(notice.Payload, &r) != nil || !slices.Contains(r.Recipients, a.String()) {
+	if err != nil || json.Unmarshal(notice.Payload, &r) != nil || !slices.Contains(r.Recipients, a.String()) {
 		return nil
 	}
-	return notice
+	return notice.Message
 }
 
 func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
-	answerer := a
-	if box, err := r.Mailbox(a); err == nil && len(m.To) == 1 {
-		shared, _ := box.Shared()
-		if it, err := box.Get(m.ID); err == nil && shared && it.State == mailbox.Done {
-			answerer = wire.Address{} // the member that took it has answered, whoever that is
-		}
-	}
-	replies := r.replies(ctx, m, answerer)
+	replies := r.repliesOf(ctx, m, a)
 	if !m.DueAt.IsZero() && !r.IsAnswered(ctx, m, a) {
 		t.Due = "answer " + (&letter.Renderer{Now: time.Now()}).Due(m, false)
-	}
-	sender, err := r.Mailbox(m.From)
-	if err != nil {
-		return
 	}
 	where := "in the mailbox of " + string(m.From.Agent)
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if ack, err := AckOf(sender, m.ID, a); err == nil {
+	if ack, err := r.AckOf(m, a); err == nil {
 		t.add("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
 	}
 	if len(replies) > 0 {

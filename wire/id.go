@@ -30,6 +30,9 @@ func Derive(purpose string, parent ID, author Address) ID {
 	return ID(u.String())
 }
 
+// Next returns the derived id that a message takes if another one has this.
+func (id ID) Next() ID { return Derive("next", id, Address{}) }
+
 // AckID returns the id of a recipient's acknowledgement. Every machine derives it without its own host; the host is
 // mixed in when the ack leaves the machine, since two machines may each have a bob.
 func AckID(id ID, recipient Address) ID {

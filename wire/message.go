@@ -71,10 +71,52 @@ type Message struct {
 
 // Origin is evidence of where a message came from.
 type Origin struct {
-	Via   string         `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
-	UID   *int           `json:"uid,omitzero"` // absent where the system has none
-	Run   string         `json:"run,omitzero"` // the runner's session id
+	Via string `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
+	UID *int   `json:"uid,omitzero"` // absent where the system has none
+	Run string `json:"run,omitzero"` // the runner's session id
+	// Agent is the member, of the sender's host, whose program started the process that sent it, as far as that process
+	// could tell; UnknownAgent: some agent's did; "": none did.
+	Agent string         `json:"agent,omitzero"`
 	Extra jsontext.Value `json:",embed,inline"`
+}
+
+// UnknownAgent is an Origin's Agent whose name is not known.
+const UnknownAgent = "?"
+
+// reserved are the types that only atm writes, when the sender has been checked.
+var reserved = []string{TypeAck, TypeNotice, TypePermissionRequest, TypePermissionReply}
+
+// IsReserved reports whether only atm itself writes such a message, since it is evidence or an answer: one of a reserved
+// type, or human input that approves or rejects a draft.
+func (m *Message) IsReserved() bool {
+	if m.Type != TypeHumanInput {
+		return slices.Contains(reserved, m.Type)
+	}
+	var in HumanInput
+	return UnmarshalAs(humanInput, m.Payload, &in) == nil && in.IsVerdict()
+}
+
+// Claims returns the reserved type that a dropped file had, "" if it had none: the message is plain text.
+func (m *Message) Claims() string {
+	claim := m.MetaString("type")
+	if claim == TypeHumanInput || slices.Contains(reserved, claim) {
+		return claim
+	}
+	return ""
+}
+
+// FromAgent reports whether the message's origin says that an agent's program started the process that sent it, and
+// names the agent if that is known and not the sender.
+func (m *Message) FromAgent() (is bool, other Address) {
+	if m.Origin == nil || m.Origin.Agent == "" {
+		return false, other
+	}
+	a, err := ParseAddress(m.Origin.Agent, "") // of the sender's host, which is not part of it
+	if sender := (Address{Agent: m.From.Agent, Team: m.From.Team}); err != nil || a == sender {
+		return true, other
+	}
+	a.Host = m.From.Host
+	return true, a
 }
 
 // Attachment names a file in the recipient team's .files.
@@ -97,6 +139,9 @@ func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
 // ThreadID returns the thread of the message: its own id if it began the thread.
 func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
+
+// Acks reports whether the message is an ack of another. Its id says nothing about that: anybody can derive it.
+func (m *Message) Acks(id ID) bool { return m.Type == TypeAck && m.InReplyTo == id }
 
 // NextHop returns the hop of a reply, up to the largest that is read.
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }

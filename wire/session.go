@@ -40,6 +40,9 @@ type HumanInput struct {
 	Reason      string  `json:"reason"`
 }
 
+// IsVerdict reports whether the input approves or rejects a draft, or a part of one.
+func (h HumanInput) IsVerdict() bool { return h.Kind == "approve" || h.Kind == "reject" }
+
 // String returns the line that the channel's owner prints for the input.
 func (h HumanInput) String() string {
 	draft := "draft " + string(h.DraftID)

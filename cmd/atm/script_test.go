@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"flag"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,8 +45,33 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// speak sends lines to a Unix socket, and prints those that come back until half a second after the last.
+func speak(socket string, lines []string) {
+	if target, err := os.Readlink(socket); err == nil {
+		socket = target
+	}
+	conn, err := net.Dial("unix", socket)
+	if err == nil {
+		_, err = conn.Write([]byte(strings.Join(lines, "\n") + "\n"))
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for buf := make([]byte, 64<<10); err == nil; {
+		var n int
+		conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		n, err = conn.Read(buf)
+		os.Stdout.Write(buf[:n])
+	}
+}
+
 // TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
+	if socket := os.Getenv("ATM_SOCKET"); socket != "" {
+		speak(socket, os.Args[1:])
+		return
+	}
 	bin, err := os.MkdirTemp("", "atm-programs")
 	racing = filepath.Join(bin, "racing")
 	build := func(cgo string, args ...string) error {
@@ -85,6 +112,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			env.Setenv("TZ", "UTC")
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			env.Setenv("SPEAK", self)
 			// The race detector would sleep a second at the end of each process.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			if name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"); slices.Contains(raced, name) {

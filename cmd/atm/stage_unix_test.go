@@ -199,6 +199,8 @@ func (s *stage) did(done, format string, args ...any) (control.Outcome, error) {
 	return control.Outcome{Done: done}, nil
 }
 
+func (s *stage) CheckRight(control.Right, int, string) error { return nil }
+
 func (s *stage) Status(context.Context) (control.Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,9 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		for _, block := range a.blocks(it.Message) {
 			a.update(r.SessionId, acp.UpdateUserMessage(block))
 		}
-		isReplied := slices.ContainsFunc(items, func(other *mailbox.Item) bool { return teams.Answers(other.Message, it.ID) })
+		isReplied := slices.ContainsFunc(items, func(other *mailbox.Item) bool {
+			return other.InReplyTo == it.ID && teams.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
+		})
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
 			a.update(r.SessionId, words(turn.Response))
 		}
@@ -130,8 +132,8 @@ func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 
 // show shows a message to the client, and marks it as read once the client has received it.
 func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Item) {
-	if !teams.Answers(it.Message, it.InReplyTo) {
-		return // it is an ack or a notice
+	if !teams.IsReply(it.Message) {
+		return
 	}
 	for _, block := range a.blocks(it.Message) {
 		if a.update(session, acp.UpdateAgentMessage(block)) != nil {

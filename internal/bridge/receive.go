@@ -297,6 +297,12 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 	var posts []*mailbox.Post
 	for _, in := range mail {
 		in.post = &mailbox.Post{Message: in.message, Given: true}
+		if isOneWay(in.message) && len(in.boxes) == 1 { // its id is derived, and another message may have it
+			m := in.message
+			in.post.Derived = func(old *wire.Message) bool {
+				return old.Kind() == m.Kind() && old.From == m.From && old.InReplyTo == m.InReplyTo
+			}
+		}
 		if in.post.To, in.err = b.applyAnswers(ctx, in); in.err == nil {
 			posts = append(posts, in.post)
 		}
@@ -371,7 +377,7 @@ func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox
 	}
 	notice.Type, notice.From, notice.To, notice.InReplyTo = wire.TypeNotice, box.Address(), []wire.Address{m.From}, m.ID
 	notice.Thread, notice.ReplyWanted, notice.SentAt = m.ThreadID(), "no", time.Now().UTC()
-	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
+	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Derived: teams.IsNoticeFrom(box.Address())}
 	mailbox.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)

@@ -231,6 +231,8 @@ func TestAnswerToStuckRunner(t *testing.T) {
 // stuckRunner never answers.
 type stuckRunner struct{ control.Handler }
 
+func (stuckRunner) CheckRight(control.Right, int, string) error { return nil }
+
 func (stuckRunner) Status(context.Context) (s control.Status, err error) { return s, nil }
 
 func (stuckRunner) Answer(ctx context.Context, _ control.AnswerRequest) (o control.Outcome, err error) {

@@ -359,7 +359,7 @@ func TestNotAccepted(t *testing.T) {
 	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
 	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
 	build.arrives(cloud.sign(forged, `{"id":"%s","type":"ack","from":"carol@main.cloud","to":["bob@main.build"],"in_reply_to":"`+string(asked)+`"}`), 1)
-	if ack, err := teams.AckOf(build.Team.Box("bob"), asked, alice); err == nil || len(build.unread("bob")) != 1 {
+	if ack, err := build.Root.AckOf(teams.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
 		t.Errorf("acked by %v; bob has %d", ack, len(build.unread("bob")))
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), forged.ID))

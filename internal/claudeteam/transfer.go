@@ -72,7 +72,10 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	if kind != "" {
 		msg.Type = "claude_" + kind // Claude's permission_request is not ours
 	}
-	post := &mailbox.Post{Message: msg, To: []*mailbox.Box{m.box}, Given: true}
+	isIt := func(old *wire.Message) bool {
+		return old.From == msg.From && old.Type == msg.Type && old.Body == msg.Body
+	}
+	post := &mailbox.Post{Message: msg, To: []*mailbox.Box{m.box}, Derived: isIt}
 	if from := s.Team.Box(msg.From.Agent); from.Exists() {
 		post.Sender = from
 	}

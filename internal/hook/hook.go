@@ -69,7 +69,6 @@ type Options struct {
 	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
 	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
-	Runs       func() map[string]wire.Name    // for letter.Renderer
 	IsACP      bool                           // the agent was last run over ACP
 	Flags      string                         // what a command needs to act as this agent: " --as bob"
 
@@ -140,7 +139,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Runs: c.o.Runs}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/acp"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -148,16 +148,6 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := &command.Scope{Team: team}
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
-	may := func(pid int, by string, isTyped bool) error {
-		isAgent := scope.IsAgent(pid)
-		if slices.Contains(process.Ancestors(pid), os.Getpid()) {
-			by = string(name) // started by this runner, whatever its environment and files say
-		}
-		if isTyped && by == "" && !isAgent { // a person's keys, as at an attached terminal
-			return nil
-		}
-		return p.CheckAnswerer(name, wire.Name(by), isAgent)
-	}
 	dirs := []string{spec.Dir}
 	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {
 		dirs = append(dirs, real)
@@ -166,8 +156,8 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
-		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
-		Authorize: may,
+		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict},
+		Authorize: func(right control.Right, pid int, by string) error { return checkRight(scope, p, name, right, pid, by) },
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}
 			return ptyrun.Decision(p.Rules.Decide(q))
@@ -181,7 +171,6 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
-		Runs:           team.RunningMembers,
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
@@ -190,6 +179,32 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		o.Front = frontCommand(spec)
 	}
 	return o
+}
+
+// checkRight is control.Handler's CheckRight for an agent. A person has every right, and answers under a name that may. An
+// agent may only look: the lead may also act for others, and press keys if it may answer; an agent's own processes may end
+// its turn or its program, and neither type into it nor answer what it asks. Whose process it is weighs more than what it
+// says: by.
+func checkRight(scope *command.Scope, p policy.Policy, agent wire.Name, right control.Right, pid int, by string) error {
+	if right == control.Look {
+		return nil
+	}
+	process, isAgents := scope.AgentOf(pid)
+	if process.Team == scope.Team.Name {
+		by = string(process.Agent)
+	}
+	isOwn, isLead := wire.Name(by) == agent, wire.Name(by) == p.Lead && by != ""
+	switch {
+	case process.Team != "" && process.Team != scope.Team.Name:
+		return fmt.Errorf("%s is of another team", process)
+	case right == control.Answer, right == control.Keys && isAgents:
+		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
+	case !isAgents, isLead && !isOwn, isOwn && right == control.Act:
+		return nil
+	case isOwn:
+		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
+	}
+	return fmt.Errorf("of the agents only the lead may do that to %s", agent)
 }
 
 // frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the

@@ -57,7 +57,7 @@ func (l *Log) bad() string     { return string(l.Owner.Agent) + "/inbox/bad" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
 // Append appends all of the events or none, and sets their Seq and At, in the caller's slice too. It leaves out an
-// event whose EventID is in the last MiB of the log, and refuses one that could not be read back.
+// event whose EventID, of the same Source, is in the last MiB of the log, and refuses one that could not be read back.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }
@@ -191,10 +191,11 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 	}
 	now := time.Now().UTC()
 	for i, e := range events {
-		if known[e.EventID] {
+		key := eventKey{e.Source, e.EventID}
+		if known[key] {
 			continue
 		}
-		known[e.EventID] = e.EventID != ""
+		known[key] = e.EventID != ""
 		seq++
 		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
@@ -215,9 +216,12 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 	return lines, nil
 }
 
-// known returns those EventIDs of the events that are in the last MiB of the log, perhaps with others.
-func (l *Log) known(events []wire.Event) (known map[string]bool, err error) {
-	known = map[string]bool{}
+// eventKey tells a repeated event. One source cannot use up the ids of another, most of which anybody can compute.
+type eventKey struct{ source, id string }
+
+// known returns those keys of the events that are in the last MiB of the log, perhaps with others.
+func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
+	known = map[eventKey]bool{}
 	var keys [][]byte // quoted as in a line, but for the first quote: with it the search takes three times as long
 	for _, e := range events {
 		if e.EventID != "" {
@@ -232,7 +236,7 @@ func (l *Log) known(events []wire.Event) (known map[string]bool, err error) {
 		// Decoded only if it contains a key, which may be elsewhere, as in an event of another vocabulary.
 		if slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Contains(line, key) }) {
 			if e, err := wire.DecodeEvent(line); err == nil {
-				known[e.EventID] = e.EventID != ""
+				known[eventKey{e.Source, e.EventID}] = e.EventID != ""
 			}
 		}
 		size += len(line)

@@ -204,13 +204,16 @@ func TestEventID(t *testing.T) {
 	odd := wire.Event{Kind: "odd", EventID: "a\"\\<\n✳"}
 	appendEvents(t, l, odd, odd)
 	appendEvents(t, l, odd)
-	same(t, readAll(t, l, 0), "1 k1", "2 k2", "3 wire", "4 k3", "5 wire", "6 none", "7 none", "8 odd")
+	other := e("1") // of another source it is another event
+	other.Source = "hook"
+	appendEvents(t, l, other, other)
+	same(t, readAll(t, l, 0), "1 k1", "2 k2", "3 wire", "4 k3", "5 wire", "6 none", "7 none", "8 odd", "9 k1")
 	// Beyond the last MiB it is another event.
 	for range 20 {
 		appendEvents(t, l, wire.Event{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 60<<10) + `"`)})
 	}
 	appendEvents(t, l, e("3"), e("3"))
-	if n, _ := l.LastSeq(); n != 29 {
+	if n, _ := l.LastSeq(); n != 30 {
 		t.Errorf("%d events", n)
 	}
 }

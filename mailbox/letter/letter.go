@@ -43,10 +43,6 @@ type Renderer struct {
 	Lines  int       // cut a message that is longer, if Bytes is set
 	Show   string    // flags of the atm show that shows the rest, with a space in front
 
-	// Runs returns the running members by their ATM_RUN. A header names the member whose process sent the message, if
-	// that is not the sender. Called at most once; nil if not known.
-	Runs func() map[string]wire.Name
-	runs map[string]wire.Name // its result
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -116,6 +112,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(isKnown[m.Type] && !isAck && m.Kind() != wire.TypeMessage, "%s", m.Type)
+	add(m.Claims() != "", "claims to be %s", m.Claims())
 	add(m.Urgent(), "urgent")
 	add(m.RequiresAck && !f.Done, "wants ack")
 	add(m.RequiresAck && f.Done, "acked")
@@ -144,14 +141,9 @@ func (r *Renderer) origin(m *wire.Message) string {
 		return fmt.Sprintf("dropped as a file by uid %d", *o.UID)
 	case o.Via == "drop" && m.From.Agent != "drop":
 		return "dropped as a file"
-	case o.Run == "" || r.Runs == nil:
-		return ""
 	}
-	if r.runs == nil {
-		r.runs = r.Runs()
-	}
-	if by := r.runs[o.Run]; by != "" && by != m.From.Agent {
-		return "sent by a process of " + string(by)
+	if _, by := m.FromAgent(); by != (wire.Address{}) {
+		return "sent by a process of " + r.Who(by)
 	}
 	return ""
 }

@@ -21,7 +21,11 @@ const answerTimeout = 5 * time.Second
 
 // A Client talks to one runner, one request at a time; only one goroutine may use it. Its methods are the Handler's.
 // After an error that is no *Error it cannot be used any more.
-type Client struct{ conn *connection }
+type Client struct {
+	By string // the name of whoever asks, as in TypeRequest
+
+	conn *connection
+}
 
 // Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
 // if the runner is silent until ctx's deadline, or without one for DialTimeout.
@@ -34,7 +38,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	if err != nil {
 		return nil, cmp.Or(foreignRunnerError(dir), err)
 	}
-	c := &Client{newConnection(conn, maxAnswer)}
+	c := &Client{conn: newConnection(conn, maxAnswer)}
 	if err := c.readGreeting(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -97,17 +101,23 @@ func (c *Client) Screen(ctx context.Context, r ScreenRequest) (Screen, error) {
 func (c *Client) Type(ctx context.Context, r TypeRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "type", r)
 }
+
+// requestBy says who asks; every request may.
+type requestBy struct {
+	By string `json:"by,omitempty"`
+}
+
 func (c *Client) Interrupt(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "interrupt", nil)
+	return ask[Outcome](ctx, c, "interrupt", requestBy{c.By})
 }
 func (c *Client) Answer(ctx context.Context, r AnswerRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "answer", r)
 }
 func (c *Client) Stop(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "stop", nil)
+	return ask[Outcome](ctx, c, "stop", requestBy{c.By})
 }
 func (c *Client) Restart(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "restart", nil)
+	return ask[Outcome](ctx, c, "restart", requestBy{c.By})
 }
 
 // ask sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so
@@ -171,6 +181,7 @@ type Ending struct {
 // well. The Client cannot be used afterwards.
 func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Ending, error) {
 	defer c.Close()
+	r.By = c.By
 	if _, err := ask[any](ctx, c, "attach", r); err != nil {
 		return Ending{}, err
 	}

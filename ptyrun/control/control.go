@@ -53,9 +53,24 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// A Right is what a client needs for an operation. Whoever reaches the socket is of the runner's user, also the agent's
+// own processes and those of other agents.
+type Right string
+
+const (
+	Look   Right = "look"   // see what the terminal shows
+	Act    Right = "act"    // end the agent's turn or program
+	Type   Right = "type"   // type a text while it asks nothing
+	Keys   Right = "keys"   // type anything at any time, which may answer what it asks
+	Answer Right = "answer" // answer what it asks
+)
+
 // Handler is the runner. Several goroutines call it at once. The context ends when the server closes; a method then
 // returns soon, and its answer is still sent.
 type Handler interface {
+	// CheckRight returns an error if the process pid (0: unknown), which says that it acts for by ("": it does not say),
+	// does not have a right. It is called before each operation.
+	CheckRight(right Right, pid int, by string) error
 	Status(ctx context.Context) (Status, error)
 	// Screen returns the screen. Between two programs it has the last lines of the first.
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
@@ -154,7 +169,6 @@ type AnswerRequest struct {
 	Option string `json:"option,omitempty"` // its id; "": the option that allows, or with Deny the one that denies
 	Deny   bool   `json:"deny,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
-	PID    int    `json:"-"`            // the client's process, set by the server; 0: unknown
 }
 
 // AttachRequest asks to attach a terminal of this size.
@@ -162,6 +176,8 @@ type AttachRequest struct {
 	Cols     int  `json:"cols"`
 	Rows     int  `json:"rows"`
 	ReadOnly bool `json:"read_only,omitempty"` // type nothing that this viewer sends
+
+	By string `json:"by,omitempty"` // set by the Client
 }
 
 // Outcome is the result of a request.

@@ -34,6 +34,8 @@ var idleTimeout = time.Minute
 type request struct {
 	Op   string          `json:"op"`
 	With json.RawMessage `json:"with,omitempty"`
+
+	pid int // the client's process; 0: unknown
 }
 
 type answer struct {
@@ -196,7 +198,7 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	})()
 	err := c.Encode(newAnswer(version, nil))
 	for err == nil {
-		r := request{With: json.RawMessage("null")}
+		r := request{With: json.RawMessage("null"), pid: c.pid}
 		c.SetReadDeadline(time.Now().Add(idleTimeout))
 		if ctx.Err() != nil {
 			return
@@ -207,11 +209,17 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 			}
 			return
 		}
-		if r.Op == "attach" {
+		op, isKnown := operations[r.Op]
+		var reply answer
+		switch {
+		case !isKnown:
+			reply = newAnswer(nil, usage("no operation "+strconv.Quote(r.Op)))
+		case op.handle == nil:
 			c.attach(ctx, h, r)
 			return
+		default:
+			reply = newAnswer(op.run(ctx, h, r))
 		}
-		reply := newAnswer(c.handle(ctx, h, r))
 		if ctx.Err() == nil {
 			c.SetWriteDeadline(time.Now().Add(sendTimeout))
 		}
@@ -219,42 +227,50 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	}
 }
 
-// handle calls the Handler for any operation but attach.
-func (c *connection) handle(ctx context.Context, h Handler, r request) (any, error) {
-	switch r.Op {
-	case "status":
-		return h.Status(ctx)
-	case "screen":
-		return handleWith(ctx, r, h.Screen)
-	case "type":
-		return handleWith(ctx, r, func(ctx context.Context, t TypeRequest) (Outcome, error) {
-			t.PID = c.pid
-			return h.Type(ctx, t)
-		})
-	case "interrupt":
-		return h.Interrupt(ctx)
-	case "answer":
-		return handleWith(ctx, r, func(ctx context.Context, a AnswerRequest) (Outcome, error) {
-			a.PID = c.pid
-			return h.Answer(ctx, a)
-		})
-	case "stop":
-		return h.Stop(ctx)
-	case "restart":
-		return h.Restart(ctx)
+// operations has every operation, the right that a client needs for it, and what carries it out.
+var operations = map[string]operation{
+	"status":    {Look, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Status(ctx) }},
+	"screen":    {Look, handleWith(Handler.Screen)},
+	"attach":    {Keys, nil}, // Look if it is read-only
+	"type":      {Type, typeFor},
+	"answer":    {Answer, handleWith(Handler.Answer)},
+	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
+	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
+	"restart":   {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Restart(ctx) }},
+}
+
+type operation struct {
+	right  Right
+	handle func(context.Context, Handler, request) (any, error) // nil: attach
+}
+
+func (op operation) run(ctx context.Context, h Handler, r request) (any, error) {
+	var with requestBy
+	json.Unmarshal(r.With, &with) // else it names nobody
+	if err := h.CheckRight(op.right, r.pid, with.By); err != nil {
+		return nil, err
 	}
-	return nil, usage("no operation " + strconv.Quote(r.Op))
+	return op.handle(ctx, h, r)
+}
+
+func handleWith[R, A any](method func(Handler, context.Context, R) (A, error)) func(context.Context, Handler, request) (any, error) {
+	return func(ctx context.Context, h Handler, r request) (any, error) {
+		var with R
+		if err := json.Unmarshal(r.With, &with); err != nil {
+			return nil, usage(err.Error())
+		}
+		return method(h, ctx, with)
+	}
+}
+
+func typeFor(ctx context.Context, h Handler, r request) (any, error) {
+	return handleWith(func(h Handler, ctx context.Context, t TypeRequest) (Outcome, error) {
+		t.PID = r.pid
+		return h.Type(ctx, t)
+	})(ctx, h, r)
 }
 
 func usage(message string) error { return &Error{Code: "usage", Message: message} }
-
-func handleWith[R, A any](ctx context.Context, r request, method func(context.Context, R) (A, error)) (any, error) {
-	var with R
-	if err := json.Unmarshal(r.With, &with); err != nil {
-		return nil, usage(err.Error())
-	}
-	return method(ctx, with)
-}
 
 func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	// A viewer may be suspended for hours.
@@ -265,6 +281,13 @@ func (c *connection) attach(ctx context.Context, h Handler, r request) {
 	}
 	var with AttachRequest
 	err := json.Unmarshal(r.With, &with)
+	right := operations["attach"].right
+	if with.ReadOnly {
+		right = Look
+	}
+	if err == nil {
+		err = h.CheckRight(right, c.pid, with.By)
+	}
 	if c.Encode(newAnswer(nil, err)) != nil || err != nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 // fake is a runner; a missing function returns the request's name.
 type fake struct {
 	status    func(ctx context.Context) (Status, error)
+	rights    func(right Right, pid int, by string) error
 	interrupt func(ctx context.Context) (Outcome, error)
 	stop      func(ctx context.Context) (Outcome, error)
 	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -38,6 +39,13 @@ func (f *fake) Status(ctx context.Context) (Status, error) {
 	return f.status(ctx)
 }
 
+func (f *fake) CheckRight(right Right, pid int, by string) error {
+	if f.rights == nil {
+		return nil
+	}
+	return f.rights(right, pid, by)
+}
+
 func (f *fake) Screen(_ context.Context, r ScreenRequest) (Screen, error) {
 	return Screen{Lines: []string{"one", "zwei ✳"}, Cols: r.Last, ANSI: fmt.Sprint(r.ANSI)}, nil
 }
@@ -54,7 +62,7 @@ func (f *fake) Interrupt(ctx context.Context) (Outcome, error) {
 }
 
 func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
-	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By, r.PID)}, nil
+	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By)}, nil
 }
 
 func (f *fake) Stop(ctx context.Context) (Outcome, error) {

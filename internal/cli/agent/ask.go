@@ -43,6 +43,7 @@ type answer struct {
 	MS       int64  `json:"duration_ms"`
 	TurnID   string `json:"turn_id"`
 	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
+	From     string `json:"from"`   // who has answered
 }
 
 // String is the answer alone. On a terminal it is indented, as whatever others wrote.
@@ -103,7 +104,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
 		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
-	}})
+	}, Other: func(other teams.NoAnswer) { command.WarnNoAnswer(c, s, other) }})
 	short := o.Message.ID.Short(6)
 	switch {
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
@@ -118,8 +119,12 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 	case err != nil:
 		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
 	}
-	if err := command.Print(c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil || r.Reply == nil {
+	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
+	if err := command.Print(c, a); err != nil || r.Reply == nil {
 		return err
+	}
+	if !c.Bool("json") {
+		command.Warn(c, "%s answered: %s", s.Renderer().Who(r.From), r.Reply.ID.Short(6))
 	}
 	command.SetPrinted(c)
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime

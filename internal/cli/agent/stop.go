@@ -105,6 +105,8 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 		return nil, err
 	}
 	defer client.Close()
+	who, _ := k.s.Actor()
+	client.By = string(who)
 	limited, cancel = context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	o, err := client.Stop(limited)
@@ -131,6 +133,6 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	// No event has reported its end, which somebody asked for.
-	return r, k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
+	// No event has reported its end, which somebody asked for. Whoever holds the lock speaks as its runner.
+	return r, k.box.Log().Append(ctx, wire.Event{Source: "pty", Kind: "exited"}.With("reason", "asked to"))
 }

@@ -119,6 +119,9 @@ func explain(c *cli.Context, err error) *failure.Error {
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
+	if e, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
+		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
+	}
 	for _, k := range known {
 		if !k.matches(err) {
 			continue
@@ -128,7 +131,7 @@ func explain(c *cli.Context, err error) *failure.Error {
 			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
 		}
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
-		if isForbidden && (hasAgentMark() || os.Getenv("ATM_AGENT") != "") {
+		if isForbidden && (hasAgentMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
 			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
 		}
 		return k.make("%w", err).WithHint("%s", hint)

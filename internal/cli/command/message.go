@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
@@ -20,6 +22,9 @@ import (
 // Origin is the evidence that this process attaches to what it sends.
 func (s *Scope) Origin() *wire.Origin {
 	o := &wire.Origin{Via: cmp.Or(CallingProgram(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
+	if by, isInAgent := s.agentOf(); isInAgent {
+		o.Agent = cmp.Or(by.String(), wire.UnknownAgent)
+	}
 	if uid := os.Getuid(); uid >= 0 {
 		o.UID = &uid
 	}
@@ -31,6 +36,12 @@ func (s *Scope) Origin() *wire.Origin {
 func OtherText(id wire.ID) error {
 	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
 		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
+}
+
+// WarnNoAnswer shows a reply that does not count as the answer that is awaited.
+func WarnNoAnswer(c *cli.Context, s *Scope, other teams.NoAnswer) {
+	from := s.Renderer().Who(other.From)
+	Warn(c, "%s from %s does not count: %s: %s", other.ID.Short(6), from, other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
 }
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
@@ -74,7 +85,7 @@ func parseQuery(words []string) (q teams.Query, err error) {
 
 // Renderer renders messages for this terminal or pipe.
 func (s *Scope) Renderer() *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(), Runs: s.Team.RunningMembers,
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(),
 		Show: flagsFor(s.c, "", "root", "team")}
 }
 

@@ -23,48 +23,79 @@ func AgentMarks() []string {
 	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 }
 
-// hasAgentMark reports whether an agent's program started this process.
-func hasAgentMark() bool {
-	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
+// hasAgentMark reports whether an environment is that of a process that an agent's program started.
+func hasAgentMark(env func(string) string) bool {
+	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !hasAgentMark() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !hasAgentMark(os.Getenv) && term.IsTerminal(int(os.Stdin.Fd())) }
 
-// Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
-// started it. Under a runner that is the runner's agent, whatever --as says; the runner is found among the process's
-// ancestors even without its environment.
-func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
-	if by := s.startedBy(process.Parent()); by.Team == s.Team.Name {
-		return by.Agent, true
-	} else if by.Team != "" {
-		return "", true
-	}
-	name, _ := GivenIdentity(s.c)
-	run, home := os.Getenv("ATM_RUN"), s.Team.Name
-	if run != "" {
-		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)
-	}
-	a, err := wire.ParseAddress(name, home)
-	if err != nil || a.Team != s.Team.Name {
-		return "", hasAgentMark()
-	}
-	// Processes of a killed runner still act for its agent.
-	if info, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != info.Run {
-		return "", true // an old run, one of another root, or an invented one
-	}
-	return a.Agent, hasAgentMark()
+// agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
+// program did so at all.
+func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
+	return s.agentOfProcess(process.Parent(), os.Getenv)
 }
 
-// IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.
-func (s *Scope) IsAgent(pid int) bool {
+// AgentOf is agentOf for another process, by its ancestors and its environment.
+func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
 	if pid <= 0 {
-		return false
+		return by, false
 	}
-	return s.startedBy(pid).Team != "" || slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
+	env := map[string]string{}
+	for _, pair := range process.Environment(pid) {
 		name, value, _ := strings.Cut(pair, "=")
-		return value != "" && slices.Contains(AgentMarks(), name)
-	})
+		env[name] = value
+	}
+	return s.agentOfProcess(pid, func(name string) string { return env[name] })
+}
+
+// agentOfProcess finds a runner among a process's ancestors, even if it has not its environment.
+func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Address, isInAgent bool) {
+	if by = s.startedBy(pid); by != (wire.Address{}) {
+		return by, true
+	}
+	if env("ATM_RUN") != "" {
+		return s.memberOfRun(env), true
+	}
+	if by, err := wire.ParseAddress(env(ShellOf), ""); err == nil {
+		return by, true
+	}
+	return wire.Address{}, hasAgentMark(env)
+}
+
+// memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
+// processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
+func (s *Scope) memberOfRun(env func(string) string) wire.Address {
+	team, err := s.Team.Root().Team(cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
+	if err != nil {
+		return wire.Address{}
+	}
+	members, _ := team.Agents()
+	if named, err := wire.ParseAddress(env("ATM_AGENT"), team.Name); err == nil {
+		members = append([]wire.Name{named.Agent}, members...)
+	}
+	for _, name := range members {
+		if info, _ := runinfo.Read(team.Dir(), name); info.Run == env("ATM_RUN") {
+			return team.Box(name).Address()
+		}
+	}
+	return wire.Address{}
+}
+
+// Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
+// started it. If that agent is known, it is the agent, whatever --as says.
+func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
+	by, isInAgent := s.agentOf()
+	if by.Team == s.Team.Name {
+		return by.Agent, true
+	}
+	name, _ := GivenIdentity(s.c)
+	a, err := wire.ParseAddress(name, s.Team.Name)
+	if by.Team != "" || os.Getenv("ATM_RUN") != "" || err != nil || a.Team != s.Team.Name {
+		return "", isInAgent
+	}
+	return a.Agent, isInAgent
 }
 
 // startedBy returns the member, of any team, whose runner is the process or one of its ancestors.

@@ -33,7 +33,7 @@ var isUnasked = sync.OnceValue(func() bool {
 	isMarked := func(mark string) bool {
 		return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" })
 	}
-	return hasAgentMark() || slices.ContainsFunc(AgentMarks(), isMarked)
+	return hasAgentMark(os.Getenv) || slices.ContainsFunc(AgentMarks(), isMarked)
 })
 
 var environments = sync.OnceValue(process.Inherited)
@@ -61,7 +61,9 @@ func isKept(variable string) bool {
 func isConfined(c *cli.Context) bool { return isUnasked() || CallingProgram(c) == "mcp" }
 
 // OpenFile opens a file that a flag names, also a FIFO. A confined command opens regular files of the project only.
-func OpenFile(c *cli.Context, flag, name string) (*os.File, error) { return openFile(c, flag, name, os.Open) }
+func OpenFile(c *cli.Context, flag, name string) (*os.File, error) {
+	return openFile(c, flag, name, os.Open)
+}
 
 // OpenRegular is OpenFile for a regular file: durable.ErrNotRegular (wrapped) for anything else.
 func OpenRegular(c *cli.Context, flag, name string) (*os.File, error) {

@@ -23,9 +23,16 @@ func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control
 	cancel()
 	if err == nil {
 		defer client.Close()
+		client.By = s.by()
 		err = ask(client)
 	}
 	return s.RunnerError(name, err)
+}
+
+// by is the name under which this process asks a runner; "": none, as a person's may be.
+func (s *Scope) by() string {
+	who, _ := s.Actor()
+	return string(who)
 }
 
 // RunnerError gives an error of a member's runner its exit code and its hint.

@@ -178,11 +178,9 @@ func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err
 	case err != nil:
 		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
-	if sender, err := s.Root.Mailbox(it.From); err == nil && c.Command.Name == "ack" {
-		isFinished := len(teams.Replies(c.Context, sender, it.ID, me)) > 0
+	if c.Command.Name == "ack" {
 		for _, to := range it.To {
-			ack, noAck := teams.AckOf(sender, it.ID, to)
-			if box, err := s.Root.Mailbox(to); err == nil && (isFinished || noAck == nil && ack.From == me) {
+			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(c.Context, it.Message, to, me) {
 				return heldMessage{it, box, false}, nil
 			}
 		}

@@ -142,6 +142,8 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	switch o.Message.Type {
 	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
+	case wire.TypeNotice:
+		return failure.Usage("a notice cannot be sent as a message").WithHint("leave --type out")
 	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	case wire.TypeHumanInput:
@@ -151,18 +153,28 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	}
 	input, _ := session.InputOf(o.Message)
 	for _, to := range o.To {
+		isOurs := to.Host == "" && to.Team == s.Team.Name
 		var err error
-		switch input.Kind {
-		case "abort":
+		switch {
+		case input.Kind != "abort" && !input.IsVerdict():
+		case !isOurs:
+			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", to)
+		case input.Kind == "abort":
 			err = s.MayAct("abort", to.Agent)
-		case "approve", "reject":
+		default:
 			err = s.MayAnswer(policy.Question{Agent: to.Agent, Kind: policy.KindDraft})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return s.Root.Prepare(o)
+	err := s.Root.Prepare(o)
+	for _, to := range o.To {
+		if err == nil && input.IsVerdict() {
+			err = s.Team.CheckVerdict(to.Agent, o.Message)
+		}
+	}
+	return err
 }
 
 // post sends a prepared message. What goes wrong is in the result.
@@ -212,10 +224,6 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	if it, err := box.Get(m.ID); err == nil {
 		note += ": " + stateAt(it)
 		switch {
-		case it.From != m.From:
-			r.addFailed(c, box.Address(), failure.Refused("message %s is from %s, not from you", m.ID.Short(6), it.From).
-				WithHint("atm show %s shows it; send yours with an id of its own", m.ID.Short(6)))
-			return
 		case it.Body != m.Body && isAwaited(c):
 			r.addFailed(c, box.Address(), command.OtherText(m.ID))
 			return
@@ -236,7 +244,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, replyCondition(ctx, s, m, wire.Address{}))
+		wanted = append(wanted, replyCondition(ctx, c, s, m, wire.Address{}))
 	}
 	met, err := await(ctx, c, s, wanted, true)
 	if err != nil {
@@ -244,7 +252,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	}
 	read, letters := []wire.ID{}, []*mailbox.Item{} // not nil, which would be all
 	for _, a := range m.To {
-		ack, err := teams.AckOf(s.Me, m.ID, a)
+		ack, err := s.Root.AckOf(m, a)
 		hasText := err == nil && ack.Body != ""
 		if err == nil && !(hasText && c.Bool("json")) {
 			read = append(read, ack.ID)

@@ -56,7 +56,6 @@ func (m message) MarshalJSON() ([]byte, error) {
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *command.Scope) (isUnacked bool) {
-	sender := s.Team.Box(m.From.Agent)
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
 		it := copyAt(s, m.Message, a)
@@ -64,7 +63,7 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isUnacked bool) 
 			m.slowest = it.State
 		}
 		state := cmp.Or(stateAt(it), "no evidence")
-		_, noAck := teams.AckOf(sender, m.ID, a)
+		_, noAck := s.Root.AckOf(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}

@@ -161,6 +161,7 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 	o.From, o.Person = s.Me, command.Person()
 	err = prepare(s, o)
 	if err == nil {
+		warnNoAnswer(c, s, o)
 		err = attach(c, o)
 	}
 	if err == nil && c.IsSet("once") {
@@ -170,6 +171,13 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 		return err
 	}
 	return deliver(c, s, o)
+}
+
+// warnNoAnswer tells whoever replies to what others were asked.
+func warnNoAnswer(c *cli.Context, s *command.Scope, o *teams.Outgoing) {
+	if p := o.Parent; p != nil && p.From != s.Me.Address() && len(p.To) > 0 && s.Root.CheckAnswer(p, o.Message) != nil {
+		command.Warn(c, "%s was asked, not you: this is mail, and does not count as the answer", s.Renderer().Recipients(p.To))
+	}
 }
 
 func newMessage(c *cli.Context, s *command.Scope, words []string) (m *wire.Message, err error) {

@@ -151,7 +151,7 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out [
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
 			for word := range strings.SplitSeq(words, ",") {
-				some, err := conditionsOf(ctx, s, kind, word, c.Bool("every"))
+				some, err := conditionsOf(ctx, c, s, kind, word)
 				if err != nil {
 					return nil, err
 				}
@@ -176,7 +176,7 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out [
 }
 
 // conditionsOf returns the conditions of one flag. To wait for every reply is one for each recipient.
-func conditionsOf(ctx context.Context, s *command.Scope, kind, word string, every bool) (out []*condition, err error) {
+func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (out []*condition, err error) {
 	switch {
 	case kind == "turn-done" && isID(word) && !s.IsMember(word):
 		it, _, err := s.Find(word)
@@ -200,11 +200,11 @@ func conditionsOf(ctx context.Context, s *command.Scope, kind, word string, ever
 		return nil, err
 	case kind == "acked":
 		return []*condition{stageCondition(ctx, s, kind, m)}, nil
-	case !every:
-		return []*condition{replyCondition(ctx, s, m, wire.Address{})}, nil
+	case !c.Bool("every"):
+		return []*condition{replyCondition(ctx, c, s, m, wire.Address{})}, nil
 	}
 	for _, a := range m.To {
-		out = append(out, replyCondition(ctx, s, m, a))
+		out = append(out, replyCondition(ctx, c, s, m, a))
 	}
 	return out, nil
 }
@@ -221,17 +221,24 @@ func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 }
 
 // replyCondition is met when from, or anybody if that is zero, has answered a message of mine.
-func replyCondition(ctx context.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
+func replyCondition(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
 	cond := &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", sent: m, agents: m.To, watched: []wire.Address{s.Me.Address()}}
 	if from != (wire.Address{}) {
 		cond.unmet, cond.agents = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
+	isKnown := map[wire.ID]bool{}
 	cond.look = func(entry) (*match, error) {
-		replies := teams.Replies(ctx, s.Me, m.ID, from)
-		if len(replies) == 0 {
-			return nil, nil
+		replies := s.Root.Replies(ctx, s.Me, m, from)
+		if len(replies.Counted) > 0 {
+			return matchOf(s, "reply", replies.Counted[0]), nil
 		}
-		return matchOf(s, "reply", replies[0]), nil
+		for _, other := range replies.Others {
+			if !isKnown[other.ID] {
+				command.WarnNoAnswer(c, s, other)
+			}
+			isKnown[other.ID] = true
+		}
+		return nil, nil
 	}
 	return cond
 }
@@ -269,9 +276,9 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 		for _, a := range m.To {
 			if kind != "acked" {
 				break
-			} else if ack, err := teams.AckOf(s.Me, m.ID, a); err == nil {
+			} else if ack, err := s.Root.AckOf(m, a); err == nil {
 				met = matchOf(s, kind, ack)
-			} else if replies := teams.Replies(ctx, s.Me, m.ID, a); len(replies) > 0 {
+			} else if replies := s.Root.Replies(ctx, s.Me, m, a).Counted; len(replies) > 0 {
 				met = matchOf(s, kind, replies[0])
 			}
 		}

@@ -248,7 +248,7 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 	}
 	now, err := s.Team.RefreshSession(ctx, sess)
 	if err != nil {
-		return sess, sess.CatchUp(ctx, s.Team.Box(wire.Name(sess.AgentID)))
+		return sess, s.Team.Sessions().CatchUp(ctx, sess)
 	}
 	return now, nil
 }

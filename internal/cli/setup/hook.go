@@ -64,7 +64,6 @@ func runHook(c *cli.Context) (err error) {
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Runs:       s.Team.RunningMembers,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {

@@ -1,0 +1,140 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Who may answer a message: CheckAnswer decides it, for a reply and for an ack, and everybody asks it.
+
+// IsReply reports whether m is neither an ack nor a notice, and so may answer another message.
+func IsReply(m *wire.Message) bool { return m.Type != wire.TypeAck && m.Type != wire.TypeNotice }
+
+// CheckAnswer returns why a reply to m or an ack of it does not count; nil: it does. It must be from a recipient, or from
+// whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see
+// doubt.
+func (r *Root) CheckAnswer(m, answer *wire.Message) error {
+	if !slices.ContainsFunc(m.To, func(a wire.Address) bool { return r.speaksFor(a, answer.From, m) }) {
+		return fmt.Errorf("%s was not asked", who(m, answer.From))
+	}
+	if why := r.doubt(answer); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// who renders an address for the sender of a message.
+func who(m *wire.Message, a wire.Address) string { return (&letter.Renderer{Team: m.From.Team}).Who(a) }
+
+func (r *Root) speaksFor(recipient, sender wire.Address, m *wire.Message) bool {
+	if sender == recipient {
+		return true
+	}
+	t, err := r.Team(recipient.Team)
+	if err != nil || sender.Team != recipient.Team || sender.Host != recipient.Host {
+		return false
+	}
+	if recipient.Host != "" { // which member has taken it is known only there
+		remote, err := t.Remote(recipient.Agent, recipient.Host)
+		return err == nil && remote.Shared
+	}
+	return t.Box(recipient.Agent).HasTaken(m.ID, sender)
+}
+
+// doubt returns why a message may not be from its sender; "": nothing speaks against it. A member may drop a file, but
+// no other member's process writes in its name. A person writes from outside of agents' programs only: else an agent
+// could answer what a person was asked.
+func (r *Root) doubt(m *wire.Message) string {
+	isAgents, by := m.FromAgent()
+	switch {
+	case by != wire.Address{}:
+		return "sent by a process of " + who(m, by)
+	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.isPerson(m.From):
+		return ""
+	case m.Origin != nil && m.Origin.Via == "drop":
+		return "dropped as a file"
+	case isAgents:
+		return "sent from an agent's environment"
+	}
+	return "not sent with a command of atm" // but by an MCP client, or put there by another program
+}
+
+// isPerson reports whether an address may be a person's, as far as team.toml or another host says.
+func (r *Root) isPerson(a wire.Address) bool {
+	t, err := r.Team(a.Team)
+	if err != nil {
+		return false
+	}
+	if a.Host != "" {
+		m, err := t.Remote(a.Agent, a.Host)
+		return err == nil && m.Kind == "person"
+	}
+	c, err := t.Config()
+	return err != nil || c.Members[a.Agent].Person
+}
+
+// Replies are the replies to a message, oldest first.
+type Replies struct {
+	Counted []*mailbox.Item
+	Others  []NoAnswer
+}
+
+// NoAnswer is a reply that does not count as an answer, and why.
+type NoAnswer struct {
+	*mailbox.Item
+	Reason error
+}
+
+// Replies finds the replies to a message of box's owner. With a recipient only those that speak for it are counted.
+func (r *Root) Replies(ctx context.Context, box *mailbox.Box, m *wire.Message, recipient wire.Address) (out Replies) {
+	box.Walk(ctx, mentioning(m.ID, box), func(it *mailbox.Item) bool {
+		out.add(r, m, it, recipient)
+		return true
+	})
+	slices.SortFunc(out.Counted, byID)
+	return out
+}
+
+func (rs *Replies) add(r *Root, m *wire.Message, it *mailbox.Item, recipient wire.Address) {
+	if it.InReplyTo != m.ID || !IsReply(it.Message) {
+		return
+	}
+	if err := r.CheckAnswer(m, it.Message); err != nil {
+		rs.Others = append(rs.Others, NoAnswer{it, err})
+	} else if recipient == (wire.Address{}) || r.speaksFor(recipient, it.From, m) {
+		rs.Counted = append(rs.Counted, it)
+	}
+}
+
+// repliesOf returns the counted replies of a recipient from the mailbox of the message's sender. If the sender is on
+// another host, it returns those that members here have sent.
+func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Address) []*mailbox.Item {
+	sender, err := r.Mailbox(m.From)
+	if m.From.Host == "" && err == nil {
+		return r.Replies(ctx, sender, m, recipient).Counted
+	}
+	var out Replies
+	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
+		sent, _ := t.collect(ctx, mailbox.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}, nil, func(it *mailbox.Item) bool {
+			return it.InReplyTo == m.ID
+		})
+		slices.SortFunc(sent, byID)
+		for _, it := range sent {
+			out.add(r, m, it, recipient)
+		}
+	}
+	return out.Counted
+}
+
+// HasFinished reports whether a member has acknowledged or answered a message for one of its recipients.
+func (r *Root) HasFinished(ctx context.Context, m *wire.Message, recipient, by wire.Address) bool {
+	isBy := func(it *mailbox.Item) bool { return it.From == by }
+	ack, err := r.AckOf(m, recipient)
+	return err == nil && isBy(ack) || slices.ContainsFunc(r.repliesOf(ctx, m, recipient), isBy)
+}
