@@ -2,12 +2,14 @@
 //
 //	<agent>/run/control.sock   0600, exists while the runner runs
 //
-// If this path is too long for a socket, it is a symbolic link to a socket below $XDG_RUNTIME_DIR, the temporary
-// directory or /tmp. Each end asks the kernel whose process the other end is, and accepts only its own user and root.
+// If this path is too long for a socket, it is a symbolic link to atm-*/control.sock below $XDG_RUNTIME_DIR, the
+// temporary directory or /tmp. Each end asks the kernel whose process the other end is, and accepts only its own user
+// and root. The client also compares which directory the server serves with the one that it asked: whoever made the
+// link may have meant another agent's.
 //
-// The protocol is lines of JSON: first the server's version, then requests and answers.
+// The protocol is lines of JSON: first the server's version and directory, then requests and answers.
 //
-//	{"ok":true,"result":2}
+//	{"ok":true,"result":3,"directory":"64769:131075"}
 //	{"op":"screen","with":{"last":50}}
 //	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…"}}
 //
