@@ -51,6 +51,8 @@ func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
 // inbox/new/. Each becomes a message, an event, or a file in bad with the reason. Each is ingested exactly once, even
 // after a kill at any point, because it is renamed to the id that it will have before it is read.
 //
+// If the store may not act, all files stay where they are, and the error says why.
+//
 // A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
 // by another process that ingests.
 func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
@@ -73,7 +75,11 @@ func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
 		return result, err
 	}
 	defer l.Unlock()
-	if files, err = b.drops(); err != nil { // another process may have ingested some meanwhile
+	mayAct := b.store.BeforeLook()
+	if files, err = b.drops(); err == nil { // another process may have ingested some meanwhile
+		err = mayAct(ctx)
+	}
+	if err != nil {
 		return result, err
 	}
 	end := time.Now().Add(ingestTime)
@@ -143,6 +149,12 @@ func (b *Box) drops() (files []string, err error) {
 		return cmp.Or(written[a].Compare(written[b]), strings.Compare(a, b))
 	})
 	return append(files, dropped...), err
+}
+
+// Dropped counts the dropped files that wait to be ingested.
+func (b *Box) Dropped() int {
+	files, _ := b.drops() // what cannot be read does not count
+	return len(files)
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.

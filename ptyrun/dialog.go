@@ -93,12 +93,17 @@ func (r *runner) ruledOption(d driver.Dialog) *driver.Option {
 
 // answerByRule presses a rule's option. If that is not possible, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
-		if now != q {
-			return o, errQuestionGone
-		}
-		return o, nil
-	})
+	err := r.Box.Store().MayAct(r.ctx)
+	if err != nil {
+		r.post(r.askMayAct)
+	} else {
+		_, err = r.answer(byRule, func(now *Question) (driver.Option, error) {
+			if now != q {
+				return o, errQuestionGone
+			}
+			return o, nil
+		})
+	}
 	r.post(func() {
 		if err != nil && r.question == q {
 			r.notifyOfQuestion(q)

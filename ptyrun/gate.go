@@ -25,6 +25,10 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateOff
 	case r.stopping != nil:
 		return control.GateStopping
+	case !r.isInPlace():
+		return control.GateMoved
+	case r.root.refusal != "":
+		return control.GateStranger
 	case r.question != nil || p.reading.Dialog != nil:
 		return control.GateDialog
 	case !p.frameSince.IsZero():

@@ -118,14 +118,17 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 	return step.isDone(t, now)
 }
 
-// claim claims the messages beside the loop, so that nobody else reads them.
+// claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
+// anything may act.
 func (r *runner) claim(t *typing) error {
-	if t.ids == nil { // the first prompt
-		return nil
-	}
 	ids, now, isForSession := t.ids, r.now(), r.isForSession(t.ids)
 	t.isWaiting = true
 	r.claims.do(func() {
+		if ids == nil {
+			err := r.Box.Store().MayAct(r.ctx)
+			r.post(func() { t.failed, t.isWaiting = err, false })
+			return
+		}
 		if isForSession {
 			ids = r.admittedNow(ids)
 		}
@@ -156,12 +159,20 @@ func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
 
 // compose renders the claimed messages, if the gates are still open.
 func (r *runner) compose(t *typing, now time.Time) (bool, error) {
-	if t.ids == nil {
+	gate := r.gate(now)
+	isPrompt := t.ids == nil
+	if isPrompt && t.failed == nil && gate == control.GateOpen {
 		return true, nil
+	}
+	if isPrompt {
+		r.mail.prompt = t.text
 	}
 	if t.failed != nil {
 		r.mail.retryAt = now.Add(retryClaim)
 		r.Log.Error("claiming messages", "err", t.failed)
+		r.askMayAct() // perhaps that is why
+	}
+	if isPrompt || t.failed != nil {
 		return false, errNotInjected
 	}
 	r.mail.unqueue(t.ids...)
@@ -171,7 +182,6 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	if t.items = t.claim.Items; len(t.items) == 0 {
 		return false, errNotInjected // they were read meanwhile, or a hook handed them over
 	}
-	gate := r.gate(now)
 	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:

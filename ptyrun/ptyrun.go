@@ -15,6 +15,7 @@
 //   - What the screen shows is appended as events. If the program's hooks report its turns, they win, and the screen
 //     adds only what hooks cannot know.
 //   - When Run returns, every process that the agent started is gone.
+//   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
 //   - Human input of a paused session is not typed. A session that is aborted, or ends by its rules, stops the agent.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
@@ -37,7 +38,7 @@
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	program, restart         one start of the program, its input and output; the next start, and the end
 //	detect, turn             what the screen shows; the turns that are made of that
-//	mail, gate               which message is next; whether it may be typed now
+//	mail, gate, root         which message is next; whether it may be typed now
 //	letter, inject, outcome  as what text; how; what becomes of the message
 //	draft, interrupt         what of ours is left in the draft; how a turn is cut short
 //	dialog                   what the program asks, and who answers
@@ -154,6 +155,9 @@ type Exit struct {
 
 // ErrTakenOver means that the runner lock was removed or belongs to another runner.
 var ErrTakenOver = errors.New("its runner lock was removed, or another runner has it")
+
+// ErrRootGone means that the directory with the agent's mail was removed.
+var ErrRootGone = errors.New("its root is gone")
 
 func (o *Options) setDefaults() {
 	if o.Driver == nil {

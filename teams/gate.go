@@ -39,9 +39,11 @@ func (m *Member) holdReason() string {
 
 // runnerGates says what the gates of a runner mean, in a few words and for firstShut.
 var runnerGates = map[control.Gate]struct{ short, why string }{
-	control.GateDialog: {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
-	control.GateDraft:  {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
-	control.GateTyping: {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateDialog:   {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
+	control.GateDraft:    {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+	control.GateTyping:   {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateMoved:    {string(control.GateMoved), "the root of {name} was moved while it ran, so atm types nothing in: atm stop {name}, then start it again"},
+	control.GateStranger: {string(control.GateStranger), "the root of {name} is not accepted, so atm types nothing in: atm init says why, and how to accept it"},
 	control.GateUnread: {string(control.GateUnread), "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
 }
@@ -108,6 +110,8 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		return state + "; not typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.StateDetail()
+	case m.Runner.Gate == control.GateMoved, m.Runner.Gate == control.GateStranger:
+		return state + ", but " + m.gateReason() + ": not typed in"
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
 	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:

@@ -120,6 +120,8 @@ const (
 	GateDraft    Gate = "draft"
 	GateNoPrompt Gate = "no prompt on the screen"
 	GateUnread   Gate = "it shows no sign of the last message typed in"
+	GateMoved    Gate = "its root was moved"
+	GateStranger Gate = "its root is not accepted"
 )
 
 // ScreenRequest asks for the screen.
