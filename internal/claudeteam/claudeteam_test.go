@@ -77,7 +77,7 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")

@@ -66,6 +66,9 @@ func Main(version string, words []string) int {
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
 		report.Error = command.Explain(cli.NewContext(&app, &flag.FlagSet{}, nil), err)
+		if errors.Is(err, ptyrun.ErrRootGone) {
+			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
+		}
 		report.Code = report.Error.Exit
 	}
 	command.PrintJSON(report)
@@ -76,7 +79,9 @@ func Main(version string, words []string) int {
 }
 
 func openTeam(spec runspec.Spec) (*teams.Team, error) {
-	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
+	place := command.Place(cli.NewContext(&cli.App{}, &flag.FlagSet{}, nil))
+	place.Dir, place.Flag = spec.Root, spec.Root
+	found, _, err := rootdir.Find(place)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +109,9 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if team.LastStop(name) != spec.LastStop {
 		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
+	}
+	if err := team.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
+		return exit, err
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.

@@ -14,7 +14,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

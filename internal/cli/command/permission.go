@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -56,6 +57,11 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	return a.Agent, hasAgentMark()
 }
 
+// IsInAgent reports whether an agent's program started this process, as Actor does.
+func (s *Scope) IsInAgent() bool {
+	return hasAgentMark() || s.Root.RunnerOf(process.Ancestors(process.Parent())).Team != ""
+}
+
 // IsAgent reports whether a process belongs to an agent, by its environment or its ancestors.
 func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
@@ -94,22 +100,28 @@ func (s *Scope) MayWrite() error {
 // MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead, and
 // anything in a root that nobody here accepted. verb goes into the message.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
-	return cmp.Or(s.checkAccepted(), s.MayStop(verb, to))
+	return cmp.Or(s.CheckAccepted(), s.MayStop(verb, to))
 }
 
-func (s *Scope) checkAccepted() error {
-	if s.Root.Accepted {
-		return nil
-	}
-	return failure.Refused("nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
-		WithHint("if it is yours: atm init")
-}
+// CheckAccepted is Root.CheckAccepted.
+func (s *Scope) CheckAccepted() error { return s.Root.CheckAccepted(context.Background()) }
 
-// WarnUnaccepted warns about a root that this user neither named nor made nor accepted.
-func (s *Scope) WarnUnaccepted() {
-	if !s.Root.Accepted {
-		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If you know its team: atm init accepts it", s.Root.Path)
+// WarnUnaccepted warns, once, about a root in which nothing may act: its mail may be a stranger's.
+func (s *Scope) WarnUnaccepted() { s.warnOf(s.CheckAccepted()) }
+
+// WarnUnnoted is WarnUnaccepted without a look at what git tracks.
+func (s *Scope) WarnUnnoted() { s.warnOf(s.Root.CheckNoted()) }
+
+func (s *Scope) warnOf(unaccepted error) {
+	if unaccepted == nil || s.hasWarned {
+		return
 	}
+	s.hasWarned = true
+	yours := ""
+	if s.Root.Shadows != "" {
+		yours = "; it hides yours: --root " + policy.Quote(s.Root.Shadows)
+	}
+	Warn(s.c, "%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
 }
 
 // MayStop is MayAct for what must work in any root, such as stopping an agent.
@@ -141,7 +153,7 @@ func (s *Scope) MayBridge() error {
 	if _, isInAgent := s.Actor(); isInAgent {
 		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
-	return s.checkAccepted()
+	return s.CheckAccepted()
 }
 
 // MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
@@ -157,7 +169,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
-	if err := s.checkAccepted(); err != nil {
+	if err := s.CheckAccepted(); err != nil {
 		return err
 	}
 	if q.Host != "" && isInAgent {

@@ -42,7 +42,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
-	s.WarnUnaccepted()
+	s.WarnUnnoted()
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
@@ -159,6 +159,9 @@ func notMarked(why error) error { return fmt.Errorf("shown, but not marked as re
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
+	}
+	if len(b.Items) > 0 {
+		p.s.WarnUnaccepted()
 	}
 	b.Items = slices.Concat(b.Items, p.again)
 	l := p.afterReading(b)
