@@ -31,7 +31,7 @@ import (
 
 const (
 	recentBytes = 1 << 20 // how much of the log is searched for an event_id
-	maxLine     = 8 << 20 // the longest line that is written or read
+	maxLine     = 8 << 20 // the longest line that is written or read; a longer one is skipped like a torn one
 )
 
 // ErrNoEvent is wrapped by Append's error for an event that no log can take.
@@ -131,7 +131,8 @@ func (l *Log) mend(n *newest) error {
 	if n.file == nil {
 		return nil
 	}
-	torn, err := io.ReadAll(io.NewSectionReader(n.file, n.size, 1<<62))
+	tail := io.NewSectionReader(n.file, n.size, 1<<62)
+	torn, err := io.ReadAll(io.LimitReader(tail, maxLine+1))
 	if err != nil || len(torn) == 0 {
 		return err
 	}
@@ -141,7 +142,10 @@ func (l *Log) mend(n *newest) error {
 	}
 	name := l.bad() + "/events." + segmentName(n.first) + "." + string(wire.NewID())
 	if err = l.Root.MkdirAll(l.bad()); err == nil {
-		err = l.Root.Replace(name, torn, false)
+		_, err = tail.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = l.Root.Publish(name, tail, false)
 	}
 	if err == nil {
 		err = l.Root.Replace(name+".reason", []byte("a truncated line of the event log\n"), false)
