@@ -118,7 +118,7 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	}
 }
 
-// readLine returns the next whole line, without its line feed, and its offset, or io.EOF.
+// readLine returns the next whole line, without its line feed, and its offset, or io.EOF. A line that is too long is "".
 func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 	for {
 		if c.file == nil {
@@ -127,10 +127,10 @@ func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 			}
 		}
 		if !c.isAtEnd() {
-			line, n, err := c.nextLine()
+			line, n, err := wire.ReadLine(&c.lines, maxLine)
 			offset := c.offset
 			if c.offset += n; err == nil {
-				return line, offset, nil
+				return bytes.TrimSuffix(line, []byte{'\n'}), offset, nil
 			}
 			if err != io.EOF {
 				c.rewind()
@@ -147,21 +147,6 @@ func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 			c.Close()
 		} else if err := c.lookForNewer(); err != nil {
 			return nil, 0, err
-		}
-	}
-}
-
-// nextLine reads a line, and returns its length with its line feed. One that is too long is "".
-func (c *Cursor) nextLine() (line []byte, n int64, err error) {
-	for {
-		part, err := c.lines.ReadSlice('\n')
-		if n += int64(len(part)); n <= maxLine {
-			line = append(line, part...)
-		} else {
-			line = nil
-		}
-		if err != bufio.ErrBufferFull {
-			return bytes.TrimSuffix(line, []byte{'\n'}), n, err
 		}
 	}
 }
