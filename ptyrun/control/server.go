@@ -24,12 +24,14 @@ const (
 
 	maxClients  = 128              // at once; more wait for their greeting
 	sendTimeout = 10 * time.Second // for a client to read an answer
-	maxRequest  = 4 << 20          // bytes of one
 	maxAnswer   = 64 << 20         // bytes of one: a screen of a million cells with its colours
 )
 
-// idleTimeout is how long a client may say nothing between two requests. Tests shorten it.
-var idleTimeout = time.Minute
+// Tests shorten these.
+var (
+	idleTimeout       = time.Minute // for a client to say nothing between two requests
+	maxRequest  int64 = 4 << 20     // bytes of one
+)
 
 type request struct {
 	Op   string          `json:"op"`
