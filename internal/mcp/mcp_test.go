@@ -491,7 +491,7 @@ func TestStrayLine(t *testing.T) {
 	if got := r.hear(); !strings.Contains(got, `"id":4,"result":{}`) {
 		t.Error(got)
 	}
-	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"` + strings.Repeat(" ", 100<<20) + "}")
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"` + strings.Repeat(" ", 40<<20) + "}")
 	if got := r.hear(); !strings.Contains(got, `"code":-32600,"message":"a message has at most 32 MiB"`) {
 		t.Error(got)
 	}

@@ -29,16 +29,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	recentBytes = 1 << 20 // how much of the log is searched for an event_id
-	maxLine     = 8 << 20 // the longest line that is written or read; a longer one is skipped like a torn one
-)
+const recentBytes = 1 << 20 // how much of the log is searched for an event_id
 
 // ErrNoEvent is wrapped by Append's error for an event that no log can take.
 var ErrNoEvent = errors.New("not an event")
 
-// segmentSize is the size from which a segment is full. Tests shorten it.
-var segmentSize int64 = 16 << 20
+// Tests shorten these.
+var (
+	segmentSize int64 = 16 << 20 // from which a segment is full
+	maxLine     int64 = 8 << 20  // of the longest line that is written or read; a longer one is skipped like a torn one
+)
 
 // Log is one agent's log; mailbox.Box.Log returns it. It keeps no file open and may be used by several goroutines at
 // once.
@@ -203,7 +203,7 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
 		line := e.Append(nil)
-		if len(line) >= maxLine {
+		if int64(len(line)) >= maxLine {
 			return nil, fmt.Errorf("%w: it is %d bytes long, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
 		// The next append would cut off a line that cannot be read back.

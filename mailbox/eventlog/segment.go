@@ -99,7 +99,7 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 				return true, nil
 			}
 		}
-		if len(lines) > maxLine {
+		if int64(len(lines)) > maxLine {
 			lines = lines[:0] // the rest of this line is dropped like a torn one
 		}
 	}
