@@ -411,6 +411,27 @@ func TestDropInParts(t *testing.T) {
 	}
 }
 
+// Who hands mail over stops after a while if there is some; who only looks stops then in any case.
+func TestDropBriefly(t *testing.T) {
+	old := brieflyTime
+	brieflyTime = 0
+	t.Cleanup(func() { brieflyTime = old })
+	bob := newBob(t)
+	needLeases(t, bob)
+	for i := range 6 {
+		drop(t, bob, "inbox", fmt.Sprint(i), "text")
+	}
+	if c, err := bob.Count(ctx); err != nil || c.Unread != 1 {
+		t.Errorf("%d are counted, %v", c.Unread, err)
+	}
+	if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 2 {
+		t.Errorf("%d are shown, %v", len(b.Items), err)
+	}
+	if taken := takeIn(t, bob); taken.Waiting != 0 {
+		t.Errorf("%d wait", taken.Waiting)
+	}
+}
+
 // needLeases skips the test if a file that is not being written gets no lease.
 func needLeases(t *testing.T, b *Box) {
 	t.Helper()
