@@ -61,7 +61,12 @@ func (s *Scope) IsAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	return s.startedBy(pid).Team != "" || slices.ContainsFunc(process.Environment(pid), func(pair string) bool {
+	return s.startedBy(pid).Team != "" || isMarked(process.Environment(pid))
+}
+
+// isMarked reports whether an environment has the mark of an agent's program.
+func isMarked(environment []string) bool {
+	return slices.ContainsFunc(environment, func(pair string) bool {
 		name, value, _ := strings.Cut(pair, "=")
 		return value != "" && slices.Contains(AgentMarks(), name)
 	})
