@@ -157,8 +157,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 // IsNoticeFrom returns what a notice under a derived id looks like.
 func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
 	return func(m *wire.Message) bool {
-		isDropped := m.Origin != nil && m.Origin.Via == "drop"
-		return m.Type == wire.TypeNotice && m.From == sender && !isDropped
+		return m.Type == wire.TypeNotice && m.From == sender && !m.IsDropped()
 	}
 }
 

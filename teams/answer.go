@@ -58,7 +58,7 @@ func (r *Root) doubt(m *wire.Message) string {
 		return "sent by a process of " + who(m, by)
 	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.isPerson(m.From):
 		return ""
-	case m.Origin != nil && m.Origin.Via == "drop":
+	case m.IsDropped():
 		return "dropped as a file"
 	case isAgents:
 		return "sent from an agent's environment"

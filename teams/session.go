@@ -173,6 +173,9 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 		if in.Input.IsVerdict() { // else it would be sent, and not count
 			err = t.CheckVerdict(agent, m)
 		}
+		if _, counts := t.Sessions().InputOf(agent, m); err == nil && !counts {
+			err = &wire.SessionError{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
+		}
 	}
 	if err == nil {
 		err = t.sendTo(ctx, in.From, agent, m)

@@ -142,8 +142,8 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	switch o.Message.Type {
 	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
-	case wire.TypeNotice:
-		return failure.Usage("a notice cannot be sent as a message").WithHint("leave --type out")
+	case wire.TypeNotice, wire.TypePermissionRequest:
+		return failure.Usage("a %s cannot be sent as a message", o.Message.Type).WithHint("leave --type out")
 	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	case wire.TypeHumanInput:
