@@ -66,7 +66,8 @@ func (r *Root) doubt(m *wire.Message) string {
 	return "not sent with a command of atm" // but by an MCP client, or put there by another program
 }
 
-// isPerson reports whether an address may be a person's, as far as team.toml or another host says.
+// isPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
+// is one unless team.toml says otherwise or atm has run it: that is what people call themselves here.
 func (r *Root) isPerson(a wire.Address) bool {
 	t, err := r.Team(a.Team)
 	if err != nil {
@@ -77,7 +78,8 @@ func (r *Root) isPerson(a wire.Address) bool {
 		return err == nil && m.Kind == "person"
 	}
 	c, err := t.Config()
-	return err != nil || c.Members[a.Agent].Person
+	m, isDescribed := c.Members[a.Agent]
+	return err != nil || m.Person || !isDescribed && a.Agent == "me" && t.runInfo(a.Agent).Run == ""
 }
 
 // Replies are the replies to a message, oldest first.
