@@ -67,12 +67,18 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 // memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
 // processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
 func (s *Scope) memberOfRun(env func(string) string) wire.Address {
-	team, err := s.Team.Root().Team(cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
+	home := cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name)
+	named, err := wire.ParseAddress(env("ATM_AGENT"), home)
+	isNamed := err == nil
+	if isNamed {
+		home = named.Team
+	}
+	team, err := s.Team.Root().Team(home)
 	if err != nil {
 		return wire.Address{}
 	}
 	members, _ := team.Agents()
-	if named, err := wire.ParseAddress(env("ATM_AGENT"), team.Name); err == nil {
+	if isNamed {
 		members = append([]wire.Name{named.Agent}, members...)
 	}
 	for _, name := range members {
