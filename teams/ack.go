@@ -38,7 +38,10 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 	ack := o.Message
 	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
-	ack.ReplyWanted, ack.SentAt = "no", time.Now().UTC()
+	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
+	if why := r.doubt(ack); why != "" {
+		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+	}
 	sender, err := r.Mailbox(m.From)
 	if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 		a.WasAcked = it.State == mailbox.Done

@@ -169,7 +169,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
 	if err == nil {
-		m.Origin, m.From = cmp.Or(in.Origin, &wire.Origin{Via: "cli"}), in.From.Address()
+		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
 		if in.Input.IsVerdict() { // else it would be sent, and not count
 			err = t.CheckVerdict(agent, m)
 		}

@@ -41,6 +41,7 @@ var known = []struct {
 	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{is(teams.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
 	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
 	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
