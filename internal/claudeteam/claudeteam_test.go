@@ -122,7 +122,10 @@ func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 
 func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {
 	t.Helper()
-	m.ID, m.From, m.To = wire.NewID(), wire.Address{Agent: from, Team: "main"}, []wire.Address{{Agent: to, Team: "main"}}
+	if m.ID == "" {
+		m.ID = wire.NewID()
+	}
+	m.From, m.To = wire.Address{Agent: from, Team: "main"}, []wire.Address{{Agent: to, Team: "main"}}
 	if m.SentAt.IsZero() {
 		m.SentAt = time.Now().UTC()
 	}
@@ -176,6 +179,19 @@ func TestIngestsRecordedEntries(t *testing.T) {
 	equal(t, "unread", len(sc.unread("bob")), 2)
 	equal(t, "inbox", sc.file("inboxes/bob.json"), "[]")
 	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
+}
+
+// A message of somebody else under the id that an entry gets does not replace the entry.
+func TestTakenID(t *testing.T) {
+	sc := newScene(t, "bob", "carol")
+	list, err := decodeInbox([]byte("[" + fromLead + "]"))
+	must(t, err)
+	send(t, sc.sync.Team, wire.Message{ID: sc.sync.idOf(&list[0], sc.sync.Team.Box("bob")), Body: "newsletter"}, "carol", "bob")
+	for range 2 {
+		sc.write("inboxes/bob.json", "["+fromLead+"]")
+		sc.pass("")
+	}
+	equal(t, "unread", len(sc.unread("bob")), 2)
 }
 
 // If both sides have the same name, ours stays and Claude's member gets another.
