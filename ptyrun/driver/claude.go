@@ -16,6 +16,18 @@ var claude = Driver{
 	sign:                     pattern(`^[✳` + spins + `].*Claude Code\n|(?s:Quick safety check:.*Claude Code'll be able to)|\n *╭─.*─ Claude Code`),
 	titles:                   []title{{pattern(`^[` + spins + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}},
 	ForgetsInterruptedPrompt: true,
+	triggers: &triggerStyle{
+		escapes: []escaping{
+			{pattern(`@`), `\@`, `\@ is an at sign`},                         // a file, directory, resource, agent or session
+			{pattern(`(^|[^0-9A-Za-z_.~:<*@/-])/`), `$1\/`, `\/ is a slash`}, // a skill, at the start of a word
+		},
+		others: []*regexp.Regexp{
+			// A pasted line that is the path of an image attaches it, or part of a line up to another path.
+			pattern(`(?im)\.(?:png|jpe?g|gif|webp)["']?\s*(?:$|["']?(?:/|[a-z]:))`),
+			pattern(`(?i)ultra(?:think|code|plan|review)`),
+			pattern(`\[(?:Pasted text|Image|\.\.\.Truncated text) #`), // stands for what was pasted before
+		},
+	},
 	box: boxStyle{
 		shape:        ruled,
 		glyph:        "❯",

@@ -14,6 +14,14 @@ var codex = Driver{
 	npmPackage: "@openai/codex",
 	sign:       pattern(`^.*\] Action Required \| |\n *>_ OpenAI Codex \(v|(?s:Trust this folder\? Codex.*\n *Folder access\n|\n *Folder access\n.*Trust this folder\? Codex)`),
 	unshared:   "--no-daemon",
+	triggers: &triggerStyle{
+		escapes: []escaping{{pattern(`\$`), `$$\`, `$\ is a dollar sign`}}, // a skill or app; a backslash before the $ does not help
+		others: []*regexp.Regexp{
+			pattern(`\[@`), // a plugin, with a link behind it
+			pattern(`(?i)\b(?:app|mcp|plugin|skill|thread)://`),
+			pattern(`\[(?:Pasted Content|Image) `), // stands for what was pasted before
+		},
+	},
 	titles: []title{
 		{pattern(`^\[ [!.] \] Action Required`), reducer.Confirming},
 		{pattern(`^[` + spins + `]`), reducer.Thinking},

@@ -54,6 +54,8 @@ type Driver struct {
 	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
 	unshared   string         // flag: no server that all sessions share, with the environment of the first
 
+	triggers *triggerStyle // nil: unknown
+
 	titles  []title
 	box     boxStyle
 	foot    []phrase     // texts below the box

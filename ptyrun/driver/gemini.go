@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
@@ -13,6 +14,10 @@ var gemini = Driver{
 	npmPackage:               "@google/gemini-cli",
 	sign:                     pattern(`^(?:◇  Ready \(|✦  Working|✋  Action Required \()|(?s:▝▜▄.*Gemini CLI v)`),
 	ForgetsInterruptedPrompt: true,
+	triggers: &triggerStyle{
+		escapes: []escaping{{pattern(`@`), `\@`, `\@ is an at sign`}}, // a file, resource or agent
+		others:  []*regexp.Regexp{pattern(`\[Pasted Text: `)},         // stands for what was pasted before
+	},
 	titles: []title{
 		{pattern(`^✋`), reducer.Confirming},
 		{pattern(`^[✦⏲]`), reducer.Thinking},

@@ -13,6 +13,7 @@ var opencode = Driver{
 	npmPackage: "opencode-ai",
 	sign:       pattern(`^(?:OpenCode\n|OC \| )`),
 	interrupt:  "\x1b\x1b",
+	triggers:   &triggerStyle{}, // it parses nothing in a text that begins with our header
 	box: boxStyle{
 		shape:        barred,
 		text:         3,
