@@ -45,8 +45,9 @@ func (r *runner) readScreen(now time.Time) {
 	}
 	p.readVersion = p.screen.Version()
 	look := p.look()
-	if r.isAuto {
-		p.driver = p.driver.Recognise(look)
+	if known := p.driver.Recognise(look); r.isAuto && known != p.driver {
+		p.driver = known
+		r.writeRunInfo()
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)

@@ -171,7 +171,7 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 }
 
 func (r *runner) writeRunInfo() {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.Inject)}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.inject())}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.driver.Name
 	}

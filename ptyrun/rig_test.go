@@ -104,8 +104,9 @@ func (r *rig) fake(o testagent.Options) *rig {
 	return r
 }
 
-// program runs a real program.
+// program runs a real program. A shell runs its mail.
 func (r *rig) program(d string, argv ...string) *rig {
+	r.opt.Inject = Execute
 	r.opt.Command, r.opt.Env = argv, os.Environ()
 	r.opt.Driver, _ = driver.Named(d)
 	return r

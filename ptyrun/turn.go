@@ -14,6 +14,7 @@ type turn struct {
 	id            string    // the runner's own; "" if hooks report the turn
 	text          string    // that began it; "" if a person's did
 	ids           []wire.ID // of the messages in text; none: it was the first prompt
+	hasPointer    bool      // text only points at them
 	startRow      uint64    // rows that had scrolled when it began
 	isOurs        bool      // text began it, and its end has not been reported
 	isInterrupted bool      // by us

@@ -55,6 +55,9 @@ func (m *Member) gateReason() string {
 	return cmp.Or(runnerGates[m.Runner.Gate].short, "it is not at its prompt")
 }
 
+// RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
+func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
+
 // HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
 // it does.
 func (m *Member) HasHooks() bool { return m.Transport == "hook" }
@@ -91,10 +94,13 @@ func (m *Member) Forecast(sent *wire.Message) string {
 	if m.ReadAt != nil {
 		lastRead = "last read " + letter.Age(now, *m.ReadAt)
 	}
-	if m.Inject == "pointer" {
-		typed = "notified"
+	switch m.Inject {
+	case "pointer":
+		typed = "told to run atm read"
+	case "run":
+		typed = "typed in and run"
 	}
-	isByLine := m.Runner.ByLine && m.Inject == "body" // then a line is all that a program gets at once
+	isByLine := m.Runner.ByLine && m.Inject == "run" // then a line is all that a program gets at once
 	switch {
 	case m.State == "": // it could not be read, or was retired meanwhile
 		return "unknown"
@@ -113,7 +119,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
 	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
-		return "idle: typed in now, each line submitted separately"
+		return "idle: typed in and run now, line by line"
 	case m.Running && m.State == reducer.WordIdle:
 		return "idle: " + typed + " now"
 	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
@@ -201,7 +207,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 	}, m.questionGates(), []gate{
 		{runnerGates[m.Runner.Gate].why != "", runnerGates[m.Runner.Gate].why},
 		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
-		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
+		{d.isOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
 		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},
