@@ -112,9 +112,23 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 	return k
 }
 
-// command starts the program.
+// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol.
 func (k *kit) command() []string {
-	return append([]string{filepath.Join(scripts, "run"), k.dir, k.program}, k.acp...)
+	run := []string{filepath.Join(scripts, "run"), k.dir, k.program}
+	if k.acp == nil {
+		return run
+	}
+	named := filepath.Join(k.dir, k.program)
+	if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
+		k.t.Fatal(err)
+	}
+	return append([]string{named}, k.acp...)
+}
+
+// exact is a text as who reads it understands it: the header says what is typed in another form for this program.
+func (k *kit) exact(text string) string {
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}}
+	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }
 
 // leftovers are what still runs out of the kit, a line each.
