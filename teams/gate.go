@@ -42,6 +42,7 @@ var runnerGates = map[control.Gate]struct{ short, why string }{
 	control.GateDialog: {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
 	control.GateDraft:  {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
 	control.GateTyping: {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateLimit:  {"it is at its usage limit", "{name} is at its usage limit and gets it when that ends: atm wait --idle {name}"},
 	control.GateUnread: {string(control.GateUnread), "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
 }
@@ -118,6 +119,8 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		return "idle: " + typed + " now"
 	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
 		return state + ": interrupts it"
+	case m.Running && m.State == reducer.WordLimited:
+		return "at its usage limit: " + typed + " when that ends"
 	case m.Running && m.State != reducer.WordUnknown:
 		return state + ": " + typed + " when idle"
 	case m.Running:
@@ -199,6 +202,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
+		{m.State == reducer.WordLimited && m.Running, "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: atm wait --idle {name}"},
 		{runnerGates[m.Runner.Gate].why != "", runnerGates[m.Runner.Gate].why},
 		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
 		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
