@@ -279,7 +279,7 @@ func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
 	if t.isMixed {
 		return false, &injectError{outcomeFailed, string(control.GateTyping)}
 	}
-	if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
+	if !p.driver.Plain && p.reading.NotPromptReason == control.GateNoPrompt {
 		if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
 			return false, nil
 		}

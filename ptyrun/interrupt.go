@@ -105,7 +105,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	switch {
 	case p == nil:
 		return nil, errNotRunning
-	case by == byPerson && p.reading.Activity == reducer.Idle && t == nil:
+	case by == byPerson && hasEndedTurn(p.reading.Activity) && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed",

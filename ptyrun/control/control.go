@@ -103,21 +103,40 @@ func init() {
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3
 
-// A Gate is why no mail is typed at this moment: one of these, or what the driver reads from the screen.
+// A Gate is why no mail is typed at this moment.
 type Gate string
 
+// The gates. The first ones are the runner's own, the others are read from the screen.
 const (
 	GateOpen     Gate = "" // mail is typed
 	GateOff      Gate = "its program is not running"
 	GateStopping Gate = "it is being stopped"
-	GateDialog   Gate = "dialog"
-	GateDrawing  Gate = "it is redrawing its screen"
-	GateBusy     Gate = "busy"
 	GateTyping   Gate = "a person is typing"
 	GateSettling Gate = "it has only just become idle"
-	GateDraft    Gate = "draft"
-	GateNoPrompt Gate = "no prompt on the screen"
 	GateUnread   Gate = "it shows no sign of the last message typed in"
+
+	GateDialog     Gate = "dialog"
+	GateBusy       Gate = "busy"
+	GateLimit      Gate = "usage limit"
+	GateDraft      Gate = "draft"
+	GateStarting   Gate = "starting"
+	GateDrawing    Gate = "it is redrawing its screen"
+	GateNoPrompt   Gate = "no prompt on the screen"
+	GateCursor     Gate = "the cursor is not in its prompt"
+	GateShellMode  Gate = "bang mode"
+	GateMemoryMode Gate = "memory mode"
+	GateVim        Gate = "vim is in normal mode"
+	GateExitKey    Gate = "another Ctrl-C would end it"
+	GateSameKey    Gate = "it waits for the same key again"
+	GatePaste      Gate = "a paste is in progress"
+	GateHelp       Gate = "help is open"
+	GateMenu       Gate = "a menu is open"
+	GateAgents     Gate = "the list of agents is open"
+	GateTranscript Gate = "the transcript is open"
+	GateOverlay    Gate = "an overlay is open"
+	GateFullScreen Gate = "a full-screen program is running"
+	GateCommand    Gate = "a command is running"
+	GateQuestion   Gate = "it is asking a question"
 )
 
 // ScreenRequest asks for the screen.
