@@ -54,6 +54,7 @@ func (r *runner) readScreen(now time.Time) {
 		p.readingSince = now
 	}
 	r.turn.hasWorked = r.turn.hasWorked || showsWork(p.reading)
+	r.turn.hasRetried = r.turn.hasRetried || p.reading.IsRetrying
 	if !p.reading.Prompt {
 		p.promptSince = time.Time{}
 	} else if p.promptSince.IsZero() {
@@ -70,6 +71,8 @@ func isSameReading(a, b driver.Reading) bool {
 type limit struct {
 	notice string
 	end    time.Time // zero: the notice does not say
+
+	reportedAt uint64 // the newest event when it was reported again
 }
 
 // endLimit makes idle of a reading that shows a usage limit whose time is over: its notice stays on the screen until
@@ -166,8 +169,9 @@ func (r *runner) stepActivity(now time.Time) {
 	if r.hasMissedTurnEnd(now) {
 		p.reported = r.state.Turn().Activity // so that the screen is reported again
 	}
-	if rd.Activity == reducer.Limited && r.state.Turn().Word() == reducer.WordIdle {
-		p.reported = reducer.Idle // a hook only said that the turn is over
+	isOverruled := rd.Activity == reducer.Limited && r.hasHooks() && r.state.Turn().Word() == reducer.WordIdle
+	if isOverruled && p.limit.reportedAt != r.state.Seq { // a hook only said that the turn is over
+		p.reported, p.limit.reportedAt = reducer.Idle, r.state.Seq
 	}
 	if isStarting := rd.Activity == reducer.Starting && p.reported == reducer.Starting; isStarting && r.mayBeWrapper() {
 		if r.mustWait(p.started.Add(maxStart), now) {

@@ -19,6 +19,7 @@ type turn struct {
 	isInterrupted bool      // by us
 	hasWorked     bool      // the screen has shown work, or a dialog, since it was idle
 	hasActed      bool      // it has shown more than thinking
+	hasRetried    bool      // it has shown that it tries again after an error
 	lastAnswer    string    // the last one reported; kept from turn to turn
 }
 
@@ -35,7 +36,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 		p.promptSince = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	r.turn.hasWorked, r.turn.hasActed = showsWork(p.reading), false
+	r.turn.hasWorked, r.turn.hasActed, r.turn.hasRetried = showsWork(p.reading), false, false
 	if !r.hasHooks() {
 		r.appendTurnStarted(text)
 		r.appendStateChange(previous, reducer.Thinking, "")
@@ -62,7 +63,7 @@ func (r *runner) endTurn(rd driver.Reading, previous reducer.Activity) {
 	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
 		r.appendTurnEnded(rd)
 	}
-	t.id, t.isOurs, t.isInterrupted, t.hasWorked = "", false, false, false
+	t.id, t.isOurs, t.isInterrupted, t.hasWorked, t.hasRetried = "", false, false, false, false
 }
 
 func (r *runner) appendTurnEnded(rd driver.Reading) {
@@ -73,7 +74,7 @@ func (r *runner) appendTurnEnded(rd driver.Reading) {
 		status, text = reducer.Interrupted, ""
 	case t.isInterrupted:
 		status = reducer.Interrupted
-	case rd.Failure != "":
+	case rd.Failure != "" && !(rd.MayBeAnswer && !t.hasRetried):
 		status, failure = reducer.Failed, rd.Failure
 	}
 	t.lastAnswer = cmp.Or(text, t.lastAnswer)

@@ -67,6 +67,8 @@ var claude = Driver{
 		digitsChoose: true,
 		request:      (*Driver).claudeRequest,
 	},
+	drawsAnswersAsErrors: true,
+
 	spoken: &claudeSpoken,
 }
 
@@ -86,6 +88,7 @@ var claudeSpoken = Driver{
 	foot:       claudeGates,
 	notBox:     claudeEnds,
 	answerMark: "claude:",
+	errorMark:  "error:",
 	userMark:   "you: ",
 	rows: []rowPattern{
 		{kind: retryRow, re: pattern(`etrying in .*attempt`)},
@@ -102,6 +105,7 @@ var claudeSpoken = Driver{
 		// What is the input and what the model's description of it cannot be told, so no rule answers.
 		request: func(*Driver, *Look, int, int) (tool, input string) { return "", "" },
 	},
+	drawsAnswersAsErrors: true,
 }
 
 var claudeTitles = []title{{pattern(`^[` + claudeTurns + `]`), reducer.Thinking}, {pattern(`^✳`), reducer.Idle}}

@@ -68,9 +68,12 @@ type Driver struct {
 	views      []string     // texts of what is drawn in place of the box but asks nothing
 	rows       []rowPattern // of the transcript; the first match wins
 	answerMark string       // before an answer, if that is more than one character
+	errorMark  string       // before an error, if that is a word
 	userMark   string       // before a message, if that is a word
 	indent     int          // of an answer's rows
 	dialogs    dialogStyle
+
+	drawsAnswersAsErrors bool // that begin like one
 
 	spoken *Driver // how the same program draws for a screen reader; nil: as always
 }

@@ -25,6 +25,8 @@ type Reading struct {
 	Activity        reducer.Activity
 	Detail          string       // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the notice of a usage limit
 	Failure         string       // the error that ended the last turn, in the program's words; "": none
+	MayBeAnswer     bool         // Failure may be an answer that begins like an error: Claude Code draws both alike
+	IsRetrying      bool         // it tries again after an error
 	Dialog          *Dialog      // nil if there is none
 	Draft           string       // the text in the input box, its rows joined by newlines
 	HasDraft        bool         //
@@ -77,12 +79,13 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	switch {
 	case isBusyInTitle || turn.isBusy || box.foot == control.GateBusy:
 		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.footDetail(l, box)), control.GateBusy
+		r.IsRetrying = turn.isRetrying
 		return r
 	case d.isStarting(l, box):
 		r.Activity, r.NotPromptReason = reducer.Starting, control.GateStarting
 		return r
 	}
-	r.Activity, r.Failure = reducer.Idle, turn.failure
+	r.Activity, r.Failure, r.MayBeAnswer = reducer.Idle, turn.failure, turn.mayBeAnswer
 	if limit := cmp.Or(d.limitBelow(l, box), turn.limit); limit != "" {
 		r.Activity, r.Detail, r.Failure = reducer.Limited, limit, limit
 	}
@@ -204,9 +207,12 @@ type lastTurn struct {
 	isBusy    bool
 	activity  reducer.Activity // if it is open
 	detail    string
-	isWaiting bool   // it is over, and only sub-agents work
-	failure   string // the error, if that comes last
-	limit     string // the notice of a usage limit, if that comes last
+	isWaiting bool // it is over, and only sub-agents work
+
+	isRetrying  bool
+	failure     string // the error, if that comes last
+	mayBeAnswer bool   // see Reading
+	limit       string // the notice of a usage limit, if that comes last
 }
 
 // lastTurnAbove reads upwards from row y (exclusive) to the last message.
@@ -217,7 +223,8 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 		switch k := d.kindOf(l, y); k {
 		case busyRow, retryRow:
 			if isLast && !isOver && !t.isBusy {
-				t.isBusy, t.detail = true, busyDetail(strings.TrimSpace(l.line(y)), k == retryRow)
+				t.isBusy, t.isRetrying = true, k == retryRow
+				t.detail = busyDetail(strings.TrimSpace(l.line(y)), t.isRetrying)
 			}
 		case doneRow, waitsRow:
 			t.isWaiting = t.isWaiting || k == waitsRow && isLast && !t.isBusy
@@ -226,7 +233,7 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 			switch {
 			case !isLast:
 			case k == errorRow:
-				t.failure = d.noticeAt(l, y)
+				t.failure, t.mayBeAnswer = d.noticeAt(l, y), d.mayBeAnswer(l, y)
 			case k == limitRow:
 				t.limit = d.noticeAt(l, y)
 			case isOver || t.detail != "":
@@ -248,12 +255,26 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 // noticeAt returns the text of a notice of the program's own, without its mark. Its rows end with a blank row or one of
 // another kind.
 func (d *Driver) noticeAt(l *Look, y int) string {
-	text := strings.TrimLeft(strings.TrimPrefix(l.line(y), "error: "), " ●⏺⎿■✕┃")
+	text := strings.TrimLeft(strings.TrimPrefix(l.line(y), d.errorMark), " ●⏺⎿■✕┃")
 	isFoot := func(y int) bool { return d.box.shape == flat && d.box.above.MatchString(l.line(y)) }
 	for y++; y < len(l.Lines) && !blank(l.line(y)) && d.kindOf(l, y) == otherRow && !isFoot(y); y++ {
 		text += " " + strings.Trim(l.line(y), " ┃")
 	}
 	return strings.TrimSpace(text)
+}
+
+// mayBeAnswer reports whether an error in row y may be an answer that begins like one: the end of the turn is below it,
+// as the newest Claude Code shows it only after an answer.
+func (d *Driver) mayBeAnswer(l *Look, y int) bool {
+	if !d.drawsAnswersAsErrors || strings.HasPrefix(strings.TrimSpace(l.line(y)), "⎿") {
+		return false
+	}
+	for y++; y < len(l.Lines) && d.kindOf(l, y) != userRow; y++ {
+		if d.kindOf(l, y) == doneRow {
+			return true
+		}
+	}
+	return false
 }
 
 // footDetail returns what a busy line below the box says beside that.

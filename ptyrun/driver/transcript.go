@@ -1,11 +1,11 @@
 package driver
 
 import (
+	"cmp"
 	"iter"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -143,7 +143,7 @@ func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 		line, k := l.line(y), d.kindOf(&l, y)
 		isRest := isInAnswer && (k == textRow || k == otherRow && (blank(line) || margin(line) >= d.indent))
 		switch {
-		case k == answerRow, k == textRow && !isInAnswer:
+		case k == answerRow, k == textRow && !isInAnswer, k == errorRow && d.mayBeAnswer(&l, y):
 			isInAnswer = true
 			answer += "\n\n" + d.answerText(line, k)
 		case isRest:
@@ -182,8 +182,12 @@ const cutMark = "…"
 
 // answerText returns the text of an answer's row without mark or indent.
 func (d *Driver) answerText(line string, k rowKind) string {
-	if k == answerRow {
-		line = skipRunes(line, max(1, utf8.RuneCountInString(d.answerMark)))
+	if k == answerRow || k == errorRow {
+		mark := cmp.Or(d.answerMark, firstRunes(line, 1))
+		if k == errorRow {
+			mark = cmp.Or(d.errorMark, mark)
+		}
+		line = strings.TrimPrefix(line, mark)
 		return skipRunes(line, min(1, margin(line)))
 	}
 	return skipRunes(line, min(d.indent, margin(line)))
