@@ -31,7 +31,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 }
 
 // ErrOtherContent says that content is not what its hash says.
-var ErrOtherContent = errors.New("its content differs from what was signed")
+var ErrOtherContent = errors.New("its content differs from its hash")
 
 // AttachKnown stores content of which the hash is known, unless it has another. Only one caller at a time may store the
 // same: a killed one's temp file is replaced.
@@ -79,11 +79,11 @@ func fileOfAttachment(a wire.Attachment) string { return FilesDir + "/" + a.SHA2
 // itself gets a second name in .files, and nothing is copied. Otherwise it is copied, to the same temp file each time.
 func (s *Store) attachDropped(ctx context.Context, name string, d *openDrop) (a wire.Attachment, err error) {
 	temp := FilesDir + "/." + string(d.id) + ".tmp"
-	wasAdopted, err := s.root.Exists(temp) // but perhaps not synced
+	wasTried, err := s.root.Exists(temp) // and its sync may have failed: see Adopt
 	if err = cmp.Or(err, s.root.MkdirAll(FilesDir), s.root.Remove(temp)); err != nil {
 		return a, err
 	}
-	if d.certain && !wasAdopted {
+	if d.certain && !wasTried {
 		a, err = describe(name, d.content(ctx), func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
 		if err == nil && d.hasChanged() {
 			err = errBeingWritten

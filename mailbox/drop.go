@@ -27,8 +27,9 @@ type Ingested struct {
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
 const ingestLockTimeout = 20 * time.Millisecond
 
-// ingestTime is how long one call of Ingest goes on: it begins no file after that. Tests shorten it.
-var ingestTime = 2 * time.Second
+// ingestTime is how long one call of Ingest goes on: it begins no file after that. A caller with little time is asked
+// after brieflyTime. Tests shorten them.
+var ingestTime, brieflyTime = 2 * time.Second, 500 * time.Millisecond
 
 // MaxDrop is the size of the largest dropped file that is ingested. A larger one is set aside without being read.
 const MaxDrop = 256 << 20
@@ -55,28 +56,30 @@ func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
 // inbox/new/. Each becomes a message, an event, or a file in bad with the reason. Each is ingested exactly once, even
 // after a kill at any point, because it is renamed to the id that it will have before it is read.
 //
+// If the store may not act, all files stay where they are, and the error says why.
+//
 // A file that a process has open for writing waits. So does the rest after two seconds or at a lock that is held, also
 // by another process that ingests. Large files come last: they are read to their end.
 func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
-	return b.ingestDrops(ctx, ingestTime, func() bool { return true })
+	return b.ingestDrops(ctx, func() bool { return true })
 }
 
-// ingestSmall is Ingest for a caller that only looks, perhaps at many mailboxes: large files wait for another.
-func (b *Box) ingestSmall(ctx context.Context) (result Ingested, err error) {
-	return b.ingestDrops(ctx, ingestTime/4, func() bool { return false })
+// ingestBriefly is Ingest for a caller that only looks, perhaps at many mailboxes: what takes long waits for another.
+func (b *Box) ingestBriefly(ctx context.Context) (result Ingested, err error) {
+	return b.ingestDrops(ctx, func() bool { return false })
 }
 
-// ingestUnlessMail is Ingest for a caller that hands mail over: large files wait as long as there is other mail.
+// ingestUnlessMail is Ingest for a caller that hands mail over: what takes long waits as long as there is other mail.
 func (b *Box) ingestUnlessMail(ctx context.Context) (result Ingested, err error) {
-	return b.ingestDrops(ctx, ingestTime, func() bool {
+	return b.ingestDrops(ctx, func() bool {
 		unread, _ := b.UnreadIDs()
 		claimed := b.claims()
 		return !slices.ContainsFunc(unread, func(id wire.ID) bool { return claimed[id].Owner == "" })
 	})
 }
 
-// ingestDrops is Ingest for some time. Before the first large file it asks whether to go on.
-func (b *Box) ingestDrops(ctx context.Context, limit time.Duration, wantsLarge func() bool) (result Ingested, err error) {
+// ingestDrops is Ingest. It asks whether to go on before the first large file, and once it has gone on for a while.
+func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingested, err error) {
 	if err := b.CheckPresent(); err != nil || b.host != "" || !wire.IsName(string(b.agent)) { // a retired mailbox is read-only
 		return result, err
 	}
@@ -96,13 +99,19 @@ func (b *Box) ingestDrops(ctx context.Context, limit time.Duration, wantsLarge f
 		return result, err
 	}
 	defer l.Unlock()
-	if drops, err = b.drops(); err != nil { // another process may have ingested some meanwhile
+	mayAct := b.store.BeforeLook()
+	if drops, err = b.drops(); err == nil { // another process may have ingested some meanwhile
+		err = mayAct(ctx)
+	}
+	if err != nil {
 		return result, err
 	}
-	end := time.Now().Add(limit)
+	began, hasAsked := time.Now(), false
 	for i, d := range drops {
 		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
-		if isFirstLarge && !wantsLarge() {
+		isLate := i > 0 && time.Since(began) > brieflyTime && !hasAsked
+		hasAsked = hasAsked || isLate
+		if (isFirstLarge || isLate) && !goOn() {
 			result.Waiting += len(drops) - i
 			break
 		}
@@ -110,7 +119,7 @@ func (b *Box) ingestDrops(ctx context.Context, limit time.Duration, wantsLarge f
 		if err != nil {
 			result.Waiting++
 		}
-		if isHeld(err) || ctx.Err() != nil || time.Now().After(end) {
+		if isHeld(err) || ctx.Err() != nil || time.Since(began) > ingestTime {
 			result.Waiting += len(drops) - i - 1
 			break
 		}
@@ -194,6 +203,12 @@ func (b *Box) drops() (drops []droppedFile, err error) {
 		return cmp.Or(x.written.Compare(y.written), strings.Compare(x.file, y.file))
 	})
 	return drops, err
+}
+
+// Dropped counts the dropped files that wait to be ingested.
+func (b *Box) Dropped() int {
+	files, _ := b.drops() // what cannot be read does not count
+	return len(files)
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.

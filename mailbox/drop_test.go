@@ -27,6 +27,11 @@ func dropEvents(t tb, b *Box) (out []wire.Event) {
 	return slices.DeleteFunc(eventsOf(t, b), func(e wire.Event) bool { return e.Source != "drop" })
 }
 
+// plainThatClaims recognizes plain text that says which type it had.
+func plainThatClaims(kind string) func(*wire.Message) bool {
+	return func(m *wire.Message) bool { return m.Kind() == wire.TypeMessage && m.Claims() == kind }
+}
+
 // What becomes of a file that is dropped, by its name and content.
 func TestDrop(t *testing.T) {
 	t.Parallel()
@@ -82,10 +87,16 @@ func TestDrop(t *testing.T) {
 		{about: "an id far in the future", name: "m.json", content: `{"id":"` + future + `","body":"x"}`, message: id("", future)},
 		{about: "an id that is none", name: "m.json", content: `{"id":"../../x","body":"x"}`, message: id("", "../../x")},
 		{about: "an answer to a question about a permission", name: "m.json", content: `{"type":"permission_reply","payload":{"allow":true}}`,
-			message: func(m *wire.Message) bool { return m.Kind() == "message" }},
-		{about: "what a person says", name: "h.json", content: `{"input_type":"reject","draft_id":"` + v4 + `","reason":"no","artifact_uri":null}`,
+			message: plainThatClaims("permission_reply")},
+		{about: "an ack", name: "m.json", content: `{"type":"ack","from":"carol","body":"x"}`, message: plainThatClaims("ack")},
+		{about: "a notice", name: "m.json", content: `{"type":"notice","from":"carol","body":"x"}`, message: plainThatClaims("notice")},
+		{about: "an answer to a draft", name: "h.json", content: `{"input_type":"reject","draft_id":"` + v4 + `","reason":"no"}`,
+			message: plainThatClaims("human_input")},
+		{about: "an answer to a draft in a message", name: "h.json", message: plainThatClaims("human_input"),
+			content: `{"type":"human_input","from":"carol","body":"hi","payload":{"input_type":"approve","draft_id":"` + v4 + `"}}`},
+		{about: "what a person says", name: "h.json", content: `{"input_type":"message","text":"hi","note":1.0}`,
 			message: func(m *wire.Message) bool {
-				return m.Type == wire.TypeHumanInput && m.Body == "reject draft "+v4+": no" && string(m.Payload) == `{"input_type":"reject","draft_id":"`+v4+`","reason":"no","artifact_uri":null}`
+				return m.Type == wire.TypeHumanInput && m.Body == "hi" && string(m.Payload) == `{"input_type":"message","text":"hi","note":1.0}`
 			}},
 
 		{about: "a daemon's event", name: "e.json", content: `{"kind":"turn_started","n":18446744073709551615}`, event: "turn_started"},
@@ -408,6 +419,27 @@ func TestDropInParts(t *testing.T) {
 		if taken := takeIn(t, bob); taken.Waiting != want {
 			t.Errorf("%d wait, not %d", taken.Waiting, want)
 		}
+	}
+}
+
+// Who hands mail over stops after a while if there is some; who only looks stops then in any case.
+func TestDropBriefly(t *testing.T) {
+	old := brieflyTime
+	brieflyTime = 0
+	t.Cleanup(func() { brieflyTime = old })
+	bob := newBob(t)
+	needLeases(t, bob)
+	for i := range 6 {
+		drop(t, bob, "inbox", fmt.Sprint(i), "text")
+	}
+	if c, err := bob.Count(ctx); err != nil || c.Unread != 1 {
+		t.Errorf("%d are counted, %v", c.Unread, err)
+	}
+	if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 2 {
+		t.Errorf("%d are shown, %v", len(b.Items), err)
+	}
+	if taken := takeIn(t, bob); taken.Waiting != 0 {
+		t.Errorf("%d wait", taken.Waiting)
 	}
 }
 

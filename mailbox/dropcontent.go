@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -25,8 +24,8 @@ func (b *Box) parseDropped(ctx context.Context, d *openDrop) (*wire.Message, *wi
 		// The file was not empty when it was listed.
 		return nil, nil, &BadError{Name: d.name, Reason: "its content was lost, probably in a power cut"}
 	case size > MaxDrop:
-		const why = "%s is too large for a dropped file, which has at most %d MiB: atm send %s --attach FILE takes any size"
-		return nil, nil, &BadError{Name: d.name, Reason: fmt.Sprintf(why, letter.Size(size), MaxDrop>>20, b.agent)}
+		const why = "a dropped file has at most %d MiB; atm send %s --attach FILE takes any size"
+		return nil, nil, &BadError{Name: d.name, Reason: fmt.Sprintf(why, MaxDrop>>20, b.agent)}
 	}
 	data, err := io.ReadAll(io.LimitReader(d, wire.MaxFile+1))
 	if err != nil {

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -59,8 +60,8 @@ type Handover struct {
 }
 
 // HandOver moves the messages that the call proves received, and then selects unread, unclaimed messages as Read does
-// and claims them for the session. The Handover is never nil; with an error it holds what was done before. Without mail
-// or claims of the session no lock is taken.
+// and claims them for the session, if the store may act. The Handover is never nil; with an error it holds what was done
+// before. Without mail or claims of the session no lock is taken.
 func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Handover, error) {
 	call.Now = call.Now.UTC().Round(0)
 	h := &Handover{call: call}
@@ -80,9 +81,20 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 		return h, nil
 	}
 	var errs error
+	opt.IDs = []wire.ID{} // no message that comes after mayAct was asked
+	look := func() error {
+		mayAct := b.store.BeforeLook()
+		ids, err := b.UnreadIDs()
+		opt.IDs = append(opt.IDs[:0], ids...)
+		return cmp.Or(err, mayAct(ctx))
+	}
+	if len(unread) > 0 && look() != nil {
+		errs = look() // again: the agent's next call may be far
+	}
+	mayCarry := call.CanCarryMail && errs == nil
 	err = b.updateClaims(ctx, func(all claims) error {
-		errs = h.settleEarlier(b, all)
-		if call.CanCarryMail {
+		errs = errors.Join(errs, h.settleEarlier(b, all))
+		if mayCarry {
 			errs = errors.Join(errs, h.claimNew(b, all, opt))
 		}
 		return nil

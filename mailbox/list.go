@@ -192,7 +192,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		return found, err
 	}
 	if rg.Unread {
-		b.ingestSmall(ctx) // what cannot be ingested now stays where it is
+		b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
@@ -266,7 +266,7 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.ingestSmall(ctx) // what cannot be ingested now stays where it is
+	b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()

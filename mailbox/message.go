@@ -81,6 +81,14 @@ type Item struct {
 
 	root *durable.Root
 	file string // in root
+	size int64  // of the file
+}
+
+// withoutText returns what an item says about others.
+func (it *Item) withoutText() *Item {
+	brief := *it
+	brief.Message = &wire.Message{ID: it.ID, From: it.From, Supersedes: it.Supersedes}
+	return &brief
 }
 
 // Written returns when the file was written, or zero if it is no longer there.
@@ -125,7 +133,7 @@ func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep f
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id)}, nil
+	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id), size: int64(len(data))}, nil
 }
 
 // move renames a message from one place to the next, or to bad as a duplicate if another place has one with its id. It

@@ -11,8 +11,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showUnderLock is how long Read shows messages with the reader lock held. Tests shorten it.
-var showUnderLock = 2 * time.Second
+// Tests shorten these.
+var (
+	showUnderLock = 2 * time.Second // how long Read shows messages with the reader lock held
+	setAsideTime  = time.Second     // how long one look goes on moving files to bad
+)
+
+// maxAhead is how many bytes of further messages are opened. Their texts are not kept.
+const maxAhead = 16 << 20
 
 // ReadOptions select the unread messages of a batch.
 type ReadOptions struct {
@@ -20,8 +26,11 @@ type ReadOptions struct {
 	Match     func(*Item) bool         // nil: all
 	Current   bool                     // skip expired and superseded messages
 	Limit     int                      // 0: none
+	MaxBytes  int64                    // the message with which the files have as many ends the batch; 0: none does
+	Skip      map[wire.ID]bool         // none of these
+	Batch     wire.ID                  // of the batches that are one read; "": a new id
 	Fits      func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
-	LookAhead int                      // how many further messages to open, since they may replace or follow others
+	LookAhead int                      // how many further messages to open at most, since they may replace or follow others
 
 	countsAll      bool // count every message beyond LookAhead as More without opening it
 	changesNothing bool // for a caller without the reader lock
@@ -30,9 +39,10 @@ type ReadOptions struct {
 // Batch is what one Read shows.
 type Batch struct {
 	Items    []*Item
-	Ahead    []*Item // further unread messages, up to LookAhead
+	Ahead    []*Item // further unread messages, up to LookAhead, without their texts
 	More     int     // unread messages that match and are not in the batch
-	SetAside int     // files that are not messages, moved to bad just now
+	IsCut    bool    // by MaxBytes, and there are more
+	SetAside int     // files that are not messages, moved to bad just now; if there are many, a later look moves the rest
 
 	Unreadable []error // why files that may be messages could not be read; they are skipped
 	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
@@ -91,7 +101,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		}
 		claimed = b.hiddenFromReaders()
 	}
-	events := b.markReceived(&batch, received, claimed)
+	events := b.markReceived(&batch, received, claimed, cmp.Or(opt.Batch, wire.NewID()))
 	unlock()
 	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
@@ -99,8 +109,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 
 // markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
 // that say so. The caller holds the reader lock.
-func (b *Box) markReceived(batch *Batch, received int, claimed claims) (events []wire.Event) {
-	batchID := wire.NewID()
+func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, isClaimed := claimed[it.ID]; isClaimed {
 			continue
@@ -141,15 +150,17 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 			return batch, err
 		}
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok })
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok || opt.Skip[id] })
+	isFull, now := false, time.Now()
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if !opt.changesNothing && b.setAsideBad(b.unread(), bad) {
+		} else if !opt.changesNothing && time.Since(now) < setAsideTime && b.setAsideBad(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}
-	isFull, now := false, time.Now()
+	var bytes, ahead int64
+	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
 	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
 		if !opt.changesNothing { // a message that another program put into new has no mark yet
 			b.NoteSuperseded(it.Message)
@@ -161,16 +172,21 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 		}
 		if isWanted && !isFull {
 			batch.Items = append(batch.Items, it)
+			bytes += it.size
 			isFull = len(batch.Items) == opt.Limit
-		} else if len(batch.Ahead) < opt.LookAhead {
-			batch.Ahead = append(batch.Ahead, it)
+			batch.IsCut = !isFull && opt.MaxBytes > 0 && bytes >= opt.MaxBytes
+			isFull = isFull || batch.IsCut
+		} else if looksAhead() {
+			batch.Ahead = append(batch.Ahead, it.withoutText())
+			ahead += it.size
 		}
-		countsRest := opt.Match == nil || opt.countsAll
-		if isFull && countsRest && len(batch.Ahead) >= opt.LookAhead {
+		countsRest := opt.Match == nil || opt.countsAll || batch.IsCut
+		if isFull && countsRest && !looksAhead() {
 			batch.More += len(list) - i - 1
 			break
 		}
 	}
+	batch.IsCut = batch.IsCut && batch.More > 0
 	return batch, err
 }
 

@@ -146,3 +146,67 @@ func TestDuplicates(t *testing.T) {
 		}
 	}
 }
+
+// Many files that are not messages are moved to bad in portions, and hide no message that is behind them.
+func TestManyBadFiles(t *testing.T) {
+	b := newBob(t)
+	for i := range 200 {
+		write(t, b.store.root.Join(b.unread().file(daysAgo(1+i%3))), "no JSON")
+	}
+	ids := deliver(t, b, message("good"))
+	bad := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))) - 1
+	setAsideTime = 0
+	t.Cleanup(func() { setAsideTime = time.Second })
+	h, err := b.HandOver(t.Context(), HookCall{Session: "s", CanCarryMail: true, Now: time.Now()}, ReadOptions{Limit: 20})
+	must(t, err)
+	equal(t, "handed over", idsOf(h.Items), ids...)
+	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); h.SetAside != 0 || left != bad+1 {
+		t.Errorf("%d moved to bad, %d left, without time for it", h.SetAside, left)
+	}
+	equal(t, "read", read(t, b), ids...)
+	setAsideTime = time.Hour
+	batch, err := b.Read(t.Context(), ReadOptions{}, receiveAll)
+	if err != nil || batch.SetAside != bad {
+		t.Errorf("%d of %d moved to bad, %v", batch.SetAside, bad, err)
+	}
+}
+
+// Large mail is not held as a whole: of the messages behind a page only what they say about others is kept, and a batch
+// ends with MaxBytes.
+func TestLargeMail(t *testing.T) {
+	b := newBob(t)
+	text := strings.Repeat("x", 1<<20)
+	var ids []wire.ID
+	for range 30 {
+		ids = append(ids, deliver(t, b, message(text))...)
+	}
+	held := func(items []*Item) (n int) {
+		for _, it := range items {
+			n += len(it.Body)
+		}
+		return n
+	}
+	page, err := b.Peek(t.Context(), ReadOptions{Limit: 2, LookAhead: 200})
+	must(t, err)
+	if n := held(page.Items); len(page.Items) != 2 || page.More != 28 || n != 2*len(text) {
+		t.Errorf("%d items, %d more, %d bytes", len(page.Items), page.More, n)
+	}
+	if n := held(page.Ahead); n != 0 || len(page.Ahead) != maxAhead/len(text) {
+		t.Errorf("%d ahead with %d bytes", len(page.Ahead), n)
+	}
+	var shown []wire.ID
+	for skip := map[wire.ID]bool{}; ; {
+		batch, err := b.Peek(t.Context(), ReadOptions{MaxBytes: 7 << 20, Skip: skip, Limit: 29 - len(shown)})
+		must(t, err)
+		if held(batch.Items) > 8<<20 {
+			t.Errorf("%d messages at a time", len(batch.Items))
+		}
+		for _, it := range batch.Items {
+			skip[it.ID] = true
+		}
+		if shown = append(shown, idsOf(batch.Items)...); !batch.IsCut {
+			break
+		}
+	}
+	equal(t, "shown", shown, ids[:29]...)
+}

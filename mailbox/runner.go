@@ -107,8 +107,16 @@ type Claim struct {
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
-// as when the runner lock is lost, nothing is claimed.
+// as when the runner lock is lost or the store may not act, nothing is claimed.
 func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
+	mayAct := r.box.store.BeforeLook()
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { // one may be gone, and come back later
+		there, err := r.box.has(r.box.unread(), id)
+		return !there && err == nil
+	})
+	if err := mayAct(ctx); err != nil {
+		return nil, err
+	}
 	c := &Claim{runner: r}
 	err := r.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow()

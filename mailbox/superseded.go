@@ -18,7 +18,7 @@ import (
 //
 // It is made before the new message is delivered, or, if another program has put the message into new, when the message
 // is read or its runner sees it. A mark is only a hint: it counts if the new message is there, not withdrawn, and from
-// the same sender.
+// the same sender; a dropped file replaces only dropped files.
 
 func (b *Box) supersededMark(old, new wire.ID) string {
 	return b.in("inbox/superseded", string(old)+"."+string(new))
@@ -78,16 +78,20 @@ func (b *Box) replacements() replacements {
 func (b *Box) setSuperseded(it *Item, all replacements) {
 	for _, id := range all[it.ID] {
 		by, err := b.openAnywhere(id)
-		if err == nil && by.From == it.From && by.Supersedes == it.ID && by.State != Withdrawn {
+		if err == nil && mayReplace(by.Message, it.Message) && by.Supersedes == it.ID && by.State != Withdrawn {
 			it.SupersededBy = cmp.Or(it.SupersededBy, id)
 		}
 	}
 	if it.Supersedes == "" {
 		return
 	}
-	if old, err := b.openAnywhere(it.Supersedes); err == nil && old.From != it.From {
+	if old, err := b.openAnywhere(it.Supersedes); err == nil && !mayReplace(it.Message, old.Message) {
 		it.Supersedes = ""
 	}
+}
+
+func mayReplace(new, old *wire.Message) bool {
+	return new.From == old.From && (old.IsDropped() || !new.IsDropped())
 }
 
 // Flags returns, for each item that is shown, what replaces it and how many newer messages of the same sender are
@@ -101,7 +105,7 @@ func Flags(shown, behind []*Item) []letter.Flags {
 		index[it.ID], newest[it.From] = i, i
 	}
 	for _, it := range slices.Concat(shown, behind) {
-		if i, ok := index[it.Supersedes]; ok && shown[i].From == it.From && shown[i] != it {
+		if i, ok := index[it.Supersedes]; ok && mayReplace(it.Message, shown[i].Message) && shown[i] != it {
 			flags[i].SupersededBy = cmp.Or(shown[i].SupersededBy, it.ID)
 		}
 	}

@@ -73,4 +73,14 @@ func TestSupersedesOfAnother(t *testing.T) {
 	if err != nil || it.Supersedes != "" {
 		t.Error(it, err)
 	}
+	// Nor is one that was sent by a file that claims to be from its sender.
+	file := message("new")
+	file.Supersedes, file.Origin = old.ID, &wire.Origin{Via: "drop"}
+	deliver(t, bob, file)
+	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != "" {
+		t.Error(it, err)
+	}
+	if it, err := bob.Get(file.ID); err != nil || it.Supersedes != "" {
+		t.Error(it, err)
+	}
 }

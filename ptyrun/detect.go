@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -45,15 +44,18 @@ func (r *runner) readScreen(now time.Time) {
 	}
 	p.readVersion = p.screen.Version()
 	look := p.look()
-	if r.isAuto {
-		p.driver = p.driver.Recognise(look)
+	if known := p.driver.Recognise(look); r.isAuto && known != p.driver {
+		p.driver = known
+		r.writeRunInfo()
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
+	r.endLimit(now)
 	if !isSameReading(p.reading, before) {
 		p.readingSince = now
 	}
 	r.turn.hasWorked = r.turn.hasWorked || showsWork(p.reading)
+	r.turn.hasRetried = r.turn.hasRetried || p.reading.IsRetrying
 	if !p.reading.Prompt {
 		p.promptSince = time.Time{}
 	} else if p.promptSince.IsZero() {
@@ -63,7 +65,33 @@ func (r *runner) readScreen(now time.Time) {
 
 // isSameReading reports whether nothing has changed that has to hold for some time.
 func isSameReading(a, b driver.Reading) bool {
-	return a.Activity == b.Activity && a.Detail == b.Detail && fingerprint(a.Dialog) == fingerprint(b.Dialog)
+	return a.Activity == b.Activity && a.Detail == b.Detail && a.Failure == b.Failure && fingerprint(a.Dialog) == fingerprint(b.Dialog)
+}
+
+// limit is a usage limit of which the transcript tells.
+type limit struct {
+	notice string
+	end    time.Time // zero: the notice does not say
+
+	reportedAt uint64 // the newest event when it was reported again
+}
+
+// endLimit makes idle of a reading that shows a usage limit whose time is over: its notice stays on the screen until
+// the next turn. If the program shows the limit below its box it also takes it away, so that only this ends it.
+func (r *runner) endLimit(now time.Time) {
+	p, rd := r.prog, &r.prog.reading
+	switch {
+	case isWork(rd.Activity):
+		p.limit = limit{}
+		return
+	case rd.Activity != reducer.Limited:
+		return
+	case rd.Detail != p.limit.notice:
+		p.limit = limit{notice: rd.Detail, end: driver.LimitEnd(rd.Detail, now)}
+	}
+	if rd.Prompt && !p.limit.end.IsZero() && !now.Before(p.limit.end) {
+		rd.Activity, rd.Detail, rd.Failure = reducer.Idle, "", ""
+	}
 }
 
 // refresh reads what the program has written so far. Called before every key of ours.
@@ -88,6 +116,10 @@ func (p *program) look() driver.Look {
 // stepScreen reads the screen when that is due, and reports what has been stable for long enough.
 func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
+	isLimitOver := p.reading.Activity == reducer.Limited && !p.limit.end.IsZero() && !r.mustWait(p.limit.end, now)
+	if isLimitOver && p.reading.Prompt {
+		p.nextRead, p.readVersion = now, 0
+	}
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
 		r.readScreen(now)
 	}
@@ -137,6 +169,10 @@ func (r *runner) stepActivity(now time.Time) {
 	p, rd := r.prog, r.prog.reading
 	if r.hasMissedTurnEnd(now) {
 		p.reported = r.state.Turn().Activity // so that the screen is reported again
+	}
+	isOverruled := rd.Activity == reducer.Limited && r.hasHooks() && r.state.Turn().Word() == reducer.WordIdle
+	if isOverruled && p.limit.reportedAt != r.state.Seq { // a hook only said that the turn is over
+		p.reported, p.limit.reportedAt = reducer.Idle, r.state.Seq
 	}
 	if isStarting := rd.Activity == reducer.Starting && p.reported == reducer.Starting; isStarting && r.mayBeWrapper() {
 		if r.mustWait(p.started.Add(maxStart), now) {
@@ -188,7 +224,7 @@ func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 // settleTime is how long the screen must stay the same before it is reported:
 //
 //	unknown                             hookSettle
-//	idle                                idle
+//	idle, or at a usage limit           idle
 //	idle behind a text of ours          idle, but three times that while it shows no answer: between two steps of its
 //	                                    work a program may show neither work nor an answer
 //	the same, and no work was seen yet  three times as long: opencode first asks the model for a title, which takes
@@ -201,9 +237,11 @@ func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 	switch rd.Activity {
 	case reducer.Unknown:
 		hold = r.timing.hookSettle
+	case reducer.Limited:
+		hold = r.timing.idle
 	case reducer.Idle:
 		hold = r.timing.idle
-		if !r.turn.isOurs || r.turn.isInterrupted || p.driver.Plain {
+		if !r.turn.isOurs || r.turn.isInterrupted || p.driver.Plain || rd.Failure != "" {
 			break
 		}
 		unanswered := 3 * hold
@@ -237,15 +275,14 @@ func (r *runner) reportActivity(rd driver.Reading) {
 	} else if isBegun && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
 		r.appendTurnStarted("")
 	}
-	shown := rd.Activity
-	if shown == reducer.Error && rd.Prompt && !strings.HasPrefix(rd.Detail, "usage limit") {
-		shown = reducer.Idle // the last turn failed; the next may begin
+	if hasEndedTurn(rd.Activity) {
+		r.endTurn(rd, previous)
 	}
-	if rd.Activity == reducer.Idle || rd.Activity == reducer.Error {
-		r.endTurn(rd, previous, shown)
-	}
-	r.appendStateChange(previous, shown, rd.Detail)
+	r.appendStateChange(previous, rd.Activity, rd.Detail)
 }
+
+// hasEndedTurn reports whether an agent that does so has no open turn.
+func hasEndedTurn(a reducer.Activity) bool { return a == reducer.Idle || a == reducer.Limited }
 
 func isWork(a reducer.Activity) bool {
 	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning

@@ -93,12 +93,17 @@ func (r *runner) ruledOption(d driver.Dialog) *driver.Option {
 
 // answerByRule presses a rule's option. If that is not possible, the lead is notified. It runs beside the loop.
 func (r *runner) answerByRule(q *Question, o driver.Option) {
-	_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
-		if now != q {
-			return o, errQuestionGone
-		}
-		return o, nil
-	})
+	err := r.Box.Store().MayAct(r.ctx)
+	if err != nil {
+		r.post(r.askMayAct)
+	} else {
+		_, err = r.answer(byRule, func(now *Question) (driver.Option, error) {
+			if now != q {
+				return o, errQuestionGone
+			}
+			return o, nil
+		})
+	}
 	r.post(func() {
 		if err != nil && r.question == q {
 			r.notifyOfQuestion(q)
@@ -160,7 +165,7 @@ func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
 	switch {
 	case !p.isReady && q.Dialog.Kind != "permission":
 		now = reducer.Starting // a dialog at the start belongs to no turn
-	case now == reducer.Idle || now == reducer.Error:
+	case hasEndedTurn(now):
 		// Whether the answer ended the turn is known when the prompt has been stable.
 		now = reducer.Thinking
 	}
@@ -250,12 +255,21 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	return nil
 }
 
-// wantedOption returns the option that a request asks for. It refuses one that does the opposite of the request, and to
-// reject with one that is not known to deny; a question of kind "question" accepts any option.
+// wantedOption returns the option that a request asks for. Nothing that is not on the screen as a whole is allowed.
 func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	if err := r.checkAnswerable(q, req.ID); err != nil {
 		return driver.Option{}, err
 	}
+	o, err := r.chosenOption(q, req)
+	if err == nil && q.Dialog.IsCut && !o.Denies() {
+		return o, refused("part of what it asks is not on its screen: no key was pressed", "atm attach "+string(r.Box.Agent()))
+	}
+	return o, err
+}
+
+// chosenOption returns the option that a request names. It refuses one that does the opposite of the request, and to
+// reject with one that is not known to deny; a question of kind "question" accepts any option.
+func (r *runner) chosenOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	if req.Option == "" {
 		return r.unnamedOption(q, req.Deny)
 	}

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -25,14 +26,18 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateOff
 	case r.stopping != nil:
 		return control.GateStopping
+	case !r.isInPlace():
+		return control.GateMoved
+	case r.root.refusal != "":
+		return control.GateStranger
 	case r.question != nil || p.reading.Dialog != nil:
 		return control.GateDialog
 	case !p.frameSince.IsZero():
 		return control.GateDrawing
-	case !p.reading.Prompt && p.reading.NotPromptReason == "":
-		return control.GateNoPrompt
+	case p.reading.Activity == reducer.Limited:
+		return control.GateLimit
 	case !p.reading.Prompt:
-		return control.Gate(p.reading.NotPromptReason)
+		return cmp.Or(p.reading.NotPromptReason, control.GateNoPrompt)
 	case r.state.Turn().Word() != reducer.WordIdle:
 		return control.GateBusy // hooks say so, or what the screen showed is not in the log yet
 	case r.isTextUnread():

@@ -3,9 +3,7 @@
 package ptyrun
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,14 +35,6 @@ func (r *rig) lockFile(name string) (release func()) {
 	release = func() { f.Close() }
 	r.t.Cleanup(release)
 	return release
-}
-
-func (r *rig) noClaim() {
-	r.t.Helper()
-	r.wait("the claim to go, right after its messages", func() bool {
-		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claims.json"))
-		return errors.Is(err, fs.ErrNotExist)
-	})
 }
 
 // A claim obtained while the run ends is released: its message was not typed, and is no repeat.

@@ -21,11 +21,12 @@ type typing struct {
 	isWaiting bool // for a claim or for the program to read
 	failed    error
 
-	ids   []wire.ID       // of the messages to claim; none: text is the first prompt
-	claim *mailbox.Claim  // of the messages that were still unread
-	items []*mailbox.Item // the claimed messages, which the text contains
-	text  string
-	draft string // what the draft should show: the text or its last line
+	ids       []wire.ID       // of the messages to claim; none: text is the first prompt
+	claim     *mailbox.Claim  // of the messages that were still unread
+	items     []*mailbox.Item // the claimed messages, which the text contains or points at
+	text      string
+	asPointer bool   // text only points at the messages, which stay unread
+	draft     string // what the draft should show: the text or its last line
 
 	startedAt   time.Time // zero: nothing was written yet
 	written     int       // bytes
@@ -118,50 +119,94 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 	return step.isDone(t, now)
 }
 
-// claim claims the messages beside the loop, so that nobody else reads them.
+// claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
+// anything may act.
 func (r *runner) claim(t *typing) error {
-	if t.ids == nil { // the first prompt
-		return nil
-	}
-	ids, now, isForSession := t.ids, r.now(), r.isForSession(t.ids)
+	ids, now, isForSession, reader, how := t.ids, r.now(), r.isForSession(t.ids), r.reader(), r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
+		if ids == nil {
+			err := r.Box.Store().MayAct(r.ctx)
+			r.post(func() { t.failed, t.isWaiting = err, false })
+			return
+		}
 		if isForSession {
 			ids = r.admittedNow(ids)
 		}
-		if len(ids) > 1 && r.Inject != Pointer {
-			ids = ids[:r.countFitting(ids, now)]
+		n, asPointer := len(ids), how == Pointer
+		if how == Body {
+			n, asPointer = r.countTogether(ids, now, reader)
 		}
+		ids = ids[:n]
 		c, err := r.Hold.Claim(r.ctx, ids)
-		if !r.post(func() { t.ids, t.claim, t.failed, t.isWaiting = ids, c, err, false }) && c != nil {
+		if err == nil && asPointer { // at once, so that a hook of this prompt may hand the messages over
+			c.NotTyped(r.ctx) // an error does not matter: typingDone does it again
+		}
+		if !r.post(func() { t.ids, t.claim, t.asPointer, t.failed, t.isWaiting = ids, c, asPointer, err, false }) && c != nil {
 			c.NotTyped(context.Background())
 		}
 	})
 	return nil
 }
 
-// countFitting returns how many of the messages fit into one text: at least one.
-func (r *runner) countFitting(ids []wire.ID, now time.Time) int {
-	var items []*mailbox.Item
-	for i, id := range ids {
-		if it, err := r.Box.Get(id); err == nil { // else it is gone, as the claim will find
-			items = append(items, it)
-		}
-		if len(items) > 1 && len(r.letterText(items, nil, r.renderer(now, items))) > maxLetter {
-			return i
-		}
+// inject is how mail gets into the program that runs, as far as atm knows what that is.
+func (r *runner) inject() Inject {
+	d := r.Driver
+	if r.prog != nil {
+		d = r.prog.driver
 	}
-	return len(ids)
+	switch {
+	case r.Inject == Body && d.Plain:
+		return Pointer
+	case r.Inject == Execute && !d.Plain:
+		return Body
+	}
+	return r.Inject
+}
+
+// reader is the driver of the program that acts on what a text contains: behind the front of package ptyrun/acp that is
+// the agent.
+func (r *runner) reader() *driver.Driver {
+	if len(r.Front) > 0 {
+		return driver.ForCommand(r.Command)
+	}
+	return r.prog.driver
+}
+
+// countTogether returns how many of the messages go into one text, at least one, and whether it only points at them.
+func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driver) (n int, asPointer bool) {
+	size := 0
+	for i, id := range ids {
+		it, err := r.Box.Get(id)
+		if err != nil { // it is gone, as the claim will find
+			continue
+		}
+		one := []*mailbox.Item{it}
+		text := r.letterText(one, nil, r.renderer(now, one), reader)
+		if size > 0 && (asPointer != (text == "") || size+len(text) > maxLetter) {
+			return i, asPointer
+		}
+		asPointer, size = text == "", size+len(text)+1
+	}
+	return len(ids), asPointer
 }
 
 // compose renders the claimed messages, if the gates are still open.
 func (r *runner) compose(t *typing, now time.Time) (bool, error) {
-	if t.ids == nil {
+	gate := r.gate(now)
+	isPrompt := t.ids == nil
+	if isPrompt && t.failed == nil && gate == control.GateOpen {
 		return true, nil
+	}
+	if isPrompt {
+		r.mail.prompt = t.text
 	}
 	if t.failed != nil {
 		r.mail.retryAt = now.Add(retryClaim)
 		r.Log.Error("claiming messages", "err", t.failed)
+		r.askMayAct() // perhaps that is why
+	}
+	if isPrompt || t.failed != nil {
 		return false, errNotInjected
 	}
 	r.mail.unqueue(t.ids...)
@@ -171,29 +216,34 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	if t.items = t.claim.Items; len(t.items) == 0 {
 		return false, errNotInjected // they were read meanwhile, or a hook handed them over
 	}
-	gate := r.gate(now)
 	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:
 		rest, why = idsOf(t.items), string(gate)
-	case why == "" && r.prog.driver.Plain && r.Inject != Pointer && slices.Contains(notices, t.items[0].Type):
+	case why == "" && r.inject() == Execute && slices.Contains(notices, t.items[0].Type):
 		return false, r.giveUp(t, noNotices)
 	}
 	if why != "" {
 		r.mail.requeue(rest)
 		return false, &injectError{outcomeFailed, why}
 	}
-	l := r.renderer(now, t.items)
-	switch {
-	case r.Inject == Pointer:
-		t.text = pointerText(t.items, l)
-	case r.prog.driver.Plain:
-		t.text = t.items[0].Body
-	default:
-		t.text = r.letterText(t.items, t.claim.Repeat, l)
+	if t.text = r.mailText(t, now); t.text == "" && r.inject() != Execute {
+		t.asPointer, t.text = true, pointerText(t.items, r.prog.driver.Plain)
 	}
 	r.addMarkers("inject:", t)
 	return true, nil
+}
+
+// mailText returns the text of the claimed messages; "": no more than a pointer to them may be typed.
+func (r *runner) mailText(t *typing, now time.Time) string {
+	isPaste := r.prog.screen.Modes().Paste // else what an agent gets is keys, any of which may do something
+	switch {
+	case r.inject() == Execute:
+		return t.items[0].Body
+	case t.asPointer, !isPaste:
+		return ""
+	}
+	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader())
 }
 
 func (r *runner) addMarkers(what string, t *typing) {
@@ -279,7 +329,7 @@ func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
 	if t.isMixed {
 		return false, &injectError{outcomeFailed, string(control.GateTyping)}
 	}
-	if !p.driver.Plain && p.reading.NotPromptReason == string(control.GateNoPrompt) {
+	if !p.driver.Plain && p.reading.NotPromptReason == control.GateNoPrompt {
 		if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
 			return false, nil
 		}

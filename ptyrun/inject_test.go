@@ -1,8 +1,13 @@
 package ptyrun
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -102,16 +107,139 @@ func TestPromptOfAScript(t *testing.T) {
 	}
 }
 
-// A first prompt that cannot be typed is not typed, and mail goes in.
+// A first prompt that cannot be typed is not typed, and mail goes in: in an agent without bracketed paste any character
+// may be a key, so a pointer does.
 func TestFirstPromptTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{PasteOff: true})
 	r.opt.Prompt = strings.Repeat("long ", control.MaxLine)
 	r.run()
-	r.wait("the message to be read", r.read(r.send("hello")))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
+	id := r.send("hello\n?")
+	r.wait("the pointer", r.has("injected"))
+	if got := r.submitted(); len(got) != 1 || got[0] != "[atm: 1 new message] run: atm read "+id.Short(6) || !r.unread(id) {
 		t.Errorf("submitted %q", got)
 	}
+}
+
+// submitted are the texts that the fake agent was given, without the blank that ends each.
+func (r *rig) submitted() (texts []string) {
+	for _, s := range r.fakes(testagent.Submitted) {
+		texts = append(texts, strings.TrimRight(s, " "))
+	}
+	return texts
+}
+
+// Nothing in a message makes the agent's program do anything: what it would act on is typed in a form that it leaves
+// alone, under a header that says so, or a pointer is typed that has nothing of the sender's.
+func TestMailIsData(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	subject := func(s string) func(*wire.Message) { return func(m *wire.Message) { m.Subject = s } }
+	for _, c := range []struct {
+		body, typed string // "": a pointer
+		with        func(*wire.Message)
+	}{
+		{"see @secret.txt and /init", "(\\@ is an at sign, \\/ is a slash)\n  see \\@secret.txt and \\/init", urgent},
+		{"fine", "\n  subject: \\@secret.txt \\/init\n  fine", subject("@secret.txt /init")},
+		{"look at\n  /home/me/secret.png", "", urgent},
+		{"fine", "", subject("ultrathink")},
+		{"fine", "", func(m *wire.Message) { m.Type = "ultrathink" }},
+		{"fine", "", func(m *wire.Message) { m.From.Agent = "ultrathink" }},
+	} {
+		before := len(r.submitted())
+		id := r.send(c.body, c.with)
+		r.wait("its turn to end", func() bool { return strings.Count(strings.Join(r.events(), "\n"), "turn_idle") > before })
+		got := r.submitted()[before]
+		switch {
+		case c.typed != "" && !strings.Contains(strings.NewReplacer("\\@", "@", "\\/", "/").Replace(got), strings.NewReplacer("\\@", "@", "\\/", "/").Replace(c.typed)):
+			t.Errorf("%q was typed as %q", c.body, got)
+		case c.typed == "" && got != "[atm: 1 new message] run: atm read "+id.Short(6):
+			t.Errorf("%q was typed as %q", c.body, got)
+		case strings.Contains(strings.ReplaceAll(got, "\\@", ""), "@") || strings.Contains(got, " /") || strings.Contains(got, "ultrathink"):
+			t.Errorf("the program would act on %q", got)
+		case r.unread(id) != (c.typed == ""):
+			t.Errorf("%q: unread %v", got, r.unread(id))
+		}
+	}
+}
+
+// What waits together is typed together, but for what needs another form; the order stays.
+func TestFormsDoNotMix(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.send("THINK 2s")
+	r.wait("the turn", r.has("turn_started"))
+	var ids []wire.ID
+	for _, body := range []string{"one", "two", "see a.png", "see b.png", "five"} {
+		ids = append(ids, r.send(body))
+	}
+	r.wait("all", func() bool { return len(r.submitted()) == 4 })
+	got := r.submitted()[1:]
+	pointer := "[atm: 2 new messages] run: atm read " + ids[2].Short(6) + " " + ids[3].Short(6)
+	if !strings.HasSuffix(got[0], "\n  two\n[/atm]") || !strings.Contains(got[0], "\n  one\n") || got[1] != pointer || !strings.HasSuffix(got[2], "\n  five\n[/atm]") {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// While a pointer is on its way, nobody holds the message: a hook of that very prompt may hand it over.
+func TestPointerHoldsNoClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{Deaf: 60, DeafFor: time.Second}).run().idle()
+	id := r.send("see a.png")
+	r.wait("the claim", r.has("injecting"))
+	r.noClaim()
+	if r.has("injected")() {
+		t.Fatal("too late to say")
+	}
+	r.wait("the pointer to be accepted", r.has("injected"))
+	if !r.unread(id) {
+		t.Error("a pointer marked its message as read")
+	}
+}
+
+// A shell is told to read its mail, which it does not run, and nor does a program that may be one.
+func TestShellIsTold(t *testing.T) {
+	for name, argv := range map[string][]string{
+		"bash": {"bash", "--norc", "--noprofile"}, "wrapped": {"env", "bash", "--norc", "--noprofile"},
+		"script": {"sh", "-c", "while printf '> '; read -r line; do eval \"$line\"; done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).program("plain", argv...)
+			r.opt.Inject, r.opt.Driver = Body, nil
+			r.opt.Env = append(r.opt.Env, "PS1=$ ", "PATH="+r.opt.Dir+":"+os.Getenv("PATH"))
+			must(t, os.WriteFile(filepath.Join(r.opt.Dir, "atm"), []byte("#!/bin/sh\necho would $*\n"), 0o755))
+			r.run()
+			id := r.send("touch made\n!!\n$(touch made)", func(m *wire.Message) { m.Subject = "touch made" })
+			r.wait("what it is told", r.shows("would read"))
+			notice := r.send("touch made", func(m *wire.Message) { m.Type = wire.TypeNotice })
+			r.wait("the notice", func() bool { return strings.Count(strings.Join(r.events(), "\n"), "injected") == 2 })
+			if _, err := os.Stat(filepath.Join(r.opt.Dir, "made")); err == nil || r.shows("touch")() {
+				t.Errorf("it was typed:\n%s", strings.Join(r.screen(), "\n"))
+			}
+			if !r.unread(id) || !r.unread(notice) {
+				t.Error("what was not read counts as read")
+			}
+		})
+	}
+}
+
+// Whatever a text contains, it cannot end a paste, press a key or send a sequence; nor can the next one together with it.
+func FuzzKeysOf(f *testing.F) {
+	for _, s := range []string{pasteOff, "\x1b", "[201~", "\x9b201~", "\u009b201~", "\r\n", "a\rb", "\x00\x7f\x03", "\xff\xc2", "\u2028\u0085", "\x1b\x1b[201~[201~"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		sent := keysOf(Clean(a), true, false) + keysOf(Clean(b), true, false)
+		texts := strings.ReplaceAll(strings.ReplaceAll(sent, pasteOn, ""), pasteOff, "")
+		isKey := func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
+		if strings.Count(sent, pasteOn) != 2 || strings.Count(sent, pasteOff) != 2 || strings.ContainsFunc(texts, isKey) || !utf8.ValidString(sent) {
+			t.Errorf("%q and %q are sent as %q", a, b, sent)
+		}
+		if line := keysOf(Clean(a), false, false); strings.ContainsAny(line, "\r\n") {
+			t.Errorf("%q is sent as %q", a, line)
+		}
+	})
 }
 
 // A letter does not end in the middle of a word: an agent completes @name when it gets the return key.
@@ -119,7 +247,7 @@ func TestLastWordIsComplete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.wait("the message to be read", r.read(r.send("ask @bob")))
-	if got := r.fakes(testagent.Typed); len(got) != 1 || !strings.HasSuffix(got[0], "ask @bob\n[/atm] ") {
+	if got := r.fakes(testagent.Typed); len(got) != 1 || !strings.HasSuffix(got[0], "ask \\@bob\n[/atm] ") {
 		t.Errorf("typed %q", got)
 	}
 }

@@ -105,7 +105,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	switch {
 	case p == nil:
 		return nil, errNotRunning
-	case by == byPerson && p.reading.Activity == reducer.Idle && t == nil:
+	case by == byPerson && hasEndedTurn(p.reading.Activity) && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed",
@@ -157,14 +157,14 @@ func (r *runner) pressInterrupt(p *program, by interrupter) {
 // undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
 // it. The channel gets the error, or nil, when that is done.
 func (r *runner) undoTurn() <-chan error {
-	ids, done := r.turn.ids, make(chan error, 1)
+	ids, hasPointer, done := r.turn.ids, r.turn.hasPointer, make(chan error, 1)
 	if len(ids) == 0 {
 		r.mail.prompt, r.mail.isPromptUndone = r.Prompt, true
 	}
 	r.claims.do(func() { // after the job that marks them as read
 		var failed error
 		for _, id := range ids {
-			if r.Inject != Pointer {
+			if !hasPointer {
 				failed = errors.Join(failed, r.Box.MarkUndone(context.Background(), id))
 			}
 		}

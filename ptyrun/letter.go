@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -10,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -20,11 +20,19 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items))}
 }
 
-func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
+// letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be.
+func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(oneLetter(items[i].Message, r.bodyToType(items[i].Message), f, l))
+		one, legend, ok := d.AsData(oneLetter(items[i].Message, r.bodyToType(items[i].Message), f, l))
+		if !ok {
+			return ""
+		}
+		if head, body, _ := strings.Cut(one, "\n"); legend != "" {
+			one = head + " (" + legend + ")\n" + body
+		}
+		b.WriteString(one)
 	}
 	return b.String() + letter.End
 }
@@ -78,21 +86,24 @@ func (r *runner) bodyToType(m *wire.Message) string {
 	return m.Body
 }
 
-func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
-	var from []string
-	for _, it := range items {
-		if who := l.Who(it.From); !slices.Contains(from, who) {
-			from = append(from, who)
-		}
+// pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell
+// can run it, and a model behind another plain program can understand it.
+func pointerText(items []*mailbox.Item, isPlain bool) string {
+	if isPlain {
+		return "atm read"
 	}
-	return fmt.Sprintf("[atm: %s from %s] run: atm read", letter.Many(len(items), "new message"), strings.Join(from, ", "))
+	ids, digits := "", letter.ShortLength(idsOf(items))
+	for _, it := range items {
+		ids += " " + it.ID.Short(digits)
+	}
+	return fmt.Sprintf("[atm: %s] run: atm read%s", letter.Many(len(items), "new message"), ids)
 }
 
 // notices are messages that atm itself wrote, partly from what others wrote (a dialog's prompt, a message's fate).
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
 // noNotices is the one reason for not typing that nobody needs to do anything about.
-const noNotices = "atm types no notices into a shell, which would run them"
+const noNotices = "atm types no notices where mail is run"
 
 // Clean makes a text safe to type: tabs and newlines stay, CR becomes a newline, all other control characters are
 // removed, and invalid UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape sequence.

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,6 +22,7 @@ var frames = regexp.MustCompile(`\[/?atm\b[^\]]*\]`)
 // Whatever senders write, a model that knows only the rule finds the messages that were typed, and where they end, also
 // where a program gets all of it as one line.
 func TestFrames(t *testing.T) {
+	opencode, _ := driver.Named("opencode") // which acts on nothing in a text
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := testframe.Hostile()
 		var items []*mailbox.Item
@@ -31,8 +33,8 @@ func TestFrames(t *testing.T) {
 			}})
 		}
 		l := &letter.Renderer{Now: time.Now(), Team: "main", Digits: letter.ShortLength(idsOf(items))}
-		text := Clean((&runner{}).letterText(items, nil, l))
-		got, ours := testframe.Parse(text)
+		text := Clean((&runner{}).letterText(items, nil, l, opencode))
+		got, ours := testframe.Parse(text, false)
 		if len(got) != len(items) || len(ours) != 1 || ours[0] != letter.End || !strings.HasSuffix(text, "\n"+letter.End) {
 			t.Fatalf("%d messages are %d, with %q: %q", len(items), len(got), ours, text)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
@@ -46,6 +47,7 @@ type runner struct {
 	isOver   bool
 
 	mail     mail
+	root     rootState
 	turn     turn
 	leftover *leftover // nil: none is expected
 	question *Question // on the screen
@@ -171,7 +173,7 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 }
 
 func (r *runner) writeRunInfo() {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.Inject)}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.inject())}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.driver.Name
 	}
@@ -216,9 +218,14 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		case <-time.After(r.nextStep.Sub(r.now())):
 		case <-check.C:
 			if !r.Hold.StillHeld() && failed == nil {
-				failed = ErrTakenOver
+				if failed = r.goneError(); failed == nil {
+					failed = ErrTakenOver
+				}
 				r.reportError(failed.Error())
 				r.stop(failed.Error())
+			}
+			if r.root.refusal != "" {
+				r.askMayAct()
 			}
 			r.readMoreMail()
 		case <-quit:
@@ -296,7 +303,7 @@ func (r *runner) appendStateChange(previous, now reducer.Activity, detail string
 func (r *runner) notifyViewers(line string) {
 	r.recording.Marker(line)
 	for v := range r.viewers {
-		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
+		v.Send([]byte("\r\n[atm: " + letter.Escape(line) + "]\r\n"))
 	}
 }
 

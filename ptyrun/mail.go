@@ -150,7 +150,7 @@ func (r *runner) stepMail(now time.Time) {
 }
 
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
-func (r *runner) isAlone(id wire.ID) bool { return r.prog.driver.Plain || r.mail.tries[id] > 0 }
+func (r *runner) isAlone(id wire.ID) bool { return r.inject() == Execute || r.mail.tries[id] > 0 }
 
 // enqueue queues messages that the reducer has named. requeue puts messages that were not typed back in front.
 func (m *mail) enqueue(ids []wire.ID) {
@@ -199,7 +199,7 @@ func (r *runner) stepReminders(now time.Time) {
 		return
 	}
 	m.remindAt, m.needsReminder = now.Add(remindEvery), m.needsReminder && !isOpen
-	isIdle := isOpen && !r.prog.driver.Plain // a shell would run the reminder
+	isIdle := isOpen && r.inject() != Execute // which would run the reminder
 	r.notify("sending reminders of overdue answers", func() error { return r.Remind(context.Background(), isIdle) })
 }
 

@@ -25,9 +25,9 @@ const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures, r.leftover = nil, 0, nil
 	turn, ids := r.beginTurn(t.text, r.now()), idsOf(t.items)
-	r.turn.ids = ids
+	r.turn.ids, r.turn.hasPointer = ids, t.asPointer
 	switch {
-	case t.claim != nil && r.Inject != Pointer:
+	case t.claim != nil && !t.asPointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
 			err := t.claim.Typed(context.Background())
@@ -60,7 +60,8 @@ func (r *runner) abandonTyping(reason string) {
 // typingFailed ends an injection that the program did not accept, or may not have. What becomes of the messages:
 //
 //	nothing was written             they stay as they were; compose has queued those that may be typed later
-//	our text was removed in time    the same, and they are typed again after a pause
+//	our text was removed in time,   the same, and they are typed again after a pause
+//	or it was a pointer
 //	something was written           the next handover is marked as a possible repeat; they are typed again after a
 //	                                pause if the program visibly does not have them, else when the reducer says so
 //	perhaps it was accepted         one of MaxTries
@@ -83,7 +84,7 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 			m.tries[id]++
 		}
 	}
-	isUntouched := !t.hasBegun() || r.removeFailed(t) && !t.isSubmitted() && !isInPart
+	isUntouched := !t.hasBegun() || r.removeFailed(t) && !t.isSubmitted() && !isInPart || t.asPointer
 	if t.claim == nil {
 		r.reportError("the first prompt was not typed: " + reason)
 	} else if isUntouched {

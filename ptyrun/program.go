@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -34,6 +36,7 @@ type program struct {
 	clearedAt      time.Time // when its draft was
 	keyVersion     uint64    // the screen's at the last key of a text of ours
 	isReady        bool      // it has once been at its prompt for timing.firstIdle
+	limit          limit     // zero: the screen shows none
 	capture        capture
 }
 
@@ -60,7 +63,7 @@ func (p *program) isSilent() bool { return p.screen.Version() == p.keyVersion }
 
 func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
-	argv := slices.Concat(r.Front, driver.Unshared(r.Command))
+	argv := slices.Concat(r.Front, driver.Unshared(r.Command, r.isScript()))
 	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func (r *runner) startProgram() error {
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting,
 	}
-	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: "starting"}
+	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
 	p.freeMemory.Stop()
@@ -91,6 +94,25 @@ func (r *runner) startProgram() error {
 	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
 	return nil
+}
+
+// isScript reports whether the agent's command is a script.
+func (r *runner) isScript() bool {
+	path, err := process.LookUp(r.Command[0], r.Dir, r.Env)
+	if err != nil {
+		return false // starting it says why
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.Dir, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 2)
+	n, _ := f.Read(start)
+	return string(start[:n]) == "#!"
 }
 
 // frameEnd ends a synchronized frame.

@@ -7,6 +7,8 @@
 // What you may rely on:
 //
 //   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key.
+//   - A message is data: nothing in it makes the program do anything, unless Options.Inject is Execute. What the program
+//     would act on is typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
 //     and leaves the message unread.
 //   - A turn that no hook reports has an id from its start until the program is idle; its thread is the run.
@@ -15,6 +17,7 @@
 //   - What the screen shows is appended as events. If the program's hooks report its turns, they win, and the screen
 //     adds only what hooks cannot know.
 //   - When Run returns, every process that the agent started is gone.
+//   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
 //   - Human input of a paused session is not typed. A session that is aborted, or ends by its rules, stops the agent.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
@@ -37,7 +40,7 @@
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	program, restart         one start of the program, its input and output; the next start, and the end
 //	detect, turn             what the screen shows; the turns that are made of that
-//	mail, gate               which message is next; whether it may be typed now
+//	mail, gate, root         which message is next; whether it may be typed now
 //	letter, inject, outcome  as what text; how; what becomes of the message
 //	draft, interrupt         what of ours is left in the draft; how a turn is cut short
 //	dialog                   what the program asks, and who answers
@@ -62,10 +65,11 @@ import (
 )
 
 // Inject says how mail gets into the agent. Pointer types the command that reads the message instead of the message,
-// which stays unread until the agent runs that command.
+// which stays unread until the agent runs that command; so does Body into a plain program, which might run the message.
+// Execute types the bare body into a plain program, line by line, and is Body for an agent.
 type Inject string
 
-const Body, Pointer, Off Inject = "body", "pointer", "off"
+const Body, Pointer, Execute, Off Inject = "body", "pointer", "run", "off"
 
 // Restart says when a program that exited is started again. OnCrash means an exit code other than 0, or a signal.
 type Restart string
@@ -153,6 +157,9 @@ type Exit struct {
 
 // ErrTakenOver means that the runner lock was removed or belongs to another runner.
 var ErrTakenOver = errors.New("its runner lock was removed, or another runner has it")
+
+// ErrRootGone means that the directory with the agent's mail was removed.
+var ErrRootGone = errors.New("its root is gone")
 
 func (o *Options) setDefaults() {
 	if o.Driver == nil {

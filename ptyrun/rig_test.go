@@ -2,8 +2,10 @@ package ptyrun
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -104,8 +106,9 @@ func (r *rig) fake(o testagent.Options) *rig {
 	return r
 }
 
-// program runs a real program.
+// program runs a real program. A shell runs its mail.
 func (r *rig) program(d string, argv ...string) *rig {
+	r.opt.Inject = Execute
 	r.opt.Command, r.opt.Env = argv, os.Environ()
 	r.opt.Driver, _ = driver.Named(d)
 	return r
@@ -268,4 +271,12 @@ func (r *rig) questions() []Question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked)
+}
+
+func (r *rig) noClaim() {
+	r.t.Helper()
+	r.wait("the claim to go, right after its messages", func() bool {
+		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claims.json"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -3,7 +3,9 @@ package ptyrun
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,23 +154,59 @@ func TestSmallTerminalLeaves(t *testing.T) {
 		must(t, err)
 		return fmt.Sprintf("%dx%d", s.Cols, s.Rows)
 	}
-	join := func(cols, rows int) (leave func()) {
+	join := func(cols, rows int, want ...string) (leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c, done := r.client(), make(chan struct{})
 		go func() {
 			defer close(done)
 			c.Attach(ctx, control.AttachRequest{Cols: cols, Rows: rows}, control.Terminal{Out: &terminal{}})
 		}()
-		r.wait("the size", func() bool { return size() == fmt.Sprintf("%dx%d", cols, rows) })
+		want = append(want, fmt.Sprintf("%dx%d", cols, rows))
+		r.wait("the size", func() bool { return size() == want[0] })
 		return func() { cancel(); <-done }
 	}
 	large := join(110, 40)
 	small := join(20, 5)
 	small()
 	r.wait("the size of who is left", func() bool { return size() == "110x40" })
+	join(100_000, 5, "1000x5")() // a screen keeps every cell
 	large()
 	r.wait("the size at the start", func() bool { return size() == "100x30" })
 	r.wait("a message to be read", r.read(r.send("hello")))
+}
+
+// While the loop is stuck the runner greets and does not answer; then it goes on.
+func TestStuckLoop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "sh", "-c", "echo '$ '; exec sleep 60")
+	var isStuck atomic.Bool
+	release := make(chan struct{})
+	r.opt.now = func() time.Time {
+		if isStuck.Load() {
+			<-release
+		}
+		return time.Now()
+	}
+	r.run()
+	r.wait("the screen", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "$") })
+	isStuck.Store(true)
+	for what, ask := range map[string]func(*control.Client) error{
+		"stop":      func(c *control.Client) error { _, err := c.Stop(t.Context()); return err },
+		"interrupt": func(c *control.Client) error { _, err := c.Interrupt(t.Context()); return err },
+		"attach": func(c *control.Client) error {
+			_, err := c.Attach(t.Context(), control.AttachRequest{}, control.Terminal{Out: io.Discard})
+			return err
+		},
+	} {
+		if err := ask(r.client()); !errors.Is(err, control.ErrNotAnswering) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	isStuck.Store(false)
+	close(release)
+	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
+		t.Errorf("%+v, %v", out, err)
+	}
 }
 
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.

@@ -14,11 +14,13 @@ type turn struct {
 	id            string    // the runner's own; "" if hooks report the turn
 	text          string    // that began it; "" if a person's did
 	ids           []wire.ID // of the messages in text; none: it was the first prompt
+	hasPointer    bool      // text only points at them
 	startRow      uint64    // rows that had scrolled when it began
 	isOurs        bool      // text began it, and its end has not been reported
 	isInterrupted bool      // by us
 	hasWorked     bool      // the screen has shown work, or a dialog, since it was idle
 	hasActed      bool      // it has shown more than thinking
+	hasRetried    bool      // it has shown that it tries again after an error
 	lastAnswer    string    // the last one reported; kept from turn to turn
 }
 
@@ -35,7 +37,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 		p.promptSince = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	r.turn.hasWorked, r.turn.hasActed = showsWork(p.reading), false
+	r.turn.hasWorked, r.turn.hasActed, r.turn.hasRetried = showsWork(p.reading), false, false
 	if !r.hasHooks() {
 		r.appendTurnStarted(text)
 		r.appendStateChange(previous, reducer.Thinking, "")
@@ -56,16 +58,16 @@ func (r *runner) turnEvent(kind, turn string) wire.Event {
 }
 
 // endTurn reports the end of a turn that only the screen shows, with its answer.
-func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
+func (r *runner) endTurn(rd driver.Reading, previous reducer.Activity) {
 	p, t := r.prog, &r.turn
 	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
 	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		r.appendTurnEnded(rd, shown)
+		r.appendTurnEnded(rd)
 	}
-	t.id, t.isOurs, t.isInterrupted, t.hasWorked = "", false, false, false
+	t.id, t.isOurs, t.isInterrupted, t.hasWorked, t.hasRetried = "", false, false, false, false
 }
 
-func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
+func (r *runner) appendTurnEnded(rd driver.Reading) {
 	t, id, text := &r.turn, cmp.Or(r.turn.id, r.state.Turn().ID), r.response()
 	status, failure := reducer.Completed, ""
 	switch {
@@ -73,12 +75,12 @@ func (r *runner) appendTurnEnded(rd driver.Reading, shown reducer.Activity) {
 		status, text = reducer.Interrupted, ""
 	case t.isInterrupted:
 		status = reducer.Interrupted
-	case rd.Activity == reducer.Error:
-		status, failure = reducer.Failed, rd.Detail
+	case rd.Failure != "" && !(rd.MayBeAnswer && !t.hasRetried):
+		status, failure = reducer.Failed, rd.Failure
 	}
 	t.lastAnswer = cmp.Or(text, t.lastAnswer)
 	r.appendEvent(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
-	if shown == reducer.Idle {
+	if rd.Activity == reducer.Idle {
 		r.appendEvent(r.turnEvent(wire.TurnIdle, id))
 	}
 }
@@ -108,6 +110,7 @@ func (r *runner) response() string {
 	p := r.prog
 	_, rows := p.screen.Size()
 	scrolled := p.screen.Scrolled() - min(r.turn.startRow, p.screen.Scrolled())
-	lines := p.screen.Tail(rows + int(min(scrolled, scrollback)))
-	return wire.ClipStart(p.driver.Response(lines, r.turn.text, scrolled > scrollback), maxResponse)
+	isCut := scrolled > scrollback || p.screen.Modes().Alt // where nothing is kept of what scrolls off
+	seen := driver.Transcript(p.screen, rows+int(min(scrolled, scrollback)))
+	return wire.ClipStart(p.driver.Response(seen, r.turn.text, isCut), maxResponse)
 }

@@ -64,7 +64,7 @@ func anyLine(t *rapid.T) string {
 	add("tool_call_id", "c1", "c2")
 	switch kind {
 	case "state_change":
-		add("new", "idle", "thinking", "responding", "tool_running", "confirming", "awaiting_input", "starting", "error", "exited", "unknown")
+		add("new", "idle", "thinking", "responding", "tool_running", "confirming", "awaiting_input", "starting", "error", "limited", "exited", "unknown")
 		add("id", "d1", "d2")
 	case "state_update":
 		add("state", "running", "requires_action", "idle")

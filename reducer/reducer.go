@@ -45,12 +45,14 @@ const (
 	Confirming    Activity = "confirming"
 	Exited        Activity = "exited"
 	Error         Activity = "error"
+	Limited       Activity = "limited"
 
 	WordStarting Word = "starting"
 	WordIdle     Word = "idle"
 	WordBusy     Word = "busy"
 	WordBlocked  Word = "blocked"
 	WordError    Word = "error"
+	WordLimited  Word = "limited"
 	WordOff      Word = "off"
 	WordUnknown  Word = "unknown"
 	WordPerson   Word = "person"
@@ -138,7 +140,7 @@ func (t *Turn) Word() Word {
 	switch t.Activity {
 	case Exited:
 		return WordOff
-	case Error, Starting, Idle:
+	case Error, Limited, Starting, Idle:
 		return Word(t.Activity)
 	case AwaitingInput, Confirming:
 		return WordBlocked

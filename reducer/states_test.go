@@ -268,7 +268,7 @@ func TestLook(t *testing.T) {
 func TestMailAgainstWord(t *testing.T) {
 	doc := document(t)
 	names, made := before(t, doc)
-	header := []Word{WordStarting, WordIdle, WordBusy, WordBlocked, WordError, WordOff, WordUnknown}
+	header := []Word{WordStarting, WordIdle, WordBusy, WordBlocked, WordError, WordLimited, WordOff, WordUnknown}
 	seen := map[Word]bool{}
 	for _, row := range tables(doc, "mail") {
 		for _, n := range names {

@@ -220,7 +220,7 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 			return false
 		}
 		t.Status = TurnIdle // a named turn may still report that it goes on
-	case Exited, Error, Starting:
+	case Exited, Error, Limited, Starting:
 		t.cutOff(e, Failed)
 	case Unknown:
 		if t.isOver() || len(t.Requests) > 0 && id == "" {

@@ -21,14 +21,18 @@ type Input struct {
 // For reports whether the input is for a session.
 func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
-// InputOf returns the human input in a message to an agent, as the package's InputOf does, unless it approves or rejects
-// a draft and CheckVerdict says that it does not count.
+// InputOf returns the human input in a message to an agent, as the package's InputOf does, unless it is the agent's own,
+// which may only abort its session, or approves or rejects a draft and CheckVerdict says that it does not count.
 func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
 	in, ok := InputOf(m)
-	if ok && in.IsVerdict() && st.CheckVerdict != nil && st.CheckVerdict(agent, m) != nil {
+	self := wire.Address{Agent: agent, Team: st.Mail.Team}
+	_, by := m.FromAgent()
+	isOwn := (m.From == self || by == self) && in.Kind != "abort"
+	isRefused := in.IsVerdict() && st.CheckVerdict != nil && st.CheckVerdict(agent, m) != nil
+	if !ok || isOwn || isRefused {
 		return Input{}, false
 	}
-	return in, ok
+	return in, true
 }
 
 // InputOf returns the human input in a message. It is false for other types of message, and for messages from another

@@ -38,7 +38,10 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 	ack := o.Message
 	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
-	ack.ReplyWanted, ack.SentAt = "no", time.Now().UTC()
+	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
+	if why := r.doubt(ack); why != "" {
+		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+	}
 	sender, err := r.Mailbox(m.From)
 	if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 		a.WasAcked = it.State == mailbox.Done
@@ -157,8 +160,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 // IsNoticeFrom returns what a notice under a derived id looks like.
 func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
 	return func(m *wire.Message) bool {
-		isDropped := m.Origin != nil && m.Origin.Via == "drop"
-		return m.Type == wire.TypeNotice && m.From == sender && !isDropped
+		return m.Type == wire.TypeNotice && m.From == sender && !m.IsDropped()
 	}
 }
 

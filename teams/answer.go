@@ -16,6 +16,9 @@ import (
 // IsReply reports whether m is neither an ack nor a notice, and so may answer another message.
 func IsReply(m *wire.Message) bool { return m.Type != wire.TypeAck && m.Type != wire.TypeNotice }
 
+// ErrNotCounted says that an ack does not count, for which reason it is not sent.
+var ErrNotCounted = errors.New("does not count")
+
 // CheckAnswer returns why a reply to m or an ack of it does not count; nil: it does. It must be from a recipient, or from
 // whoever has taken m from a shared inbox and so speaks for that, and its origin must not speak against its sender: see
 // doubt.
@@ -57,7 +60,7 @@ func (r *Root) doubt(m *wire.Message) string {
 		return "sent by a process of " + who(m, by)
 	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.isPerson(m.From):
 		return ""
-	case m.Origin != nil && m.Origin.Via == "drop":
+	case m.IsDropped():
 		return "dropped as a file"
 	case isAgents:
 		return "sent from an agent's environment"
@@ -65,7 +68,8 @@ func (r *Root) doubt(m *wire.Message) string {
 	return "not sent with a command of atm" // but by an MCP client, or put there by another program
 }
 
-// isPerson reports whether an address may be a person's, as far as team.toml or another host says.
+// isPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
+// is one unless team.toml says otherwise or atm has run it: that is what people call themselves here.
 func (r *Root) isPerson(a wire.Address) bool {
 	t, err := r.Team(a.Team)
 	if err != nil {
@@ -75,8 +79,9 @@ func (r *Root) isPerson(a wire.Address) bool {
 		m, err := t.Remote(a.Agent, a.Host)
 		return err == nil && m.Kind == "person"
 	}
-	c, err := t.Config()
-	return err != nil || c.Members[a.Agent].Person
+	c, _ := t.Config() // doctor reports its mistakes
+	m, isDescribed := c.Members[a.Agent]
+	return m.Person || !isDescribed && a.Agent == "me" && t.runInfo(a.Agent).Run == ""
 }
 
 // Replies are the replies to a message, oldest first.

@@ -42,10 +42,17 @@ func TestCheckAnswer(t *testing.T) {
 			}
 		}
 	}
-	// If it cannot be told who is a person, everybody may be one.
-	must(t, team.Dir().Replace("team.toml", []byte("[members.me"), false))
-	if err := r.CheckAnswer(asked, &wire.Message{From: address("bob"), Origin: &wire.Origin{Via: "drop"}}); err == nil {
-		t.Error("a file counts")
+	// Whoever is called me is a person unless team.toml says otherwise.
+	file := func(name wire.Name) *wire.Message {
+		return &wire.Message{From: address(name), Origin: &wire.Origin{Via: "drop"}}
+	}
+	must(t, team.Dir().Replace("team.toml", nil, false))
+	if r.CheckAnswer(asked, file("me")) == nil || r.CheckAnswer(asked, file("bob")) != nil {
+		t.Error("without team.toml")
+	}
+	must(t, team.Dir().Replace("team.toml", []byte("[members.me]\nrole = \"coder\"\n"), false))
+	if err := r.CheckAnswer(asked, file("me")); err != nil {
+		t.Error("an agent called me:", err)
 	}
 }
 

@@ -177,7 +177,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, mailbox.ErrNoAgent) {
 			return false, gone
 		}
-		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.isHanded {
+		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.isHanded && !q.isPerson {
 			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 	}

@@ -39,9 +39,12 @@ func (m *Member) holdReason() string {
 
 // runnerGates says what the gates of a runner mean, in a few words and for firstShut.
 var runnerGates = map[control.Gate]struct{ short, why string }{
-	control.GateDialog: {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
-	control.GateDraft:  {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
-	control.GateTyping: {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateDialog:   {"a dialog is open", "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}"},
+	control.GateDraft:    {"its prompt has a half-written line", "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it"},
+	control.GateTyping:   {"a person is typing", "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}"},
+	control.GateMoved:    {string(control.GateMoved), "the root of {name} was moved while it ran, so atm types nothing in: atm stop {name}, then start it again"},
+	control.GateStranger: {string(control.GateStranger), "the root of {name} is not accepted, so atm types nothing in: atm init says why, and how to accept it"},
+	control.GateLimit:    {"it is at its usage limit", "{name} is at its usage limit and gets it when that ends: atm wait --idle {name}"},
 	control.GateUnread: {string(control.GateUnread), "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key"},
 }
@@ -54,6 +57,9 @@ func (m *Member) gateReason() string {
 	}
 	return cmp.Or(runnerGates[m.Runner.Gate].short, "it is not at its prompt")
 }
+
+// RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
+func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
 
 // HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
 // it does.
@@ -91,10 +97,13 @@ func (m *Member) Forecast(sent *wire.Message) string {
 	if m.ReadAt != nil {
 		lastRead = "last read " + letter.Age(now, *m.ReadAt)
 	}
-	if m.Inject == "pointer" {
-		typed = "notified"
+	switch m.Inject {
+	case "pointer":
+		typed = "told to run atm read"
+	case "run":
+		typed = "typed in and run"
 	}
-	isByLine := m.Runner.ByLine && m.Inject == "body" // then a line is all that a program gets at once
+	isByLine := m.Runner.ByLine && m.Inject == "run" // then a line is all that a program gets at once
 	switch {
 	case m.State == "": // it could not be read, or was retired meanwhile
 		return "unknown"
@@ -108,16 +117,20 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		return state + "; not typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.StateDetail()
+	case m.Runner.Gate == control.GateMoved, m.Runner.Gate == control.GateStranger:
+		return state + ", but " + m.gateReason() + ": not typed in"
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
 	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
 	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
-		return "idle: typed in now, each line submitted separately"
+		return "idle: typed in and run now, line by line"
 	case m.Running && m.State == reducer.WordIdle:
 		return "idle: " + typed + " now"
 	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
 		return state + ": interrupts it"
+	case m.Running && m.State == reducer.WordLimited:
+		return "at its usage limit: " + typed + " when that ends"
 	case m.Running && m.State != reducer.WordUnknown:
 		return state + ": " + typed + " when idle"
 	case m.Running:
@@ -199,9 +212,10 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, m.questionGates(), []gate{
+		{m.State == reducer.WordLimited && m.Running, "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: atm wait --idle {name}"},
 		{runnerGates[m.Runner.Gate].why != "", runnerGates[m.Runner.Gate].why},
 		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
-		{d.isOnlyAnnounced && m.Running, "{name} was notified of it, but has not run atm read yet: atm screen {name}"},
+		{d.isOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
 		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},

@@ -19,6 +19,9 @@ import (
 // Dial connects to a member's runner as control.Dial does. A refused connection to a runner that does not run is
 // ErrNoRunner: its socket, which may belong to another user, has outlived it.
 func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error) {
+	if t.Dir().IsDir(string(name)) != nil { // a link to another member
+		return nil, control.ErrNoRunner
+	}
 	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
 	if _, isRefused := errors.AsType[*control.Error](err); isRefused {
 		if running, bad := t.Running(name); bad == nil && !running {

@@ -46,6 +46,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 	}
 	m.From, m.To = o.From.Address(), nil
 	m.SentAt = cmp.Or(m.SentAt, time.Now().UTC())
+	m.Origin = orCommand(m.Origin)
 	if p := o.Parent; p != nil {
 		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
 		if !o.Person {
@@ -74,6 +75,9 @@ func (r *Root) Prepare(o *Outgoing) error {
 	}
 	return mailbox.Check(m)
 }
+
+// orCommand returns the origin of what is sent: without one it would look like a file of another program.
+func orCommand(o *wire.Origin) *wire.Origin { return cmp.Or(o, &wire.Origin{Via: "cli"}) }
 
 // isHot reports whether MaxHops-1 answers within an hour led to the parent, as far as the messages are here: a hop alone
 // is what its sender says. Where the sender's own mail lacks a link, as in a ring of three, the answers in the thread
@@ -140,6 +144,9 @@ func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 			continue
 		}
 		if from := o.Parent.From; from == out.Box.Address() || from == o.From.Address() {
+			if r.doubt(o.Message) != "" { // what the member itself has not answered waits for it
+				return nil
+			}
 			return r.MarkAnswered(ctx, o.From, o.Parent)
 		}
 	}

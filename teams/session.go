@@ -169,9 +169,12 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
 	if err == nil {
-		m.Origin, m.From = cmp.Or(in.Origin, &wire.Origin{Via: "cli"}), in.From.Address()
+		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
 		if in.Input.IsVerdict() { // else it would be sent, and not count
 			err = t.CheckVerdict(agent, m)
+		}
+		if _, counts := t.Sessions().InputOf(agent, m); err == nil && !counts {
+			err = &wire.SessionError{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
 		}
 	}
 	if err == nil {

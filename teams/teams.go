@@ -7,8 +7,9 @@
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //	<root>/<team>/.bridge/<host>/        the outbox for members on another host, until a bridge sends it
 //
-// There is no roster file that could be damaged. A root may have come with a cloned repository: callers check
-// Root.Accepted before they start, type or approve anything, or hand mail to a hook.
+// There is no roster file that could be damaged. What is in a root may be a stranger's: callers check
+// Root.CheckAccepted before they start, type, approve or obey anything. Mailboxes check it before they hand anything
+// over.
 //
 // The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for
 // concurrent use; Turns and Outgoing are not.
@@ -130,7 +131,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		d.Close()
 		return nil, err
 	}
-	t.LockTimeout = r.LockTimeout
+	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
 	r.teams[name] = t
 	return t, nil
 }

@@ -25,7 +25,7 @@ func newFaultyRoot(t *testing.T, fault durable.Fault) *Root {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, fault)
+	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, fault)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -46,7 +46,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	must(t, err)
 	err = git.Exclude(path)
 	must(t, err)
-	root, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	root, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return newTeam(t, root, "bob"), repo

@@ -69,8 +69,8 @@ func adoptLogLine(line []byte) (Event, error) {
 	if err = cmp.Or(err, undecoded); err != nil {
 		return Event{}, err
 	}
-	if hasKind(mailboxEvent, e.Kind) {
-		// It is kept as it came, but is no evidence about a message of this mailbox.
+	if hasKind(mailboxEvent, e.Kind) || isAnswer(e.Kind) {
+		// It is kept as it came, but is no evidence about a message of this mailbox, or about who has answered here.
 		e.Wire, e.Extra = line, nil
 	}
 	e.Wire = compact(e.Wire)

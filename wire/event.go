@@ -98,6 +98,13 @@ func DecodeEvent(line []byte) (Event, error) {
 	return e, nil
 }
 
+// isAnswer reports whether a kind of event answers a request of the older ACP.
+func isAnswer(kind string) bool { return kind == "permission_result" || kind == "tool_result" }
+
+// IsHearsay reports whether the event is an answer to a request that neither atm approve nor atm reject has given: these
+// alone say, at the top of the event, by whom. Whoever follows the log for an answer must not get it.
+func (e *Event) IsHearsay() bool { return isAnswer(e.Kind) && e.Field("by") == "" }
+
 // Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
 // object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
 // has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's
@@ -109,6 +116,8 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", Clip(kind, 40))
 	case hasKind(mailboxEvent, kind):
 		return e, fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
+	case isAnswer(kind) && slices.ContainsFunc(pairs, func(pair [2]string) bool { return pair[0] == "by" }):
+		return e, fmt.Errorf("by: only atm approve and atm reject say who has answered")
 	}
 	whole := Object{{Name: s.tag, Value: Quote(kind)}}
 	for _, pair := range pairs {

@@ -105,6 +105,9 @@ func (m *Message) Claims() string {
 	return ""
 }
 
+// IsDropped reports whether the message was a dropped file, so that nobody knows who wrote it.
+func (m *Message) IsDropped() bool { return m.Origin != nil && m.Origin.Via == "drop" }
+
 // FromAgent reports whether the message's origin says that an agent's program started the process that sent it, and
 // names the agent if that is known and not the sender.
 func (m *Message) FromAgent() (is bool, other Address) {

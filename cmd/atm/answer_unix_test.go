@@ -176,7 +176,8 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	happens(t, store, "bob", "pty", "state_change", "new=idle")
 	for inject, want := range map[string][2]string{
 		"off":     {"atm types nothing into bob (inject is off): it must run atm read", "(idle; not typed in)"},
-		"pointer": {"", "(idle: notified now)"},
+		"pointer": {"", "(idle: told to run atm read now)"},
+		"run":     {"", "(idle: typed in and run now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {
 		s.write(`{"run":"r1","inject":"`+inject+`"}`, "bob", "run", "run.json")

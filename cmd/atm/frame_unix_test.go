@@ -83,9 +83,9 @@ func TestFramesOnATerminal(t *testing.T) {
 	s.atm(0, "session", "message", "bob", padded, "--as", "alice")
 
 	for _, args := range []string{"read --peek --full", "show " + ids[0], "show " + ids[2], "thread " + ids[0]} {
-		wide, _ := testframe.Parse(strings.Join(s.rows(8000, strings.Fields(args)...), "\n"))
+		wide, _ := testframe.Parse(strings.Join(s.rows(8000, strings.Fields(args)...), "\n"), true)
 		for _, width := range []int{80, 43} {
-			got, ours := testframe.Parse(strings.Join(s.rows(width, strings.Fields(args)...), "\n"))
+			got, ours := testframe.Parse(strings.Join(s.rows(width, strings.Fields(args)...), "\n"), true)
 			if len(got) != len(wide) || len(got) == 0 {
 				t.Fatalf("%s: %d messages are %d in %d columns", args, len(wide), len(got), width)
 			}

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Human in the loop: bob prepares a release, and a person says whether it goes out.
 #
-# The person answers when they like: atm read --as me; atm reply ID yes --as me. What bob
-# wants to be allowed on the way waits in atm pending: atm approve bob, atm reject bob.
+# The person answers when they like, and nobody else can: atm read --as me; atm reply ID
+# yes --as me. What bob wants to be allowed on the way waits in atm pending: atm approve
+# bob, atm reject bob.
 #
 #   human.sh VERSION
 #   exit 0: released, 4: bob has not answered within LIMIT, 5: the person said no

@@ -102,6 +102,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	options := ptyrun.Options{
 		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
 		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Hold: a.hold,
+		Inject: ptyrun.Execute, // a shell runs its mail; without this it is told to read it
 		// The manager's policy. Ask, the default, answers nothing.
 		Decide: func(driver.Dialog) ptyrun.Decision { return ptyrun.Ask },
 	}

@@ -87,7 +87,9 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 		}
 		return err
 	}
-	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
+	scope := &command.Scope{Root: b.Root, Team: b.Team}
+	isInAgent, _ := m.FromAgent()
+	isInAgent = isInAgent || m.Origin != nil && m.Origin.Run != "" // of an older atm
 	return scope.AnswerFor(ctx, isInAgent, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
 }
 

@@ -63,7 +63,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	_, err := rootdir.Make(path)
 	must(t, err)
 	m := &machine{t: t}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, name string) error {
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, func(op, name string) error {
 		if part, isSet := m.full.Load().(string); isSet && op == "write" && strings.Contains(name, part) {
 			return syscall.ENOSPC
 		}

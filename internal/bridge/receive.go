@@ -355,15 +355,14 @@ func (b *Bridge) addressOf(box *mailbox.Box) wire.Address {
 
 // finishDelivery records a receipt for a delivered message.
 func (b *Bridge) finishDelivery(m *wire.Message, o mailbox.Outcome) error {
+	if taken, ok := errors.AsType[*mailbox.IDTakenError](o.Err); ok {
+		return bad("a message from %s already has its id", b.display(taken.By))
+	}
 	if o.Err != nil {
 		return o.Err
 	}
 	if !o.AlreadyStored {
 		b.reportMail("received", m, m.From.Host, string(o.Box.Agent()), "")
-	} else if it, err := o.Box.Get(m.ID); err != nil {
-		return err
-	} else if it.From != m.From {
-		return bad("a message from %s already has its id", b.display(it.From))
 	}
 	return b.addReceipt(m, o.Box.Agent()) // after an error the message comes again and is deduplicated
 }

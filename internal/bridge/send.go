@@ -38,8 +38,14 @@ func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
+		mayAct := b.Team.BeforeLook()
 		ids, e := box.Outgoing()
-		err = cmp.Or(err, e)
+		if e == nil && len(ids) > 0 {
+			e = mayAct(ctx)
+		}
+		if err = cmp.Or(err, e); e != nil {
+			continue
+		}
 		for batch := range slices.Chunk(ids, batchSize) {
 			err = cmp.Or(err, b.sendBatch(ctx, host, box, batch))
 		}

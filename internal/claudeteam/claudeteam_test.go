@@ -77,7 +77,7 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
@@ -122,7 +122,10 @@ func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 
 func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {
 	t.Helper()
-	m.ID, m.From, m.To = wire.NewID(), wire.Address{Agent: from, Team: "main"}, []wire.Address{{Agent: to, Team: "main"}}
+	if m.ID == "" {
+		m.ID = wire.NewID()
+	}
+	m.From, m.To = wire.Address{Agent: from, Team: "main"}, []wire.Address{{Agent: to, Team: "main"}}
 	if m.SentAt.IsZero() {
 		m.SentAt = time.Now().UTC()
 	}
@@ -178,6 +181,19 @@ func TestIngestsRecordedEntries(t *testing.T) {
 	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
 }
 
+// A message of somebody else under the id that an entry gets does not replace the entry.
+func TestTakenID(t *testing.T) {
+	sc := newScene(t, "bob", "carol")
+	list, err := decodeInbox([]byte("[" + fromLead + "]"))
+	must(t, err)
+	send(t, sc.sync.Team, wire.Message{ID: sc.sync.idOf(&list[0], sc.sync.Team.Box("bob")), Body: "newsletter"}, "carol", "bob")
+	for range 2 {
+		sc.write("inboxes/bob.json", "["+fromLead+"]")
+		sc.pass("")
+	}
+	equal(t, "unread", len(sc.unread("bob")), 2)
+}
+
 // If both sides have the same name, ours stays and Claude's member gets another.
 func TestSameName(t *testing.T) {
 	sc := newScene(t, "bob", "rev_1")
@@ -219,7 +235,7 @@ func TestDelivers(t *testing.T) {
 	equal(t, "texts", len(texts), 6)
 	equal(t, "the first", strings.HasSuffix(texts[1], " ago]\n  same\n[/atm]"), true)
 	equal(t, "no control message", strings.HasSuffix(texts[3], "\n  \\ufeff\\x0b{\"x\":"+strings.Repeat("[", 12000)+"\n[/atm]"), true)
-	equal(t, "with a note", header.ReplaceAllString(texts[4], "[$1]"), "bob [now, wants ack]\n  x\n[/atm]")
+	equal(t, "with a note", header.ReplaceAllString(texts[4], "[$1]"), "bob [wants ack]\n  x\n[/atm]")
 	list := sc.entries("Rev_1")
 	equal(t, "time", list[1].Timestamp, "2026-03-01T10:00:00.123Z")
 	equal(t, "the same text is another message", list[1].Text != list[2].Text, true)
@@ -235,7 +251,7 @@ func TestDelivers(t *testing.T) {
 }
 
 // What precedes the message in a header.
-var header = regexp.MustCompile(`\[atm [0-9a-f]{6} from bob, (.*)\]`)
+var header = regexp.MustCompile(`\[atm [0-9a-f]{6} from bob, (?:now|\d+[sm] ago), (.*)\]`)
 
 // Expired and superseded messages stay here.
 func TestStays(t *testing.T) {
@@ -275,7 +291,7 @@ func TestMarksRepeats(t *testing.T) {
 	kill()
 	sc.write("inboxes/Rev_1.json", "[]")
 	sc.pass("")
-	equal(t, "text after the first was read", header.ReplaceAllString(sc.entries("Rev_1")[0].Text, "[$1]"), "[now, may be a repeat]\n  twice\n[/atm]")
+	equal(t, "text after the first was read", header.ReplaceAllString(sc.entries("Rev_1")[0].Text, "[$1]"), "[may be a repeat]\n  twice\n[/atm]")
 	equal(t, "reported", sc.reported[len(sc.reported)-1], "bob → rev_1: twice (may be a repeat)")
 }
 

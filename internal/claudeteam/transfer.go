@@ -121,8 +121,12 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 		return nil
 	}
 	for {
+		mayAct := s.Team.BeforeLook()
 		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, mailbox.ReadOptions{Current: true}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
-			err := s.changeInbox(ctx, m, s.newEntry(it).addTo)
+			err := mayAct(ctx)
+			if err == nil {
+				err = s.changeInbox(ctx, m, s.newEntry(it).addTo)
+			}
 			return err == nil, err
 		})
 		if it == nil || err != nil {

@@ -35,7 +35,7 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, missing, err := command.OpenOptional(c)
-	if errors.Is(err, rootdir.ErrNoRoot) {
+	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !isGone {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}

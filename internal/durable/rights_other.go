@@ -22,3 +22,4 @@ func isOnlyOurs(fs.FileInfo) bool                     { return false }
 func DiskUse(info fs.FileInfo) int64                  { return info.Size() }
 func Owner(fs.FileInfo) *int                          { return nil }
 func HasName(fs.FileInfo) bool                        { return true }
+func ID(fs.FileInfo) string                           { return "" }

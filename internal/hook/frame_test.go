@@ -38,7 +38,7 @@ func TestFrames(t *testing.T) {
 				t.Fatal(err)
 			}
 			text, _ := answerOf(all, stdout.String())
-			got, ours := testframe.Parse(text)
+			got, ours := testframe.Parse(text, false)
 			if len(got) != len(h.Items) {
 				t.Fatalf("%d messages are %d: %q", len(h.Items), len(got), text)
 			}

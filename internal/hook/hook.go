@@ -141,7 +141,8 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
-		Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
+		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
+		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {
 		c.writeMail(h, l)

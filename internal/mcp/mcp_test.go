@@ -556,6 +556,14 @@ func TestStrayLine(t *testing.T) {
 	if got := r.hear(); !strings.Contains(got, `"id":4,"result":{}`) {
 		t.Error(got)
 	}
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"` + strings.Repeat(" ", 40<<20) + "}")
+	if got := r.hear(); !strings.Contains(got, `"code":-32600,"message":"a message has at most 32 MiB"`) {
+		t.Error(got)
+	}
+	r.say(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	if got := r.hear(); !strings.Contains(got, `"id":8,"result":{}`) {
+		t.Error(got)
+	}
 	r.in.WriteString("torn")
 	r.in.Close()
 	if got := r.hear(); !strings.Contains(got, "-32700") {

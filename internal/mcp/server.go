@@ -30,6 +30,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/cmdline"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/wire"
 )
 
 const name = "mcp" // also the origin of messages that are sent through this server
@@ -131,11 +132,14 @@ func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
 	return &connection{Connection: c, server: s}, err
 }
 
+// maxMessage is the size of a client's message in bytes: that of a text, with room for JSON and more.
+const maxMessage = 32 << 20
+
 // forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
 // error response.
 func forwardMessages(to *io.PipeWriter, ids numberIDs) {
 	for lines := bufio.NewReader(os.Stdin); ; {
-		line, end := lines.ReadBytes('\n')
+		line, size, end := wire.ReadLine(lines, maxMessage)
 		line = ids.hide(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))))
 		_, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
 		switch isJSON := json.Valid(line); {
@@ -143,6 +147,8 @@ func forwardMessages(to *io.PipeWriter, ids numberIDs) {
 			to.Write(append(line, '\n'))
 		case isJSON:
 			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
+		case size > maxMessage:
+			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d MiB", maxMessage>>20))
 		case len(line) > 0:
 			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,8 @@ type kit struct {
 	dir     string
 	program string
 	acp     []string // what makes it speak the Agent Client Protocol, and that it is run so; nil: it draws a screen
+	args    []string // more arguments
+	run     string   // the script that starts it; "": the kit's
 }
 
 // newKit sets a program up. Flags: --untrusted, it asks at its start whether to trust its directory.
@@ -88,7 +91,7 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.remove)
-	model := exec.Command(filepath.Join(scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
+	model := exec.Command("python3", filepath.Join("testdata", "says.py"), scripts, "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
 	out, err := model.StdoutPipe()
 	if err = errors.Join(err, model.Start()); err != nil {
 		t.Fatal(err)
@@ -112,9 +115,56 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 	return k
 }
 
-// command starts the program.
+// newest are the newest versions that were tried, beside those of the kit.
+var newest = map[string]string{"claude": "@anthropic-ai/claude-code@2.1.332", "codex": "@openai/codex@0.171.0"}
+
+// useNewest has the kit run the newest version of its program. It is installed once, as the kit's own is.
+func (k *kit) useNewest() {
+	k.t.Helper()
+	dir := filepath.Join(npm, "newest", k.program)
+	if done, _ := os.ReadFile(filepath.Join(dir, "version")); string(done) != newest[k.program] {
+		install := exec.Command("sh", "-ec", `rm -rf "$1"; mkdir -p "$1"; cd "$1"; echo '{"private":true}' >package.json
+npm install --ignore-scripts --no-package-lock --no-audit --no-fund --no-update-notifier --loglevel=error "$2" </dev/null
+if [ -e node_modules/@anthropic-ai/claude-code/install.cjs ]; then (cd node_modules/@anthropic-ai/claude-code && node install.cjs); fi
+printf %s "$2" >version`, "sh", dir, newest[k.program])
+		if out, err := install.CombinedOutput(); err != nil {
+			k.t.Fatalf("install %s: %v\n%s", newest[k.program], err, out)
+		}
+	}
+	link := filepath.Join(k.dir, "npm")
+	if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(npm, "newest"), link)); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// changeRun has the kit start its program with a changed copy of the kit's script.
+func (k *kit) changeRun(old, new string) {
+	k.t.Helper()
+	script, err := os.ReadFile(filepath.Join(scripts, "run"))
+	k.run = filepath.Join(k.dir, "run")
+	changed := strings.Replace(string(script), old, new, 1)
+	if err = errors.Join(err, os.WriteFile(k.run, []byte(changed), 0o755)); err != nil || changed == string(script) {
+		k.t.Fatal("changing the kit's run:", err)
+	}
+}
+
+// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol.
 func (k *kit) command() []string {
-	return append([]string{filepath.Join(scripts, "run"), k.dir, k.program}, k.acp...)
+	run := []string{cmp.Or(k.run, filepath.Join(scripts, "run")), k.dir, k.program}
+	if k.acp != nil {
+		named := filepath.Join(k.dir, k.program)
+		if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
+			k.t.Fatal(err)
+		}
+		run = []string{named}
+	}
+	return slices.Concat(run, k.acp, k.args)
+}
+
+// exact is a text as who reads it understands it: the header says what is typed in another form for this program.
+func (k *kit) exact(text string) string {
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}}
+	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }
 
 // leftovers are what still runs out of the kit, a line each.

@@ -237,7 +237,7 @@ func (s *team) getsOnce(id, body string) {
 	s.t.Helper()
 	s.wait("the model to get "+id, func() bool { return len(s.prompts(id)) > 0 })
 	got := s.prompts(id)
-	head, text, _ := strings.Cut(got[0], "\n")
+	head, text, _ := strings.Cut(s.exact(got[0]), "\n")
 	body = letter.EscapeMail(body)
 	isSame := text == "  "+strings.ReplaceAll(body, "\n", "\n  ")+"\n"+letter.End
 	if strings.Contains(body, "\t") {

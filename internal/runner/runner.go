@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,9 @@ func Main(version string, words []string) int {
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
 		report.Error = command.Explain(cli.NewContext(&app, &flag.FlagSet{}, nil), err)
+		if errors.Is(err, ptyrun.ErrRootGone) {
+			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
+		}
 		report.Code = report.Error.Exit
 	}
 	command.PrintJSON(report)
@@ -77,7 +81,9 @@ func Main(version string, words []string) int {
 }
 
 func openTeam(spec runspec.Spec) (*teams.Team, error) {
-	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
+	place := command.Place(cli.NewContext(&cli.App{}, &flag.FlagSet{}, nil))
+	place.Dir, place.Flag = spec.Root, spec.Root
+	found, _, err := rootdir.Find(place)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +111,9 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if team.LastStop(name) != spec.LastStop {
 		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
+	}
+	if err := team.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
+		return exit, err
 	}
 	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
 	// too.
@@ -189,14 +198,17 @@ func checkRight(scope *command.Scope, p policy.Policy, agent wire.Name, right co
 	if right == control.Look {
 		return nil
 	}
-	process, isAgents := scope.AgentOf(pid)
-	if process.Team == scope.Team.Name {
-		by = string(process.Agent)
+	of, isAgents := scope.AgentOf(pid)
+	if slices.Contains(process.Ancestors(pid), os.Getpid()) { // also where nobody can tell who holds the lock
+		of, isAgents = scope.Team.Box(agent).Address(), true
+	}
+	if of.Team == scope.Team.Name {
+		by = string(of.Agent)
 	}
 	isOwn, isLead := wire.Name(by) == agent, wire.Name(by) == p.Lead && by != ""
 	switch {
-	case process.Team != "" && process.Team != scope.Team.Name:
-		return fmt.Errorf("%s is of another team", process)
+	case of.Team != "" && of.Team != scope.Team.Name:
+		return fmt.Errorf("%s is of another team", of)
 	case right == control.Answer, right == control.Keys && isAgents:
 		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
 	case !isAgents, isLead && !isOwn, isOwn && right == control.Act:

@@ -31,7 +31,7 @@ type face struct {
 	Foot             string
 	BusyFoot         string `toml:"busy_foot"`
 
-	Banner, Asked, Answer, Ran, Failed, Stopped, Denied, Ended template // in the transcript
+	Banner, Asked, Answer, Ran, Failed, Limited, Stopped, Denied, Ended template // in the transcript
 
 	// Below the transcript: a tool that waits for permission, a turn, a queued message, and the box.
 	Waiting, Working, Queued, Box template
@@ -72,13 +72,16 @@ func loadFace(profile string) (*face, error) {
 }
 
 const (
+	bold    = "\x1b[1m"
 	dim     = "\x1b[2m"
 	inverse = "\x1b[7m"
+	red     = "\x1b[31m"
+	green   = "\x1b[32m"
 	reset   = "\x1b[0m"
 )
 
 // block is rows, and the values of {text} or {draft}, and of {took}, in them. {─}, {▄} and {▀} fill a row; {list} and
-// {buttons} are the options of the dialog.
+// {buttons} are the options of the dialog; {bold}, {dim}, {red} and {green} are styles up to {end}.
 type block struct {
 	rows template
 	text string
@@ -107,7 +110,7 @@ func (a *agent) draw(b block) (lines []string) {
 					return r
 				}
 				return ' '
-			}, before)
+			}, ansi.Strip(before))
 		}
 		lines[len(lines)-1] += after
 	}
@@ -123,6 +126,7 @@ func (a *agent) fill(row string, b block) string {
 	return strings.NewReplacer(
 		"{─}", strings.Repeat("─", a.cols), "{▄}", strings.Repeat("▄", a.cols), "{▀}", strings.Repeat("▀", a.cols),
 		"{cwd}", a.cwd, "{dir}", a.dir, "{took}", b.took, "{foot}", a.footer(), "{buttons}", a.buttons(),
+		"{bold}", bold, "{dim}", dim, "{red}", red, "{green}", green, "{end}", reset,
 		"{braille}", cycle("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"), "{star}", cycle("·✢✳✶✻✽"),
 	).Replace(row)
 }

@@ -10,6 +10,7 @@
 //	QUESTION      asks its user something that is no permission
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
+//	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex)
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n
 //	CRASH         is killed, the terminal left as it is

@@ -121,6 +121,9 @@ func (a *agent) nextStep() {
 	case "QUESTION":
 		t.hasShown = true
 		a.show(&dialog{prompt: a.Question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.nextStep() }})
+	case "LIMIT":
+		a.print(a.Limited, s.arg)
+		a.endTurn()
 	case "LEAVE-ORPHAN":
 		a.leaveOrphan(s.duration)
 		a.nextStep()
@@ -190,7 +193,7 @@ type step struct {
 }
 
 // wordPattern matches a word, the duration or number behind it, and the text in brackets behind that.
-var wordPattern = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
+var wordPattern = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LIMIT|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
 func parseSteps(text string) (all []step) {
@@ -217,7 +220,7 @@ func parseSteps(text string) (all []step) {
 			s.arg = text
 		case "EXIT":
 			s.arg = group(2)
-		case "SAY":
+		case "SAY", "LIMIT":
 			s.arg = cmp.Or(s.arg, strings.TrimSpace(group(2)+" "+strings.TrimSpace(rest)))
 		case "CONFIRM":
 			s.arg = cmp.Or(s.arg, strings.TrimSpace(group(2)+" "+strings.TrimSpace(rest)), "touch made.txt")

@@ -22,9 +22,10 @@ var (
 	colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 )
 
-// Parse returns the messages in a text, and the other lines that begin in column 0. A line that is none of both, because
-// no message is open, is in ours with its indentation.
-func Parse(shown string) (messages []Message, ours []string) {
+// Parse returns the messages in a text, or on the screen of a terminal, where a header may take several rows, and the
+// other lines that begin in column 0. A line that is none of both, because no message is open, is in ours with its
+// indentation.
+func Parse(shown string, isScreen bool) (messages []Message, ours []string) {
 	isOpen := false
 	for line := range strings.Lines(shown) {
 		line = strings.TrimSuffix(colour.ReplaceAllString(line, ""), "\n")
@@ -35,8 +36,8 @@ func Parse(shown string) (messages []Message, ours []string) {
 			messages, isOpen = append(messages, Message{ID: header.FindStringSubmatch(line)[1], Header: line}), true
 		case isText && isOpen:
 			messages[last].Text = append(messages[last].Text, text)
-		case !isText && isOpen && messages[last].Text == nil && !strings.HasPrefix(line, "[") && !strings.HasPrefix(line, "…"):
-			messages[last].Header += " " + line // a terminal shows it in several rows
+		case !isText && isOpen && isScreen && messages[last].Text == nil && !strings.HasPrefix(line, "…"):
+			messages[last].Header += " " + line
 		default:
 			isOpen, ours = false, append(ours, line)
 		}

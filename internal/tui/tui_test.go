@@ -418,7 +418,10 @@ func TestMail(t *testing.T) {
 	w.shows(`my mail`)
 	w.types("\x1b[<0;50;4M\x1b[<0;50;4m\x1b[<0;50;4M\x1b[<0;50;4m") // two clicks on a message
 	w.shows(`─ thread`)
-	if regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(w.raw.String()) {
+	w.mu.Lock()
+	raw := w.raw.String()
+	w.mu.Unlock()
+	if regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(raw) {
 		t.Error("colours in spite of NO_COLOR")
 	}
 	w.leave()

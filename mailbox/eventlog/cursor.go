@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"hash/crc32"
@@ -33,6 +34,7 @@ type Cursor struct {
 	isFinal  bool     // the segment does not change any more, since a newer one exists
 	end      int64    // offset of the end of the last event; what follows may be cut off and written anew
 	offset   int64    // of the next line
+	noEvent  int64    // offset up to which no event follows end, if that was much to read
 	lines    bufio.Reader
 	isReread bool // these lines are read a second time
 }
@@ -116,7 +118,7 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	}
 }
 
-// readLine returns the next whole line, without its line feed, and its offset, or io.EOF.
+// readLine returns the next whole line, without its line feed, and its offset, or io.EOF. A line that is too long is "".
 func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 	for {
 		if c.file == nil {
@@ -124,17 +126,20 @@ func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 				return nil, 0, err
 			}
 		}
-		line, err := c.lines.ReadBytes('\n')
-		offset := c.offset
-		if c.offset += int64(len(line)); err == nil {
-			return line[:len(line)-1], offset, nil
-		}
-		if err != io.EOF {
-			c.rewind()
-			return nil, 0, err
-		}
-		if c.offset > c.end && c.readAgain() {
-			continue
+		if !c.isAtEnd() {
+			line, n, err := wire.ReadLine(&c.lines, maxLine)
+			offset := c.offset
+			if c.offset += n; err == nil {
+				return bytes.TrimSuffix(line, []byte{'\n'}), offset, nil
+			}
+			if err != io.EOF {
+				c.rewind()
+				return nil, 0, err
+			}
+			if c.offset > c.end && c.readAgain() {
+				continue
+			}
+			c.noEvent = c.offset
 		}
 		c.isReread = false
 		c.rewind()
@@ -144,6 +149,15 @@ func (c *Cursor) readLine() (line []byte, offset int64, err error) {
 			return nil, 0, err
 		}
 	}
+}
+
+// isAtEnd reports whether the file is as it was when much was read in it without an event: a line that is too long.
+func (c *Cursor) isAtEnd() bool {
+	if c.offset > c.end || c.noEvent-c.end < maxLine {
+		return false
+	}
+	info, err := c.file.Stat()
+	return err == nil && info.Size() == c.noEvent
 }
 
 // readAgain has the lines after the last event read once more: one of them may have been cut off, and another written
@@ -229,7 +243,7 @@ func (c *Cursor) openNext() error {
 			continue
 		}
 		if err == nil {
-			c.file, c.first, c.isFinal, c.end = f, next, false, 0
+			c.file, c.first, c.isFinal, c.end, c.noEvent = f, next, false, 0, 0
 			c.rewind()
 		}
 		return err

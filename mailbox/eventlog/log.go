@@ -29,16 +29,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	recentBytes = 1 << 20 // how much of the log is searched for an event_id
-	maxLine     = 8 << 20 // the longest line that is written or read
-)
+const recentBytes = 1 << 20 // how much of the log is searched for an event_id
 
 // ErrNoEvent is wrapped by Append's error for an event that no log can take.
 var ErrNoEvent = errors.New("not an event")
 
-// segmentSize is the size from which a segment is full. Tests shorten it.
-var segmentSize int64 = 16 << 20
+// Tests shorten these.
+var (
+	segmentSize int64 = 16 << 20 // from which a segment is full
+	maxLine     int64 = 8 << 20  // of the longest line that is written or read; a longer one is skipped like a torn one
+)
 
 // Log is one agent's log; mailbox.Box.Log returns it. It keeps no file open and may be used by several goroutines at
 // once.
@@ -131,7 +131,8 @@ func (l *Log) mend(n *newest) error {
 	if n.file == nil {
 		return nil
 	}
-	torn, err := io.ReadAll(io.NewSectionReader(n.file, n.size, 1<<62))
+	tail := io.NewSectionReader(n.file, n.size, 1<<62)
+	torn, err := io.ReadAll(io.LimitReader(tail, maxLine+1))
 	if err != nil || len(torn) == 0 {
 		return err
 	}
@@ -141,7 +142,10 @@ func (l *Log) mend(n *newest) error {
 	}
 	name := l.bad() + "/events." + segmentName(n.first) + "." + string(wire.NewID())
 	if err = l.Root.MkdirAll(l.bad()); err == nil {
-		err = l.Root.Replace(name, torn, false)
+		_, err = tail.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = l.Root.Publish(name, tail, false)
 	}
 	if err == nil {
 		err = l.Root.Replace(name+".reason", []byte("a truncated line of the event log\n"), false)
@@ -200,7 +204,7 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
 		line := e.Append(nil)
-		if len(line) >= maxLine {
+		if int64(len(line)) >= maxLine {
 			return nil, fmt.Errorf("%w: it is %d bytes long, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
 		// The next append would cut off a line that cannot be read back.

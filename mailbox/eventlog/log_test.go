@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -166,7 +167,7 @@ func TestAppendRefuses(t *testing.T) {
 		"two lines":              {Kind: "a", Wire: []byte("{\n")},
 		"two values":             {Kind: "a", Wire: []byte(`1},{"x":1`)},
 		"not UTF-8":              {Kind: "a", Wire: []byte("\"\xff\"")},
-		"too long":               {Kind: "a", Wire: []byte(`"` + strings.Repeat("x", maxLine) + `"`)},
+		"too long":               {Kind: "a", Wire: []byte(`"` + strings.Repeat("x", int(maxLine)) + `"`)},
 		"a field of all events":  {Kind: "a", Extra: []byte(`{"seq":7}`)},
 		"a field that is none":   {Kind: "a", Extra: []byte(`{"x":x}`)},
 	} {
@@ -181,13 +182,88 @@ func TestAppendRefuses(t *testing.T) {
 // The longest event can be read back, wherever it begins.
 func TestLongEvents(t *testing.T) {
 	l := openLog(t, scratch(t), nil)
-	for _, n := range []int{1, 64 << 10, maxLine - 300, 10} {
+	for _, n := range []int{1, 64 << 10, int(maxLine) - 300, 10} {
 		appendEvents(t, l, wire.Event{Kind: fmt.Sprint(n), Wire: []byte(`"` + strings.Repeat("x", n) + `"`)})
 	}
 	same(t, readAll(t, l, 0), "1 1", "2 65536", "3 8388308", "4 10")
 	events, err := l.Newest(3)
 	if err != nil || len(events) != 3 || events[0].Seq != 2 || events[2].Seq != 4 {
 		t.Error(len(events), err)
+	}
+}
+
+// A line that is too long is skipped, takes no memory, and is set aside by the next append like a torn one.
+func TestTooLongLine(t *testing.T) {
+	longest := maxLine
+	maxLine = 64 << 10
+	t.Cleanup(func() { maxLine = longest })
+	for name, after := range map[string]string{"torn": "", "whole": "\n", "followed": "\n" + `{"seq":4,"at":"2026-01-01T00:00:00Z","team":"main","agent":"bob","source":"cli","kind":"d"}` + "\n"} {
+		l := openLog(t, scratch(t), nil)
+		appendKinds(t, l, "a", "b")
+		follower := l.Follow(0)
+		t.Cleanup(follower.Close)
+		same(t, read(t, follower), "1 a", "2 b")
+		path, length := segmentPath(l, 1), int64(64<<20)
+		grow := func() {
+			info, err := os.Stat(path)
+			must(t, err)
+			must(t, os.Truncate(path, info.Size()+length)) // NULs, which take no room
+			scribble(t, path, after)
+		}
+		grow()
+		later, last := []string(nil), uint64(2)
+		if name == "followed" {
+			later, last = []string{"gap 3-3", "4 d"}, 4
+		}
+		for what, look := range map[string]func(){
+			"a new follower": func() { same(t, readAll(t, l, 0), append([]string{"1 a", "2 b"}, later...)...) },
+			"a follower":     func() { same(t, read(t, follower), later...) },
+			"LastSeq": func() {
+				if n, err := l.LastSeq(); n != last || err != nil {
+					t.Errorf("%s: last %d, %v", name, n, err)
+				}
+			},
+			"Newest": func() {
+				if all, err := l.Newest(9); len(all) < 2 || all[0].Seq != 1 || err != nil {
+					t.Errorf("%s: %d newest, %v", name, len(all), err)
+				}
+			},
+			"Check": func() { l.Check() },
+			"Resume": func() {
+				snapshot := Snapshot{Version: 1}
+				c := l.Follow(1)
+				c.Next()
+				c.Mark(&snapshot)
+				c.Close()
+				again, ok := l.Resume(snapshot)
+				if again.Close(); !ok {
+					t.Errorf("%s: not resumed", name)
+				}
+			},
+		} {
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			look()
+			runtime.ReadMemStats(&now)
+			if n := now.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+				t.Errorf("%s, %s: %d KiB were allocated", name, what, n>>10)
+			}
+		}
+		for range 100 { // a follower does not read it again and again
+			same(t, read(t, follower))
+		}
+		if name == "followed" {
+			continue
+		}
+		must(t, os.Truncate(path, 1<<10))
+		length = 1 << 20
+		grow()
+		appendKinds(t, l, "c")
+		same(t, read(t, follower), "3 c")
+		same(t, readAll(t, l, 0), "1 a", "2 b", "3 c")
+		if parts := cutOff(t, l); len(parts) != 1 || len(parts[0]) < 1<<20 {
+			t.Errorf("%s: %d parts cut off", name, len(parts))
+		}
 	}
 }
 

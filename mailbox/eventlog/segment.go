@@ -72,7 +72,7 @@ func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough b
 }
 
 // readBackward calls f with the whole lines of a file and their offsets, last line first, until f returns true. A line
-// is only valid during the call.
+// is only valid during the call. One that is too long is skipped without being held.
 func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)) (enough bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -98,6 +98,9 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 			} else if len(line) > 0 && f(line, end) {
 				return true, nil
 			}
+		}
+		if int64(len(lines)) > maxLine {
+			lines = lines[:0] // the rest of this line is dropped like a torn one
 		}
 	}
 	return false, nil

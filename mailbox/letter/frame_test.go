@@ -47,7 +47,7 @@ func checkFrames(t *rapid.T) {
 		screens = testframe.Rows(shown, r.Width)
 	}
 	for _, screen := range screens {
-		got, ours := testframe.Parse(screen)
+		got, ours := testframe.Parse(screen, r.Width > 0)
 		if len(got) != len(sent) {
 			t.Fatalf("%d messages are %d: %q", len(sent), len(got), screen)
 		}

@@ -133,13 +133,10 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 // origin says where a message came from if its sender does not: from a dropped file, or a process of another member.
 func (r *Renderer) origin(m *wire.Message) string {
-	o := m.Origin
 	switch {
-	case o == nil:
-		return ""
-	case o.Via == "drop" && m.From.Agent != "drop" && o.UID != nil:
-		return fmt.Sprintf("dropped as a file by uid %d", *o.UID)
-	case o.Via == "drop" && m.From.Agent != "drop":
+	case m.IsDropped() && m.From.Agent != "drop" && m.Origin.UID != nil:
+		return fmt.Sprintf("dropped as a file by uid %d", *m.Origin.UID)
+	case m.IsDropped() && m.From.Agent != "drop":
 		return "dropped as a file"
 	}
 	if _, by := m.FromAgent(); by != (wire.Address{}) {

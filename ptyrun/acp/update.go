@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -29,7 +30,10 @@ func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 	defer o.Close()
 	for lines := bufio.NewReader(r); err == nil; {
 		var line []byte
-		line, err = lines.ReadBytes('\n')
+		var size int64
+		if line, size, err = wire.ReadLine(lines, maxUpdate); size > maxUpdate {
+			return 0, o.CloseWithError(fmt.Errorf("it wrote a message of over %d MiB", maxUpdate>>20))
+		}
 		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
 		if !o.front.handleNotification(line) {
 			_, writeErr := o.Write(line)
@@ -38,6 +42,8 @@ func (o output) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 	return 0, nil
 }
+
+const maxUpdate = 64 << 20 // bytes of one message of the agent's
 
 const maxRaw = 16 << 10 // bytes of what the agent says of its own accord, in an event
 

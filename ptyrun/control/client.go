@@ -27,19 +27,23 @@ type Client struct {
 	conn *connection
 }
 
-// Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens, and a NotAnsweringError
-// if the runner is silent until ctx's deadline, or without one for DialTimeout.
+// Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens or another agent's runner
+// does, and a NotAnsweringError if the runner is silent until ctx's deadline, or without one for DialTimeout.
 func Dial(ctx context.Context, dir string) (*Client, error) {
+	id, err := identify(dir)
+	if err != nil {
+		return nil, ErrNoRunner
+	}
 	conn, err := connect(dir)
 	isTooLong := errors.Is(err, syscall.EINVAL) // the path is: a runner would have replaced it with a link
-	if isTooLong || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	if isTooLong || errors.Is(err, ErrNoRunner) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoRunner
 	}
 	if err != nil {
 		return nil, cmp.Or(foreignRunnerError(dir), err)
 	}
 	c := &Client{conn: newConnection(conn, maxAnswer)}
-	if err := c.readGreeting(ctx); err != nil {
+	if err := c.readGreeting(ctx, id); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -48,7 +52,8 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 
 // foreignRunnerError returns the error for a socket of another user's runner; nil: it is this user's.
 func foreignRunnerError(dir string) error {
-	info, err := os.Stat(socketPath(dir))
+	path, _ := socketPath(dir)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil
 	}
@@ -67,8 +72,9 @@ func foreignRunnerError(dir string) error {
 	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: "only " + who + " may do that; atm send reaches the agent"}
 }
 
-// readGreeting checks that a runner of this user and this version is at the other end.
-func (c *Client) readGreeting(ctx context.Context) error {
+// readGreeting checks that a runner of this user and this version is at the other end, and that it serves the directory
+// with that id.
+func (c *Client) readGreeting(ctx context.Context, id string) error {
 	// Root may talk to anybody's runner.
 	if !c.conn.isTrusted() && os.Geteuid() != 0 {
 		return &Error{Code: "refused", Message: "another user's process listens on its socket"}
@@ -79,13 +85,15 @@ func (c *Client) readGreeting(ctx context.Context) error {
 		ctx = patient
 	}
 	var spoken int
-	err := c.readAnswer(ctx, &spoken)
+	greeting, err := c.readLine(ctx, &spoken)
 	if err == nil && spoken != version {
 		hint := "use the version that started it"
 		if c.conn.pid > 0 {
 			hint += fmt.Sprintf(", or end it and its agent: kill %d", c.conn.pid)
 		}
 		err = &Error{Code: "refused", Message: "the runner belongs to another version of atm", Hint: hint}
+	} else if err == nil && greeting.Directory != id {
+		err = ErrNoRunner
 	}
 	return err
 }
@@ -147,18 +155,23 @@ func (c *Client) send(line any) {
 }
 
 func (c *Client) readAnswer(ctx context.Context, result any) error {
+	_, err := c.readLine(ctx, result)
+	return err
+}
+
+func (c *Client) readLine(ctx context.Context, result any) (answer, error) {
 	defer context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	reply := answer{Result: result}
 	err := c.conn.Decode(&reply)
 	switch {
 	case err == nil && reply.Error == nil:
-		return nil
+		return reply, nil
 	case err == nil:
-		return reply.Error
+		return reply, reply.Error
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &NotAnsweringError{PID: c.conn.pid}
+		return reply, &NotAnsweringError{PID: c.conn.pid}
 	}
-	return cmp.Or(ctx.Err(), ErrGone)
+	return reply, cmp.Or(ctx.Err(), ErrGone)
 }
 
 // A Terminal is the client's side of an attachment.

@@ -2,12 +2,14 @@
 //
 //	<agent>/run/control.sock   0600, exists while the runner runs
 //
-// If this path is too long for a socket, it is a symbolic link to a socket below $XDG_RUNTIME_DIR, the temporary
-// directory or /tmp. Each end asks the kernel whose process the other end is, and accepts only its own user and root.
+// If this path is too long for a socket, it is a symbolic link to atm-*/control.sock below $XDG_RUNTIME_DIR, the
+// temporary directory or /tmp. Each end asks the kernel whose process the other end is, and accepts only its own user
+// and root. The client also compares which directory the server serves with the one that it asked: whoever made the
+// link may have meant another agent's.
 //
-// The protocol is lines of JSON: first the server's version, then requests and answers.
+// The protocol is lines of JSON: first the server's version and directory, then requests and answers.
 //
-//	{"ok":true,"result":2}
+//	{"ok":true,"result":3,"directory":"64769:131075"}
 //	{"op":"screen","with":{"last":50}}
 //	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…"}}
 //
@@ -118,21 +120,42 @@ func init() {
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.
 const MaxTries = 3
 
-// A Gate is why no mail is typed at this moment: one of these, or what the driver reads from the screen.
+// A Gate is why no mail is typed at this moment.
 type Gate string
 
+// The gates. The first ones are the runner's own, the others are read from the screen.
 const (
 	GateOpen     Gate = "" // mail is typed
 	GateOff      Gate = "its program is not running"
 	GateStopping Gate = "it is being stopped"
-	GateDialog   Gate = "dialog"
-	GateDrawing  Gate = "it is redrawing its screen"
-	GateBusy     Gate = "busy"
 	GateTyping   Gate = "a person is typing"
 	GateSettling Gate = "it has only just become idle"
-	GateDraft    Gate = "draft"
-	GateNoPrompt Gate = "no prompt on the screen"
 	GateUnread   Gate = "it shows no sign of the last message typed in"
+	GateMoved    Gate = "its root was moved"
+	GateStranger Gate = "its root is not accepted"
+
+	GateDialog     Gate = "dialog"
+	GateBusy       Gate = "busy"
+	GateLimit      Gate = "usage limit"
+	GateDraft      Gate = "draft"
+	GateStarting   Gate = "starting"
+	GateDrawing    Gate = "it is redrawing its screen"
+	GateNoPrompt   Gate = "no prompt on the screen"
+	GateCursor     Gate = "the cursor is not in its prompt"
+	GateShellMode  Gate = "bang mode"
+	GateMemoryMode Gate = "memory mode"
+	GateVim        Gate = "vim is in normal mode"
+	GateExitKey    Gate = "another Ctrl-C would end it"
+	GateSameKey    Gate = "it waits for the same key again"
+	GatePaste      Gate = "a paste is in progress"
+	GateHelp       Gate = "help is open"
+	GateMenu       Gate = "a menu is open"
+	GateAgents     Gate = "the list of agents is open"
+	GateTranscript Gate = "the transcript is open"
+	GateOverlay    Gate = "an overlay is open"
+	GateFullScreen Gate = "a full-screen program is running"
+	GateCommand    Gate = "a command is running"
+	GateQuestion   Gate = "it is asking a question"
 )
 
 // ScreenRequest asks for the screen.

@@ -11,25 +11,31 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tailscale/peercred"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 const (
-	version      = 2               // of the protocol
+	version      = 3               // of the protocol
 	closeTimeout = 2 * time.Second // for a viewer to read the rest of the output
 	maxPath      = 100             // of a socket: macOS takes 103 bytes
+	shortPrefix  = "atm-"          // of the name of a directory that has a socket instead
 
 	maxClients  = 128              // at once; more wait for their greeting
 	sendTimeout = 10 * time.Second // for a client to read an answer
-	maxRequest  = 4 << 20          // bytes of one
 	maxAnswer   = 64 << 20         // bytes of one: a screen of a million cells with its colours
 )
 
-// idleTimeout is how long a client may say nothing between two requests. Tests shorten it.
-var idleTimeout = time.Minute
+// Tests shorten these.
+var (
+	idleTimeout       = time.Minute // for a client to say nothing between two requests
+	maxRequest  int64 = 4 << 20     // bytes of one
+)
 
 type request struct {
 	Op   string          `json:"op"`
@@ -39,9 +45,10 @@ type request struct {
 }
 
 type answer struct {
-	OK     bool   `json:"ok,omitempty"`
-	Result any    `json:"result,omitempty"`
-	Error  *Error `json:"error,omitempty"`
+	OK        bool   `json:"ok,omitempty"`
+	Result    any    `json:"result,omitempty"`
+	Error     *Error `json:"error,omitempty"`
+	Directory string `json:"directory,omitempty"` // with the version: the durable.ID of the run directory
 }
 
 // A connection carries lines of JSON in both directions.
@@ -79,21 +86,25 @@ func (c *connection) isTrusted() bool { return c.uid == "0" || c.uid == strconv.
 
 // A Server listens on an agent's control socket.
 type Server struct {
-	dir      string
+	dir, id  string
 	listener *net.UnixListener
 	file     fs.FileInfo // the socket
 }
 
 // Listen makes the socket in a run directory, replacing a dead runner's. The caller holds the runner lock.
 func Listen(dir string) (*Server, error) {
-	removeSocket(dir)
+	id, err := identify(dir)
+	if err != nil {
+		return nil, err
+	}
+	removeSocket(dir, false)
 	path := filepath.Join(dir, socketName)
 	if len(path) > maxPath {
 		var short string
 		var err error
 		// The first may be another user's, as after su, or gone; the first two may be too long themselves.
 		for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), "", "/tmp"} {
-			short, err = os.MkdirTemp(parent, "atm-")
+			short, err = os.MkdirTemp(parent, shortPrefix)
 			if err == nil && len(filepath.Join(short, socketName)) <= maxPath {
 				break
 			}
@@ -106,38 +117,74 @@ func Listen(dir string) (*Server, error) {
 			return nil, err
 		}
 	}
-	path = socketPath(dir)
+	if path, err = socketPath(dir); err != nil {
+		return nil, err
+	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
 	file, err := os.Lstat(path)
-	return &Server{dir, listener, file}, errors.Join(err, os.Chmod(path, 0o600))
+	return &Server{dir, id, listener, file}, errors.Join(err, os.Chmod(path, 0o600))
 }
 
-func socketPath(dir string) string {
-	path := filepath.Join(dir, socketName)
-	if target, err := os.Readlink(path); err == nil {
-		return target
+// identify returns the durable.ID of a run directory, which must not be a link.
+func identify(dir string) (string, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
 	}
-	return path
+	if !info.IsDir() {
+		return "", &fs.PathError{Op: "open", Path: dir, Err: durable.ErrNotDirectory}
+	}
+	return durable.ID(info), nil
+}
+
+// socketPath returns the path of the socket. A link that no runner makes is ErrNoRunner.
+func socketPath(dir string) (string, error) {
+	path := filepath.Join(dir, socketName)
+	target, err := os.Readlink(path)
+	if err != nil {
+		return path, nil
+	}
+	in, name := filepath.Split(target)
+	if !filepath.IsAbs(target) || name != socketName || !strings.HasPrefix(filepath.Base(in), shortPrefix) {
+		return target, ErrNoRunner
+	}
+	return target, nil
 }
 
 func connect(dir string) (*net.UnixConn, error) {
-	return net.DialUnix("unix", nil, &net.UnixAddr{Name: socketPath(dir), Net: "unix"})
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	return net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 }
 
-// removeSocket removes the socket, and if it is elsewhere its directory and the link.
-func removeSocket(dir string) {
-	path, link := socketPath(dir), filepath.Join(dir, socketName)
-	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
-		os.Remove(path)
+// removeSocket removes the socket, and if it is elsewhere its directory and the link. Elsewhere it may be another
+// runner's: unless it isOurs, one that somebody listens on stays there.
+func removeSocket(dir string, isOurs bool) {
+	link := filepath.Join(dir, socketName)
+	path, err := socketPath(dir)
+	if info, gone := os.Lstat(path); err == nil && gone == nil && info.Mode()&fs.ModeSocket != 0 {
+		if path == link || isOurs || !isServed(dir) {
+			os.Remove(path)
+		}
 	}
 	if path != link {
-		os.Remove(filepath.Dir(path))
+		os.Remove(filepath.Dir(path)) // unless there is something in it
 		os.Remove(link)
 	}
+}
+
+func isServed(dir string) bool {
+	conn, err := connect(dir)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // Serve answers clients until ctx ends or Close is called, and then waits for its goroutines: one for each client,
@@ -165,7 +212,7 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 			continue
 		}
 		clients.Go(func() {
-			serve(ctx, conn, h)
+			s.serve(ctx, conn, h)
 			<-free
 		})
 	}
@@ -173,17 +220,18 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 
 // Close removes the socket, if it is not yet another runner's, and ends every connection.
 func (s *Server) Close() error {
-	if now, err := os.Lstat(socketPath(s.dir)); err == nil && os.SameFile(now, s.file) {
-		removeSocket(s.dir)
+	path, err := socketPath(s.dir)
+	if now, gone := os.Lstat(path); err == nil && gone == nil && os.SameFile(now, s.file) {
+		removeSocket(s.dir, true)
 	}
-	err := s.listener.Close()
+	err = s.listener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil // closed when Serve's context ended
 	}
 	return err
 }
 
-func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
+func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	c := newConnection(conn, maxRequest)
 	defer c.Close()
 	c.SetWriteDeadline(time.Now().Add(sendTimeout))
@@ -196,7 +244,9 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 		c.SetReadDeadline(time.Unix(1, 0))
 		c.SetWriteDeadline(time.Now().Add(closeTimeout))
 	})()
-	err := c.Encode(newAnswer(version, nil))
+	greeting := newAnswer(version, nil)
+	greeting.Directory = s.id
+	err := c.Encode(greeting)
 	for err == nil {
 		r := request{With: json.RawMessage("null"), pid: c.pid}
 		c.SetReadDeadline(time.Now().Add(idleTimeout))

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // fake is a runner; a missing function returns the request's name.
@@ -215,6 +217,38 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
+// Whatever a directory's socket leads to: a client gets the runner of that very directory or none, and a new runner
+// removes no other's socket.
+func TestOthersSocket(t *testing.T) {
+	top, short := t.TempDir(), t.TempDir()
+	long := filepath.Join(top, strings.Repeat("long", 30))
+	t.Setenv("XDG_RUNTIME_DIR", short)
+	for _, name := range []string{"b", "linked", "copied", long} {
+		must(t, os.MkdirAll(filepath.Join(top, filepath.Base(name)), 0o700))
+	}
+	start(t, filepath.Join(top, "b"), &fake{})
+	start(t, long, &fake{})
+	far, err := os.Readlink(filepath.Join(long, socketName))
+	must(t, err)
+	must(t, os.Symlink(filepath.Join(top, "b", socketName), filepath.Join(top, "linked", socketName)))
+	must(t, os.Symlink(far, filepath.Join(top, "copied", socketName)))
+	must(t, os.Symlink(filepath.Join(top, "b"), filepath.Join(top, "itself")))
+	for _, name := range []string{"linked", "copied", "itself"} {
+		if _, err := Dial(t.Context(), filepath.Join(top, name)); !errors.Is(err, ErrNoRunner) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Listen(filepath.Join(top, "itself")); !errors.Is(err, durable.ErrNotDirectory) {
+		t.Error(err)
+	}
+	for _, name := range []string{"linked", "copied"} {
+		start(t, filepath.Join(top, name), &fake{})
+		dial(t, filepath.Join(top, name))
+	}
+	dial(t, filepath.Join(top, "b"))
+	dial(t, long)
+}
+
 // A runner that lost its agent leaves the socket of the next one alone.
 func TestLeavesTheNextSocket(t *testing.T) {
 	dir := t.TempDir()
@@ -297,11 +331,13 @@ func TestIdleClients(t *testing.T) {
 
 // A request that never ends is refused.
 func TestLongRequest(t *testing.T) {
-	t.Parallel()
+	before := maxRequest
+	maxRequest = 64 << 10
+	t.Cleanup(func() { maxRequest = before })
 	dir := t.TempDir()
 	start(t, dir, &fake{})
 	c := dial(t, dir)
-	c.send(strings.Repeat("x", maxRequest))
+	c.send(strings.Repeat("x", int(maxRequest)))
 	var none any
 	err := c.readAnswer(t.Context(), &none)
 	if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Code != "usage" {

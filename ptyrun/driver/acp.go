@@ -11,6 +11,7 @@ var front = Driver{
 	Name:          "acp",
 	LogsOwnEvents: true,
 	interrupt:     "\x03",
+	indent:        2,
 	box:           boxStyle{shape: unframed, glyph: FrontPrompt, text: 2, maxBelow: 1},
 	rows: []rowPattern{
 		{kind: busyRow, re: pattern(`^` + FrontBusy)},

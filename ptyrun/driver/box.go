@@ -1,10 +1,14 @@
 package driver
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A shape is the way in which a program draws its input box, and the dialog that replaces it.
@@ -12,23 +16,32 @@ type shape int
 
 const (
 	noBox    shape = iota
-	ruled          // between two rules ──── of the full width; a dialog below one rule
-	halves         // between ▄▄▄▄ and ▀▀▀▀; a dialog in a frame ╭│╰
+	ruled          // between two rules ──── of the full width; a dialog below one rule ──── or ▔▔▔▔
+	halves         // between ▄▄▄▄ and ▀▀▀▀, or without background colours between two rules; a dialog in a frame ╭│╰
 	barred         // rows that start with ┃, the last ╹▀▀▀▀; a dialog without that last row
 	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
+	flat           // for a screen reader: the last rows, perhaps after a glyph; so is a dialog
 )
 
 // A boxStyle describes the input box of a program.
 type boxStyle struct {
 	shape        shape
-	glyph        string   // before the text
-	indent       int      // columns before the glyph
-	text         int      // columns from the glyph to the text
-	tailRows     int      // barred: rows at the end of the box without text
-	modes        []phrase // other glyphs, each with a blank, and the mode that each shows
-	placeholders []string // prefixes of texts that an empty box shows, not dim
-	maxBelow     int      // the largest number of rows below the box that are not blank
-	startingFoot string   // the text below the box while the program starts, with an empty title
+	glyph        string         // before the text
+	hasGlyph     bool           // flat: always; else only some versions draw it
+	indent       int            // columns before the glyph
+	text         int            // columns from the glyph to the text
+	tailRows     int            // barred: rows at the end of the box without text
+	modes        []gatePhrase   // other glyphs, each with a blank, and the mode that each shows
+	placeholders []string       // prefixes of texts that an empty box shows, not dim
+	maxBelow     int            // the largest number of rows below the box that are not blank
+	startingFoot string         // the text below the box while the program starts, with an empty title
+	above        *regexp.Regexp // flat: matches the rows above the box, in which the program says something about itself
+}
+
+// A gatePhrase is a text on the screen and what it keeps from being typed.
+type gatePhrase struct {
+	text  string
+	means control.Gate
 }
 
 // A phrase is a text on the screen and what it means.
@@ -40,16 +53,11 @@ type inputBox struct {
 	first, last int // rows of the text
 	column      int // of the text
 	width       int // cells of a row of the text; 0 means to the end of the row
+	isFlat      bool
 	draft       string
-	mode        string // meaning of a glyph that is not the usual one
-	foot        string // meaning of the rows below: busyFoot, or why nothing may be typed
+	mode        control.Gate // what a glyph that is not the usual one means
+	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
 }
-
-// What a text below the box may mean beside a reason why nothing may be typed.
-const (
-	busyFoot = "busy"    // a turn is open
-	notBox   = "not box" // it is never below a box
-)
 
 // findBox finds the lowest input box, which must be at the bottom of the screen; nil: there is none.
 func (d *Driver) findBox(l *Look) *inputBox {
@@ -59,25 +67,42 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	case ruled:
 		p, ok = d.findBetween(l, "─", "─")
 	case halves:
-		p, ok = d.findBetween(l, "▄", "▀")
+		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
+			p, ok = d.findBetween(l, "─", "─")
+		}
 	case barred:
 		p, ok = d.findBarred(l)
 	case unframed:
 		p, ok = d.findUnframed(l)
+	case flat:
+		p, ok = d.findFlat(l)
 	}
-	filled := 0
-	for y := p.bottom + 1; y < len(l.Lines); y++ {
-		if !blank(l.line(y)) {
+	if !ok {
+		return nil
+	}
+	first, end, filled := p.bottom+1, len(l.Lines), 0
+	if d.box.shape == flat { // what is below any other box is above this one
+		first, end = p.top, p.first
+	}
+	for y := first; y < end; y++ {
+		line := l.line(y)
+		if !blank(line) {
 			filled++
 		}
-		for _, ph := range d.foot {
-			if strings.Contains(l.line(y), ph.text) && (p.foot == "" || ph.means == busyFoot || ph.means == notBox) {
-				p.foot = ph.means
+		if hasAny(line, d.notBox) {
+			return nil
+		}
+		for _, f := range d.foot {
+			if strings.Contains(line, f.text) && (p.foot == "" || f.means == control.GateBusy) {
+				p.foot = f.means
 			}
 		}
 	}
-	if !ok || filled > d.box.maxBelow || p.foot == notBox {
+	if filled > d.box.maxBelow {
 		return nil
+	}
+	if d.limitFoot != "" && d.limitBelow(l, &p) != "" {
+		p.foot = control.GateLimit
 	}
 	p.draft = d.draftIn(l, p)
 	return &p
@@ -168,8 +193,32 @@ func (d *Driver) findUnframed(l *Look) (inputBox, bool) {
 	return inputBox{}, false
 }
 
+// maxFlat is how many rows the text in a flat box may have.
+const maxFlat = 20
+
+// findFlat finds the last rows of the screen, below what the program says there about itself.
+func (d *Driver) findFlat(l *Look) (p inputBox, ok bool) {
+	for p.last = len(l.Lines) - 1; p.last > l.CursorY && blank(l.line(p.last)); p.last-- {
+	}
+	hasGlyph := func(y int) bool { return d.box.glyph != "" && strings.HasPrefix(l.line(y)+"  ", d.box.glyph+"  ") }
+	isFoot := func(y int) bool { return y >= 0 && d.box.above.MatchString(l.line(y)) }
+	for p.first = p.last; !hasGlyph(p.first) && !isFoot(p.first-1); p.first-- {
+		if p.first <= max(0, p.last-maxFlat) {
+			return p, false
+		}
+	}
+	if hasGlyph(p.first) {
+		p.column = d.box.text
+	}
+	for p.top = p.first; isFoot(p.top - 1); p.top-- {
+	}
+	p.bottom, p.isFlat = p.last, true
+	isDialog := cancelHint.MatchString(l.solidRows(p.first, p.last+1))
+	return p, p.top < p.first && (p.column > 0 || !d.box.hasGlyph && !isDialog)
+}
+
 // glyphAt reports whether a row starts like the first row of a box, and the mode that its glyph shows.
-func (d *Driver) glyphAt(line string) (mode string, ok bool) {
+func (d *Driver) glyphAt(line string) (mode control.Gate, ok bool) {
 	if !blank(firstRunes(line, d.box.indent)) {
 		return "", false
 	}
@@ -177,15 +226,21 @@ func (d *Driver) glyphAt(line string) (mode string, ok bool) {
 	if strings.HasPrefix(line, d.box.glyph+" ") {
 		return "", true
 	}
-	m, ok := findPrefix(line, d.box.modes)
-	return m.means, ok
+	i := slices.IndexFunc(d.box.modes, func(m gatePhrase) bool { return strings.HasPrefix(line, m.text) })
+	if i < 0 {
+		return "", false
+	}
+	return d.box.modes[i].means, true
 }
 
 // draftIn returns the text in the box, or "" for a placeholder.
 func (d *Driver) draftIn(l *Look, p inputBox) string {
 	var rows []string
 	for y := p.first; y <= p.last; y++ {
-		row := skipRunes(l.text(y, isBright), p.column)
+		row := l.text(y, isBright)
+		if y == p.first || !p.isFlat {
+			row = skipRunes(row, p.column)
+		}
 		if p.width > 0 {
 			row = ansi.Truncate(row, p.width, "")
 		}
@@ -201,7 +256,10 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 }
 
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
-// and restore it last.
+// and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
+	if p.isFlat {
+		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse
+	}
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -19,7 +20,7 @@ var captures = []struct {
 	file     string
 	activity reducer.Activity
 	detail   string
-	why      string // "": at the prompt
+	why      control.Gate // "": at the prompt
 	draft    string
 }{
 	{"claude-bang-mode", reducer.Idle, "", "bang mode", "sleep 3"},
@@ -35,6 +36,53 @@ var captures = []struct {
 	{"claude-thinking", reducer.Thinking, "", "busy", ""},
 	{"claude-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
 	{"claude-trust", reducer.Confirming, "trust", "dialog", ""},
+	{"claude-2.1.197-answer", reducer.Idle, "", "", ""},
+	{"claude-2.1.197-limit", reducer.Limited, "You've hit your session limit · resets 3:42pm (UTC)", "", ""},
+	{"claude-2.1.197-limit-menu", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.197-nocolor-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.197-nocolor-tools", reducer.Idle, "", "", ""},
+	{"claude-2.1.197-reader-busy", reducer.Responding, "", "busy", ""},
+	{"claude-2.1.197-reader-done", reducer.Idle, "", "", ""},
+	{"claude-2.1.197-reader-idle", reducer.Idle, "", "", ""},
+	{"claude-2.1.197-reader-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.197-tools", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-answer", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-auto", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-bypass", reducer.Confirming, "trust", "dialog", ""},
+	{"claude-2.1.332-error", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-held", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-history", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-light-tools", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-limit", reducer.Limited, "Usage limit reached · limit resets 3:33pm", "usage limit", ""},
+	{"claude-2.1.332-model", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-nocolor-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-nocolor-tools", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-plan-exit", reducer.AwaitingInput, "question", "dialog", ""},
+	{"claude-2.1.332-plan-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-reader-busy", reducer.Responding, "", "busy", ""},
+	{"claude-2.1.332-reader-done", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-reader-idle", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-reader-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
+	{"claude-2.1.332-tools", reducer.Idle, "", "", ""},
+	{"claude-2.1.332-trust", reducer.Confirming, "trust", "dialog", ""},
+	{"claude-2.1.332-write", reducer.Confirming, "permission", "dialog", ""},
+	{"codex-0.169-answer", reducer.Idle, "", "", ""},
+	{"codex-0.171-answer", reducer.Idle, "", "", ""},
+	{"codex-0.171-limit", reducer.Limited, "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https:// chatgpt.com/settings/usage to purchase more credits or try again at 6:42 PM.", "", ""},
+	{"codex-0.171-nocolor-tools", reducer.Idle, "", "", ""},
+	{"codex-0.171-still-busy", reducer.Responding, "", "busy", ""},
+	{"codex-0.171-still-done", reducer.Idle, "", "", ""},
+	{"codex-0.171-tools", reducer.Idle, "", "", ""},
+	{"gemini-0.61-answer", reducer.Idle, "", "", ""},
+	{"gemini-0.61-nocolor-idle", reducer.Idle, "", "", ""},
+	{"gemini-0.61-nocolor-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"gemini-0.61-plain-done", reducer.Idle, "", "", ""},
+	{"gemini-0.61-plain-idle", reducer.Idle, "", "", ""},
+	{"gemini-0.61-reader-permission", reducer.Confirming, "permission", "dialog", ""},
+	{"gemini-0.61-reader-tools", reducer.Idle, "", "", ""},
+	{"opencode-1.18-answer", reducer.Idle, "", "", ""},
 	{"codex-confirming", reducer.Confirming, "permission", "dialog", ""},
 	{"codex-done", reducer.Idle, "", "", ""},
 	{"codex-draft", reducer.Idle, "", "draft", "hello agent"},
@@ -144,13 +192,17 @@ func TestCapturesByteByByte(t *testing.T) {
 		last = b
 		s.Write(b[:same])
 		r := d.Read(LookAt(s), Reading{})
+		step := stride
+		if strings.Contains(c.file, ".") { // of one more version or look
+			step *= 5
+		}
 		isEnd := make([]bool, len(b)) // of a character or sequence; before that the screen is unchanged
 		for _, at := range sequence.FindAllIndex(b, -1) {
 			isEnd[at[1]-1] = true
 		}
 		for i := same; i < len(b); i++ {
 			s.Write(b[i : i+1])
-			if i < len(b)-4 && (!isEnd[i] || i%stride != 0 || i > 4 && string(b[i-2:i+1]) == string(b[i-5:i-2]) && b[i+3] == b[i]) {
+			if i < len(b)-4 && (!isEnd[i] || i%step != 0 || i > 4 && string(b[i-2:i+1]) == string(b[i-5:i-2]) && b[i+3] == b[i]) {
 				continue
 			}
 			if s.Modes().Sync {
@@ -167,13 +219,13 @@ func TestCapturesByteByByte(t *testing.T) {
 			}
 			bottom := strings.Join(l.Lines[max(0, l.CursorY-2):], "\n")
 			switch {
-			case r.Activity != reducer.Idle && r.Activity != reducer.Error:
+			case r.Activity != reducer.Idle && r.Activity != reducer.Limited:
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
 			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
 				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
 			case claude.titles[0].re.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
 				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
-			case blank(l.line(l.CursorY)):
+			case blank(l.line(l.CursorY)) && !strings.Contains(c.file, "-reader-"):
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)
 			}
 		}

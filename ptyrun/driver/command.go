@@ -18,14 +18,34 @@ func ForCommand(argv []string) *Driver {
 	return d
 }
 
-// Unshared returns the command line with the flag that gives the agent a server of its own.
-func Unshared(argv []string) []string {
+// Unshared returns the command line with the flag that gives the agent a server of its own, if its sessions would
+// otherwise share one that has the environment of the first. isScript: the first word is a script, which may be told by
+// its arguments which program to run, and hand the others on.
+func Unshared(argv []string, isScript bool) []string {
 	d, args := parseCommand(argv)
+	for i := 1; d.Plain && isScript && i < len(argv); i++ {
+		if j := slices.IndexFunc(agents, func(a *Driver) bool { return slices.Contains(a.commands, argv[i]) }); j >= 0 {
+			d, args = agents[j], argv[i+1:]
+		}
+	}
 	hasChosen := func(arg string) bool { return strings.HasPrefix(arg, d.unshared) || strings.HasPrefix(arg, "--remote") }
-	if d.unshared == "" || slices.ContainsFunc(args, hasChosen) {
+	if d.unshared == "" || slices.ContainsFunc(args, hasChosen) || slices.Contains(d.others, d.subcommand(args)) {
 		return argv
 	}
 	return slices.Insert(slices.Clone(argv), len(argv)-len(args), d.unshared)
+}
+
+// subcommand returns the first of the arguments that is neither a flag nor a flag's value.
+func (d *Driver) subcommand(args []string) string {
+	for i := 0; i < len(args); i++ {
+		if !strings.HasPrefix(args[i], "-") {
+			return args[i]
+		}
+		if slices.Contains(d.valueFlags, args[i]) {
+			i++
+		}
+	}
+	return ""
 }
 
 // parseCommand returns the driver, and the arguments of the agent.

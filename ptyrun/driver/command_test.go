@@ -41,12 +41,28 @@ func TestUnshared(t *testing.T) {
 		"env A=1 /opt/codex resume --last": "env A=1 /opt/codex --no-daemon resume --last",
 		"codex -m x --no-daemon":           "codex -m x --no-daemon",
 		"codex --remote unix://":           "codex --remote unix://",
+		"codex exec -m x":                  "codex exec -m x",
+		"codex -m review -c a=b resume":    "codex --no-daemon -m review -c a=b resume",
+		"codex -p x app-server":            "codex -p x app-server",
+		"codex review":                     "codex review",
 		"claude --resume x":                "claude --resume x",
 		"run DIR codex":                    "run DIR codex",
+		"make codex":                       "make codex",
 		"":                                 "",
 	} {
-		if got := strings.Join(Unshared(strings.Fields(command)), " "); got != want {
+		if got := strings.Join(Unshared(strings.Fields(command), false), " "); got != want {
 			t.Errorf("%q becomes %q, want %q", command, got, want)
+		}
+	}
+	for command, want := range map[string]string{
+		"run DIR codex -m x":    "run DIR codex --no-daemon -m x",
+		"run DIR codex exec hi": "run DIR codex exec hi",
+		"run DIR claude":        "run DIR claude",
+		"run DIR":               "run DIR",
+		"run codex.log":         "run codex.log",
+	} {
+		if got := strings.Join(Unshared(strings.Fields(command), true), " "); got != want {
+			t.Errorf("the script %q becomes %q, want %q", command, got, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -23,12 +24,13 @@ type Dialog struct {
 	Alias       string // another name of the tool, which rules match as well
 	IsCommand   bool   // Input is a command, although tools with these names take none
 	Input       string // the complete command, path or address
+	IsCut       bool   // a permission request of which a part is not on the screen
 	Options     []Option
 	cancel      string // the key that ends the dialog without an answer, if the dialog names one
 }
 
 // Allowing returns the option that allows this one call only. In a question, where the agent writes the options, there
-// must be exactly one that starts like a yes.
+// must be exactly one that starts like a yes. A dialog of an unknown kind has none: it may ask for anything.
 func (d *Dialog) Allowing() (Option, bool) {
 	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.AllowsOnce() })
 	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
@@ -72,26 +74,32 @@ type dialogStyle struct {
 }
 
 // readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
-// list above it is a quotation.
-func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
+// list above it is a quotation. shows is what the title says.
+func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dialog {
 	if d.Name == front.Name {
 		return d.readRequest(l)
 	}
-	var f layout
-	ok := false
-	if d.box.shape == barred && box == nil {
-		f, ok = d.findBarredOptions(l)
-	}
-	if !ok {
-		f, ok = d.findOptions(l)
+	f, ok := d.findLayout(l, box)
+	if !ok && box == nil && shows != reducer.Thinking { // else the turn behind a menu goes on
+		f, ok = d.findText(l)
 	}
 	if !ok || box != nil && f.top <= box.bottom {
 		return nil
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
+	f.isWhole = f.isWhole && !hiddenRows.MatchString(foot)
 	q := &Dialog{Kind: d.kindOfDialog(text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
-	if q.Kind == "permission" && f.isWhole && d.dialogs.request != nil {
+	switch {
+	case q.Kind == "permission" && f.isWhole && d.dialogs.request != nil:
 		q.Tool, q.Input = d.dialogs.request(d, l, f.first, f.top)
+	case q.Kind == "permission":
+		q.IsCut = true
+	case q.Kind == "unknown":
+		for i := range q.Options {
+			if o := &q.Options[i]; !o.Denies() {
+				o.Kind = ""
+			}
+		}
 	}
 	if cancelHint.MatchString(RemoveBlanks(foot)) {
 		q.cancel = escape
@@ -100,15 +108,37 @@ func (d *Driver) readDialog(l *Look, box *inputBox) *Dialog {
 	return q
 }
 
+// findLayout finds a dialog with options.
+func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
+	if d.box.shape == barred && box == nil {
+		if f, ok = d.findBarredOptions(l); ok {
+			return f, true
+		}
+	}
+	if d.box.shape == ruled && box == nil {
+		f, ok = d.findUnnumbered(l)
+		if ok && d.kindOfDialog(textRows(l, f.first, f.top), "") == "unknown" {
+			return d.findText(l) // a menu with as many rows as fit, or something else to pick from
+		}
+		if ok {
+			return f, true
+		}
+	}
+	return d.findOptions(l)
+}
+
+// hiddenRows matches what the program says below a dialog that does not fit on its screen.
+var hiddenRows = regexp.MustCompile(`^[↑↓] \d+ more lines?`)
+
 // cancelHint matches the text below the options if it names the key that ends the dialog without an answer.
-var cancelHint = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss)`)
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	startsWith := func(y int, s string) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), s) }
 	switch {
 	case d.box.shape == ruled:
-		y := l.ruleAbove(at, "─")
+		y := l.borderAbove(at)
 		return y + 1, y >= 0
 	case d.box.shape == halves && startsWith(at, "│"):
 		y := at - 1
@@ -116,7 +146,7 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 			y--
 		}
 		return y + 1, startsWith(y, "╭")
-	case d.box.shape == unframed:
+	case d.box.shape == unframed, d.box.shape == flat:
 		return d.unframedTop(l, at)
 	}
 	y := at
@@ -126,15 +156,18 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	return y, false
 }
 
-// unframedTop is dialogTop for a dialog below the last row that is not indented, and its indented rest: it starts with
-// the first known heading there.
+// borderAbove returns the border of a dialog above row y, or -1. (Claude Code draws ▔▔▔▔ above what a person opened.)
+func (l *Look) borderAbove(y int) int { return max(l.ruleAbove(y, "─"), l.ruleAbove(y, "▔")) }
+
+// unframedTop is dialogTop for a dialog below the last row that is not indented, and its indented rest, or for a screen
+// reader below the last row of the transcript: it starts with the first known heading there.
 func (d *Driver) unframedTop(l *Look, at int) (first int, isWhole bool) {
 	y := at - 1
-	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
+	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.box.shape == flat && d.kindOf(l, y) == otherRow) {
 		y--
 	}
 	for first = y + 1; first < at; first++ {
-		if _, ok := findPrefix(strings.TrimSpace(l.line(first)), d.dialogs.kinds); ok {
+		if _, ok := findPrefix(strings.TrimSpace(l.line(first))+" ", slices.Concat(d.dialogs.kinds, d.dialogs.headings)); ok {
 			return first, true
 		}
 	}
@@ -146,7 +179,7 @@ func textRows(l *Look, a, b int) []string {
 	var text []string
 	for y := a; y < b; y++ {
 		s, _ := unframe(l.line(y))
-		if s != "" && strings.Trim(s, "─╌╭╮╰╯━═ ") != "" {
+		if s != "" && strings.Trim(s, "─╌╭╮╰╯━═▔ ") != "" {
 			text = append(text, s)
 		}
 	}
@@ -230,9 +263,13 @@ type layout struct {
 // two options and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	isQuestion := strings.Contains(l.solidFoot(), "Entertoselect")
-	isForeign := func(line string) bool { return d.kindOf(line) != otherRow }
+	isForeign := func(y int) bool {
+		isExplanation := margin(l.line(y)) > 0 && isMutedRow(l, y)
+		return d.kindOf(l, y) != otherRow && !isExplanation
+	}
 	f, ok = l.numberedIn(0, len(l.Lines), isQuestion, isForeign)
-	if !ok || f.selected < 0 && !isQuestion || len(f.options) < 2 {
+	isSpoken := d.box.shape == flat && spokenHint.MatchString(strings.Join(l.Lines[max(0, f.end):], " "))
+	if !ok || f.selected < 0 && !isQuestion && !isSpoken || len(f.options) < 2 {
 		return f, false
 	}
 	for i := range f.options {
@@ -241,6 +278,8 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 			o.Kind = "" // the first ones are above the screen
 		}
 		switch {
+		case isSpoken && len(o.ID) == 1:
+			o.Keys = o.ID + Submit
 		case f.selected < 0, o.isBox():
 			o.Keys = "" // its position is unknown, or its key only marks it
 		case d.dialogs.digitsChoose && len(o.ID) == 1:
@@ -253,27 +292,95 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	return f, true
 }
 
+// spokenHint matches what a program says to a screen reader below options that are chosen by number.
+var spokenHint = regexp.MustCompile(`(?:Enter selection|Select with numbers) \[`)
+
+// findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
+// selected lowest has a number, it is no such list.
+func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
+	f.first = l.borderAbove(len(l.Lines)) + 1
+	at, column := -1, 0
+	for y := len(l.Lines) - 1; y >= f.first && f.first > 0 && at < 0; y-- {
+		if m := selectedRow.FindStringSubmatch(l.line(y)); m != nil {
+			at, column = y, utf8.RuneCountInString(m[1])
+		}
+	}
+	if strings.Contains(l.solidFoot(), "Entertoselect") || parseOption(l.line(at)).number > 0 {
+		return f, false
+	}
+	isOption := func(y int) bool {
+		return !blank(l.line(y)) && margin(strings.Replace(l.line(y), "❯", " ", 1)) == column
+	}
+	for f.top = at; f.top > f.first && isOption(f.top-1); f.top-- {
+	}
+	for f.end = at + 1; isOption(f.end); f.end++ {
+	}
+	if at < 0 || f.end-f.top < 2 {
+		return f, false
+	}
+	f.selected, f.isWhole = at-f.top, true
+	isWrapped := slices.ContainsFunc(l.Lines[f.top:f.end], func(line string) bool { return ansi.StringWidth(line) > l.Cols*3/4 })
+	for y := f.top; y < f.end; y++ {
+		o := newOption(strconv.Itoa(y-f.top+1), skipRunes(l.line(y), column))
+		if o.Keys == "" {
+			o.Keys = arrowKeys(l, "B", "A", y-at)
+		}
+		if isWrapped { // a row may be the rest of the one above it
+			o.Keys = ""
+		}
+		f.options = append(f.options, o)
+	}
+	return f, true
+}
+
+// selectedRow matches the option that Return chooses, up to its label.
+var selectedRow = regexp.MustCompile(`^( *❯ )\S`)
+
+// findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
+// frame, and is neither a box that is half drawn nor a view that is only looked at.
+func (d *Driver) findText(l *Look) (f layout, ok bool) {
+	end := len(l.Lines)
+	for end > 0 && blank(l.line(end-1)) {
+		end--
+	}
+	f.top, f.end = end, end
+	switch d.box.shape {
+	case ruled:
+		f.first = l.borderAbove(end) + 1
+		_, isBox := d.glyphAt(l.line(f.first))
+		ok = f.first > 0 && !isBox
+	case halves:
+		ok = strings.HasPrefix(l.line(end-1), "╰")
+		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
+		}
+	}
+	text := textRows(l, f.first, end)
+	isView := slices.ContainsFunc(text, func(s string) bool { return hasAny(s, d.views) || hasAny(s, d.notBox) })
+	return f, ok && len(text) > 0 && !isView
+}
+
 // isBox reports whether the option is one of several that may be ticked together.
 func (o *Option) isBox() bool { return hasAny(o.Label, []string{"[ ]", "[✔]", "[✓]", "[x]"}) }
 
 // numberedIn reads the lowest numbered list in rows first to end (exclusive), from its last row up. At most one option
 // may be selected. Below the list may be eight rows that are not foreign, between two options eight that do not start
 // left of the numbers.
-func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line string) bool) (f layout, ok bool) {
+func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(y int) bool) (f layout, ok bool) {
 	f.selected = -1
 	lowest, column, others := 0, 0, 0 // the lowest number yet, its column, and the other rows since then
 	for y := end - 1; y >= first && lowest != 1; y-- {
 		line := l.line(y)
 		o := parseOption(line)
 		if o.number == 0 || lowest > 0 && (o.number != lowest-1 || o.column != column) {
-			if isQuestion { // what is selected may be no option: "❯ Chat about this"
+			isChat := isQuestion && strings.Contains(line, "❯") // what is selected may be no option: "❯ Chat about this"
+			if isChat {
 				line = strings.Replace(line, "❯", " ", 1)
 			}
 			text, at := unframe(line)
-			if text == "" || isRule(line, "─") {
+			if text == "" || isRule(strings.TrimSpace(line), "─") {
 				continue
 			}
-			if others++; others > 8 || lowest == 0 && isForeign(line) || at < column {
+			if others++; others > 8 || lowest == 0 && !isChat && isForeign(y) || at < column {
 				return f, false
 			}
 			continue
@@ -300,7 +407,10 @@ func (l *Look) numberedIn(first, end int, isQuestion bool, isForeign func(line s
 
 // numberedRow matches an option, after the mark of the one that Return chooses, or one that says that there are more.
 // Claude Code leaves out the blank before a label that does not fit.
-var numberedRow = regexp.MustCompile(`^(?:([❯›●>▸▶→◉] *)|[↑↓] )?([1-9][0-9]?)[.)]( +.+|\p{Lu}.+)$`)
+var numberedRow = regexp.MustCompile(`^(?:([❯›●>▸▶→◉] *|\(checked\) )|[↑↓] )?([1-9][0-9]?)[.)]( +.+|\p{Lu}.+)$`)
+
+// spokenMark is how Gemini CLI says that an option is selected.
+const spokenMark = "(checked) "
 
 // An optionRow is a row like "❯ 2. Label".
 type optionRow struct {
@@ -316,7 +426,10 @@ func parseOption(line string) (o optionRow) {
 		return o
 	}
 	o.number, _ = strconv.Atoi(m[2])
-	o.column = column + utf8.RuneCountInString(text[:strings.Index(text, m[2])])
+	o.column = column
+	if m[1] != spokenMark { // else the others have none in its place
+		o.column += utf8.RuneCountInString(text[:strings.Index(text, m[2])])
+	}
 	o.label = strings.Trim(m[3], " ✔✓") // without the mark of the current choice
 	o.isSelected = m[1] != ""
 	return o

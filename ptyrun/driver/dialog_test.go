@@ -40,6 +40,42 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "1" Yes allow_once
 2 "2" Yes, and always allow access to proj/ from this project allow_always
 3 "3" No reject_once`,
+		"claude-2.1.332-permission": `permission Bash(ls /nonexistent-x)
+1 "1" Yes allow_once
+2 "2" Yes, and switch to auto mode · auto mode handles these prompts for you allow_always
+3 "3" No reject_once`,
+		"claude-2.1.332-write": `permission Write(new.txt)
+1 "1" Yes allow_once
+2 "2" Yes, and switch to accept edits (auto-approve file edits and common file commands) for this
+3 "3" No reject_once`,
+		"claude-2.1.332-plan-permission": `permission Bash(touch made.txt)
+1 "\r" No reject_once
+2 "\x1b[B\r" Yes allow_once`,
+		"claude-2.1.332-plan-exit": `question ()
+1 "1" Yes, and switch to default (ask each time) for this session allow_always
+2 "2" No reject_once`,
+		"claude-2.1.332-trust": `trust ()
+1 "\r" No, exit reject_once
+2 "\x1b[B\r" Yes, I trust this folder allow_always`,
+		"claude-2.1.332-bypass": `trust ()
+1 "\r" No, exit reject_once
+2 "\x1b[B\r" Yes, I accept allow_once`,
+		"claude-2.1.332-auto":    "unknown ()",
+		"claude-2.1.332-held":    "unknown ()",
+		"claude-2.1.332-history": "unknown ()",
+		"claude-2.1.332-nocolor-permission": `permission ()
+1 "1" Yes allow_once
+2 "2" Yes, and switch to auto mode · auto mode handles these prompts for you allow_always
+3 "3" No reject_once`,
+		"claude-2.1.332-reader-permission": `permission ()
+1 "1\r" Yes allow_once
+2 "2\r" Yes, and always allow access to /tmp/answers/kitnew/work from this project allow_always
+3 "3\r" Yes, and switch to auto mode — · auto mode handles these prompts for you allow_always
+4 "4\r" No reject_once`,
+		"gemini-0.61-reader-permission": `permission ()
+1 "\r" Allow once allow_once
+2 "\x1b[B\r" Allow for this session allow_always
+3 "\x1b" No, suggest changes reject_once`,
 		"claude-trust": `trust ()
 1 "1" Yes, I trust this folder allow_always
 2 "2" No, exit reject_once`,
@@ -65,6 +101,24 @@ reject "\x1b[C\x1b[C\r" Reject reject_once`,
 	} {
 		if d := cmp.Diff(want, brief(driverOf(t, file).Read(look(t, file), Reading{}).Dialog)); d != "" {
 			t.Errorf("%s (-want +got)\n%s", file, d)
+		}
+	}
+}
+
+// What asks for something that is not known is shown with its text, from its border on, and allows nothing.
+func TestUnknownDialogs(t *testing.T) {
+	for file, want := range map[string]string{
+		"claude-2.1.197-limit-menu": "What do you want to do?",
+		"claude-2.1.332-auto":       "Auto mode can't check actions in this session",
+		"claude-2.1.332-held":       "Held message from another session",
+		"claude-2.1.332-history":    "Search prompts",
+		"claude-2.1.332-model":      "Select model",
+	} {
+		q := driverOf(t, file).Read(look(t, file), Reading{}).Dialog
+		if q == nil || q.Kind != "unknown" || !strings.HasPrefix(q.Prompt, want) {
+			t.Errorf("%s: %+v", file, q)
+		} else if o, ok := q.Allowing(); ok {
+			t.Errorf("%s allows %+v", file, o)
 		}
 	}
 }

@@ -2,8 +2,11 @@
 //
 // A [Driver] is a table for one program: how it draws its input box, dialogs, title and busy line, and which keys it
 // takes. [Driver.Read] turns a screen into a [Reading]: what the agent does, what it asks, and whether it would accept
-// a message now. The tables are based on recorded screens of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61 and opencode
-// 1.18.
+// a message now. The tables are based on recorded screens of Claude Code 2.1.197 and 2.1.332, Codex 0.169 and 0.171,
+// Gemini CLI 0.61 and opencode 1.18, also without colours, without animations and for screen readers.
+//
+// An answer may have any words, so what the program says of itself is told from an answer by its style: its colours,
+// what is dim or bold, and what stands in the first columns.
 //
 // A dialog on the screen counts more than the title, and the title more than the bottom of the screen. One sign of work
 // makes an agent busy, whatever the others say; it is idle only if all signs agree. Only the bottom of the screen
@@ -53,12 +56,36 @@ type Driver struct {
 	sign       *regexp.Regexp // matches a title, a line break and a screen that only this program shows
 	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
 	unshared   string         // flag: no server that all sessions share, with the environment of the first
+	others     []string       // subcommands that draw no session and share nothing
+	valueFlags []string       // flags that take the next argument
 
-	titles  []title
-	box     boxStyle
-	foot    []phrase     // texts below the box
-	rows    []rowPattern // of the transcript; the first match wins
-	dialogs dialogStyle
+	triggers *triggerStyle // nil: unknown
+
+	titles     []title
+	declaresAs string // its name where it says outright what it does; "": it does not
+	box        boxStyle
+	foot       []gatePhrase // texts below the box
+	limitFoot  string       // starts the notice of a usage limit below the box
+	notBox     []string     // texts that are never below a box
+	views      []string     // texts of what is drawn in place of the box but asks nothing
+	rows       []rowPattern // of the transcript; the first match wins
+	answerMark string       // before an answer, if that is more than one character
+	errorMark  string       // before an error, if that is a word
+	userMark   string       // before a message, if that is a word
+	indent     int          // of an answer's rows
+	dialogs    dialogStyle
+
+	drawsAnswersAsErrors bool // that begin like one
+
+	spoken *Driver // how the same program draws for a screen reader; nil: as always
+}
+
+// tableFor returns the table for the look on the screen: d, or the one for a screen reader.
+func (d *Driver) tableFor(l *Look) *Driver {
+	if d.spoken == nil || d.findBox(l) != nil || !d.spoken.sign.MatchString(strings.Join(l.Lines, "\n")) {
+		return d
+	}
+	return d.spoken
 }
 
 // InterruptPause is the pause between the InterruptKeys of one interruption.

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 			}
 			d.HasInBox(l, title)
 			d.HasAccepted(l, title)
-			d.Response(l.Lines, title, len(l.Lines)%2 == 0)
+			d.Response(l, title, len(l.Lines)%2 == 0)
 			d.Recognise(l)
 			// A look that was put together by hand may be torn in any way.
 			torn := Look{Lines: l.Lines, Cells: l.Cells[:len(l.Cells)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}

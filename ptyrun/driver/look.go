@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
@@ -15,25 +16,47 @@ type Look struct {
 	CursorX, CursorY int
 	Title            string
 	Request          string // what the front of package ptyrun/acp asks: a [Dialog] as JSON, or ""
+	Declared         string // what the program says that it does, in the words of OSC 7501, or ""
 	Modes            screen.Modes
 	Cols             int
 	// Foreground is the name of the foreground process, if that is not the program we started. For plain programs only:
 	// agents start tools without the terminal.
 	Foreground string
 	Hidden     bool // echo is off, as for a password; for plain programs only
+
+	styled int // isStyled: 1 yes, -1 no, 0 not known yet
 }
 
 // LookAt returns the Look of a screen. The caller adds Foreground and Hidden.
 func LookAt(s *screen.Screen) Look {
-	cols, rows := s.Size()
+	_, rows := s.Size()
 	x, y := s.Cursor()
-	l := Look{CursorX: x, CursorY: y, Title: s.Title(), Request: s.Request(), Modes: s.Modes(), Cols: cols}
+	l := lookOf(s)
+	l.CursorX, l.CursorY = x, y
 	for y := range rows {
-		cells := s.Row(y)
-		l.Cells = append(l.Cells, cells)
-		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
+		l.addRow(s.Row(y))
 	}
 	return l
+}
+
+// Transcript returns a Look of the last n lines of a screen and its scrollback, without a cursor.
+func Transcript(s *screen.Screen, n int) Look {
+	l := lookOf(s)
+	for _, row := range s.TailRows(n) {
+		l.addRow(row)
+	}
+	l.CursorX, l.CursorY = -1, len(l.Lines)-1
+	return l
+}
+
+func lookOf(s *screen.Screen) Look {
+	cols, _ := s.Size()
+	return Look{Title: s.Title(), Request: s.Request(), Declared: s.Declared(), Modes: s.Modes(), Cols: cols}
+}
+
+func (l *Look) addRow(cells []screen.Cell) {
+	l.Cells = append(l.Cells, cells)
+	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 }
 
 type row []screen.Cell
@@ -70,13 +93,63 @@ func isBright(r row, i int) bool {
 }
 
 // isStrong is false for dim cells and for medium grey, the colour of explanations in a dialog.
-func isStrong(r row, i int) bool {
-	isGrey := false
-	if r[i].Fg != nil {
-		c := color.RGBAModel.Convert(r[i].Fg).(color.RGBA)
-		isGrey = c.R == c.G && c.G == c.B && c.R >= 0x50 && c.R <= 0xb8
+func isStrong(r row, i int) bool { return isBright(r, i) && !isGrey(r[i].Fg) }
+
+// The styles that tell a program's own rows from an answer. Of plain text that is ink, the colour of the theme's text;
+// hints and explanations are muted; everything else is coloured.
+
+func isInk(c screen.Cell) bool { return !c.Dim && !isColoured(c) && !isGrey(c.Fg) }
+
+func isMuted(c screen.Cell) bool { return c.Dim || isGrey(c.Fg) }
+
+func isColoured(c screen.Cell) bool {
+	if c.Fg == nil {
+		return false
 	}
-	return isBright(r, i) && !isGrey
+	v := color.RGBAModel.Convert(c.Fg).(color.RGBA)
+	return v.R != v.G || v.G != v.B
+}
+
+// isGrey reports whether a colour is a medium grey.
+func isGrey(fg color.Color) bool {
+	if fg == nil {
+		return false
+	}
+	c := color.RGBAModel.Convert(fg).(color.RGBA)
+	return c.R == c.G && c.G == c.B && c.R >= 0x50 && c.R <= 0xc0
+}
+
+// isStyled reports whether the program draws with styles at all. With NO_COLOR Claude Code does not.
+func (l *Look) isStyled() bool {
+	if l.styled == 0 {
+		l.styled = -1
+		for _, r := range l.Cells {
+			if slices.ContainsFunc(r, func(c screen.Cell) bool { return c.Fg != nil || c.Dim || c.Bold }) {
+				l.styled = 1
+				break
+			}
+		}
+	}
+	return l.styled > 0
+}
+
+// cell returns the cell in column x of row y.
+func (l *Look) cell(x, y int) screen.Cell {
+	if r := l.row(y); x < len(r) {
+		return r[x]
+	}
+	return screen.Cell{Width: 1}
+}
+
+// firstLetter returns the first cell of row y, from column x on, that has a letter or digit.
+func (l *Look) firstLetter(x, y int) screen.Cell {
+	r := l.row(y)
+	for ; x < len(r); x++ {
+		if strings.ContainsFunc(r[x].Text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
+			return r[x]
+		}
+	}
+	return screen.Cell{Width: 1}
 }
 
 // background returns the most frequent background of the row's cells.
@@ -124,6 +197,9 @@ func (l *Look) afterCursor() string {
 	after, _, _ := strings.Cut(skipRunes(text, l.CursorX), "    ")
 	return strings.TrimSpace(after)
 }
+
+// isMutedText reports whether the row begins with muted text.
+func isMutedText(l *Look, y int) bool { return isMuted(l.firstLetter(0, y)) }
 
 // Columns are counted in runes here, because only frames, glyphs and blanks precede them, which are one cell wide.
 

@@ -4,15 +4,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
-// opencode is the driver of opencode. Its title shows no state, and an interrupt takes two Escapes.
+// opencode is the driver of opencode. Its title shows no state, and an interrupt takes two Escapes. What it draws beside
+// an answer is not in the colour of text, or behind a bar in the colour of the background.
 var opencode = Driver{
 	Name:       "opencode",
 	commands:   []string{"opencode"},
 	npmPackage: "opencode-ai",
 	sign:       pattern(`^(?:OpenCode\n|OC \| )`),
 	interrupt:  "\x1b\x1b",
+	triggers:   &triggerStyle{}, // it parses nothing in a text that begins with our header
 	box: boxStyle{
 		shape:        barred,
 		text:         3,
@@ -20,20 +24,24 @@ var opencode = Driver{
 		placeholders: []string{"Ask anything…", "Ask anything..."},
 		maxBelow:     8,
 	},
-	foot: []phrase{
-		{"esc interrupt", busyFoot},
-		{"esc again to interrupt", busyFoot},
-		{"⬝", busyFoot},
-		{"■", busyFoot},
-		{"exit shell mode", "bang mode"},
+	foot: []gatePhrase{
+		{"esc interrupt", control.GateBusy},
+		{"esc again to interrupt", control.GateBusy},
+		{"⬝", control.GateBusy},
+		{"■", control.GateBusy},
+		{"exit shell mode", control.GateShellMode},
 	},
+	indent: 5,
 	rows: []rowPattern{
-		{kind: retryRow, re: pattern(`\[retrying`)},
-		{kind: doneRow, re: pattern(`^ *▣(?: .*)? · .* · `)},
-		{kind: runsRow, re: pattern(`^ *(?:┃  [` + spins + `]|~) +(.{1,60})`)},
-		{kind: toolRow, re: pattern(`^     [$→←✱%⚙◈] `)},
+		{kind: retryRow, re: pattern(`\[retrying`), has: isNoText},
+		{kind: doneRow, re: pattern(`^ *▣(?: .*)? · .* · `), has: isNoText},
+		{kind: hintRow, re: pattern(`^     ▣ `), has: isNoText},
+		{kind: runsRow, re: pattern(`^ *┃  [` + spins + `] +(.{1,60})`)},
+		{kind: runsRow, re: pattern(`^ *~ +(.{1,60})`), has: isNoText},
+		{kind: toolRow, re: pattern(`^     [$→←✱%⚙◈] `), has: isOpencodeTool},
+		{kind: hintRow, re: pattern(`^  ┃`), has: isInvisibleBar},
 		{kind: userRow, re: pattern(`^  ┃  `)},
-		{kind: answerRow, re: pattern(`^     [^▣]*$`)},
+		{kind: textRow, re: pattern(`^     `)},
 	},
 	dialogs: dialogStyle{
 		request: (*Driver).opencodeRequest,
@@ -44,6 +52,22 @@ var opencode = Driver{
 			{"◈ ", "WebSearch"},
 		},
 	},
+}
+
+// isNoText reports whether the row does not begin in the colour of text. Without styles nothing tells.
+func isNoText(l *Look, y int) bool {
+	return !l.isStyled() || !isInk(l.cell(margin(l.line(y)), y)) || isMuted(l.firstLetter(0, y))
+}
+
+// isOpencodeTool reports whether the mark of the row is not part of a text: the blank behind it then has the style of
+// the blanks before it.
+func isOpencodeTool(l *Look, y int) bool {
+	return l.isStyled() && l.cell(6, y).Fg == l.cell(0, y).Fg && !isInk(l.cell(5, y))
+}
+
+// isInvisibleBar reports whether the bar of the row cannot be seen, as beside the output of a tool.
+func isInvisibleBar(l *Look, y int) bool {
+	return l.cell(2, y).Fg != nil && l.cell(2, y).Fg == l.cell(0, y).Bg
 }
 
 // keyHints are the keys that a dialog of opencode names below its options.
@@ -58,7 +82,7 @@ func (d *Driver) findBarredOptions(l *Look) (f layout, ok bool) {
 		return f, false
 	}
 	if strings.Contains(text[len(text)-1], "esc dismiss") {
-		f, ok = l.numberedIn(first, end, false, func(string) bool { return false })
+		f, ok = l.numberedIn(first, end, false, func(int) bool { return false })
 	}
 	for i := range f.options {
 		o := &f.options[i]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -24,32 +25,35 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt
 	line := l.beforeCursor()
 	if l.Modes.Alt {
-		r.NotPromptReason = "a full-screen program is running"
+		r.NotPromptReason = control.GateFullScreen
 		return r
 	}
 	if l.Foreground != "" || r.memory.usesPaste && !l.Modes.Paste {
-		r.NotPromptReason = l.Foreground + " is running"
+		r.NotPromptReason = control.GateCommand
 		if l.Foreground == "" {
-			r.memory.prompt, r.NotPromptReason = "", "a command is running"
+			r.memory.prompt = ""
 		}
 		if isQuestion(line) {
 			r.Activity, r.Detail = reducer.AwaitingInput, "question"
 		}
 		return r
 	}
-	if q := d.readDialog(l, nil); q != nil && !l.Modes.Paste {
-		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, NotPromptReason: "dialog", memory: r.memory}
+	if q := d.readDialog(l, nil, ""); q != nil && !l.Modes.Paste {
+		return Reading{Activity: reducer.AwaitingInput, Detail: "question", Dialog: q, NotPromptReason: control.GateDialog, memory: r.memory}
 	}
 	prompt, draft := d.splitPrompt(l, line, before.memory.prompt)
 	switch {
 	case l.Hidden, isQuestion(line) && !l.Modes.Paste:
-		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", "it is asking a question"
+		r.Activity, r.Detail, r.NotPromptReason = reducer.AwaitingInput, "question", control.GateQuestion
 	case draft != "":
-		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, "draft"
+		r.Activity, r.Draft, r.HasDraft, r.NotPromptReason = reducer.Idle, draft, true, control.GateDraft
 	case prompt != "":
 		r.Activity, r.Prompt, r.memory.prompt = reducer.Idle, true, prompt
 	default:
-		r.Activity, r.NotPromptReason = withoutPrompt(l, before.Activity), "no prompt on the screen"
+		r.Activity, r.NotPromptReason = withoutPrompt(l, before.Activity), control.GateNoPrompt
+		if r.Activity == reducer.Starting && l.solidRows(0, len(l.Lines)) == "" {
+			r.NotPromptReason = control.GateStarting
+		}
 	}
 	return r
 }

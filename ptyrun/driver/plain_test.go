@@ -3,6 +3,7 @@ package driver
 import (
 	"testing"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -29,14 +30,14 @@ func TestPlain(t *testing.T) {
 	type step struct {
 		out        string
 		activity   reducer.Activity
-		why        string
+		why        control.Gate
 		draft      string
 		foreground string
 	}
 	const idle, tool, asks, starting, thinking = reducer.Idle, reducer.ToolRunning, reducer.AwaitingInput, reducer.Starting, reducer.Thinking
 	for name, steps := range map[string][]step{
 		"bash": {
-			{"", starting, "no prompt on the screen", "", ""},
+			{"", starting, "starting", "", ""},
 			{"\x1b[?2004h", idle, "no prompt on the screen", "", ""},
 			{"bash-5.2# ", idle, "", "", ""},
 			{"echo hi", idle, "draft", "echo hi", ""},
@@ -48,8 +49,8 @@ func TestPlain(t *testing.T) {
 			{"b'\r\n\x1b[?2004l\ra\r\nb\r\n\x1b[?2004hbash-5.2# ", idle, "", "", ""},
 			{"vi\r\n\x1b[?2004l\r\x1b[?1049h\x1b[?2004h$ ", tool, "a full-screen program is running", "", "vi"},
 			{"\x1b[?2004l\x1b[?1049l\x1b[?2004hbash-5.2# ", idle, "", "", ""},
-			{"python3\r\n\x1b[?2004l\r\x1b[?2004h>>> ", tool, "python3 is running", "", "python3"},
-			{"sudo x\r\n\x1b[?2004l\r[sudo] password for bob: ", asks, "sudo is running", "", "sudo"},
+			{"python3\r\n\x1b[?2004l\r\x1b[?2004h>>> ", tool, "a command is running", "", "python3"},
+			{"sudo x\r\n\x1b[?2004l\r[sudo] password for bob: ", asks, "a command is running", "", "sudo"},
 		},
 		"a prompt of two rows, and one at the right": {
 			{"\x1b[?2004h\x1b[32m~/proj main\x1b[m\r\n❯ ", idle, "", "", ""},
@@ -95,7 +96,7 @@ func TestPlain(t *testing.T) {
 		"dash": {
 			{"# ", idle, "", "", ""},
 			{"sleep 9", idle, "draft", "sleep 9", ""},
-			{"\r\n", tool, "sleep is running", "", "sleep"},
+			{"\r\n", tool, "a command is running", "", "sleep"},
 			{"# ", idle, "", "", ""},
 		},
 		"node": {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -18,17 +19,20 @@ const (
 
 // A Reading is the meaning of a screen. The zero Reading means that nothing of the program was seen yet.
 //
-// At a prompt Activity is Idle, or Error if the last turn ended in an error. Only Prompt says whether the program would
-// accept a message.
+// At a prompt Activity is Idle, or Limited: then the program would accept a message, but could not work on it until the
+// limit ends, of which Detail has the program's words and [LimitEnd] the time.
 type Reading struct {
 	Activity        reducer.Activity
-	Detail          string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the line of a usage limit
-	Dialog          *Dialog // nil if there is none
-	Draft           string  // the text in the input box, its rows joined by newlines
-	HasDraft        bool
-	Prompt          bool   // a text typed now would be accepted as a message
-	BoxRow          int    // the first row of an agent's input box at its prompt
-	NotPromptReason string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
+	Detail          string       // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the notice of a usage limit
+	Failure         string       // the error that ended the last turn, in the program's words; "": none
+	MayBeAnswer     bool         // Failure may be an answer that begins like an error: Claude Code draws both alike
+	IsRetrying      bool         // it tries again after an error
+	Dialog          *Dialog      // nil if there is none
+	Draft           string       // the text in the input box, its rows joined by newlines
+	HasDraft        bool         //
+	Prompt          bool         // a text typed now would be accepted as a message
+	BoxRow          int          // the first row of an agent's input box at its prompt
+	NotPromptReason control.Gate // why Prompt is false
 
 	memory memory
 }
@@ -43,58 +47,77 @@ type memory struct {
 // update is open or the screen shows nothing known.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
-		before.Prompt, before.NotPromptReason = false, "it is redrawing its screen"
+		before.Prompt, before.NotPromptReason = false, control.GateDrawing
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
 	if d.Plain {
 		return d.readPlain(&l, before)
 	}
-	return d.readAgent(&l, before)
+	return d.tableFor(&l).readAgent(&l, before)
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
-	box := d.findBox(l)
-	if q := d.readDialog(l, box); q != nil {
-		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: "dialog"}
+	box, shows := d.findBox(l), d.shownState(l)
+	if q := d.readDialog(l, box, shows); q != nil {
+		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: control.GateDialog}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
 		return r
 	}
-	titleShows := d.titleActivity(l.Title)
-	if titleShows == reducer.Confirming {
-		// The title shows a dialog that cannot be read: nothing may be typed or answered.
-		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: "dialog"}
+	if shows == reducer.Confirming {
+		// The program says that it asks something that cannot be read: nothing may be typed or answered.
+		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: control.GateDialog}
 	}
 	if box == nil {
-		return d.readWithoutBox(l, titleShows, before)
+		return d.readWithoutBox(l, shows, before)
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top}
 	turn := d.lastTurnAbove(l, box.top)
-	isBusyInTitle := titleShows == reducer.Thinking && !turn.isWaiting
+	isBusyInTitle := shows == reducer.Thinking && !turn.isWaiting
 	switch {
-	case isBusyInTitle || turn.isBusy || box.foot == busyFoot:
-		r.Activity, r.Detail, r.NotPromptReason = turn.activity, turn.detail, "busy"
+	case isBusyInTitle || turn.isBusy || box.foot == control.GateBusy:
+		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.footDetail(l, box)), control.GateBusy
+		r.IsRetrying = turn.isRetrying
 		return r
 	case d.isStarting(l, box):
-		r.Activity, r.NotPromptReason = reducer.Starting, "starting"
+		r.Activity, r.NotPromptReason = reducer.Starting, control.GateStarting
 		return r
-	case turn.errorLine != "":
-		r.Activity, r.Detail = reducer.Error, turn.errorLine
-	default:
-		r.Activity = reducer.Idle
+	}
+	r.Activity, r.Failure, r.MayBeAnswer = reducer.Idle, turn.failure, turn.mayBeAnswer
+	if limit := cmp.Or(d.limitBelow(l, box), turn.limit); limit != "" {
+		r.Activity, r.Detail, r.Failure = reducer.Limited, limit, limit
 	}
 	switch {
-	case box.mode != "" || box.foot != "":
-		r.NotPromptReason = cmp.Or(box.mode, box.foot)
+	case box.mode != "":
+		r.NotPromptReason = box.mode
+	case box.foot != "":
+		r.NotPromptReason = box.foot
 	case r.HasDraft:
-		r.NotPromptReason = "draft"
+		r.NotPromptReason = control.GateDraft
 	case !box.hasCursorAtStart(l):
-		r.NotPromptReason = "the cursor is not in its prompt"
+		r.NotPromptReason = control.GateCursor
 	}
 	r.Prompt = r.NotPromptReason == ""
 	return r
+}
+
+// shownState returns what the title shows, or what the program says outright if that is more than idle: a program
+// without animations shows no work.
+func (d *Driver) shownState(l *Look) reducer.Activity {
+	shows := d.titleActivity(l.Title)
+	state, app, _ := strings.Cut(l.Declared, ":app=")
+	if isOurs := d.declaresAs != "" && strings.HasPrefix(app, d.declaresAs); !isOurs || shows == reducer.Confirming {
+		return shows
+	}
+	switch state {
+	case "state=blocked":
+		return reducer.Confirming
+	case "state=working":
+		return reducer.Thinking
+	}
+	return shows
 }
 
 // isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for
@@ -105,20 +128,20 @@ func (d *Driver) isStarting(l *Look, box *inputBox) bool {
 }
 
 // readWithoutBox reads a screen without an input box: at the start, in an overlay, or in the middle of a redraw.
-func (d *Driver) readWithoutBox(l *Look, titleShows reducer.Activity, before Reading) Reading {
-	r := Reading{NotPromptReason: "no prompt on the screen"}
+func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading) Reading {
+	r := Reading{NotPromptReason: control.GateNoPrompt}
 	switch {
-	case titleShows == reducer.Thinking:
+	case shows == reducer.Thinking:
 		turn := d.lastTurnAbove(l, len(l.Lines))
 		r.Activity, r.Detail = turn.activity, turn.detail
 	case strings.Contains(l.solidFoot(), "Esctocancel"):
 		// A dialog whose options are not on the screen: it is too small.
-		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", "dialog"
+		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", control.GateDialog
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
 		r.Activity = reducer.Unknown // the dialog is gone, and nothing has followed it yet
-	case titleShows == reducer.Idle && before.Activity != reducer.Error:
+	case shows == reducer.Idle && before.Activity != reducer.Limited:
 		r.Activity = reducer.Idle
 	default:
 		// An overlay may hide a turn.
@@ -134,13 +157,15 @@ const (
 	otherRow  rowKind = iota
 	userRow           // starts a message to the agent
 	answerRow         // starts an answer
-	toolRow           // a tool call, running or not
+	textRow           // is part of an answer, and starts one if none is open
+	toolRow           // a tool call that has ended
 	runsRow           // shows that a tool is running, this one or the one above
 	busyRow           // shows an open turn
 	retryRow          // shows an open turn after an error
 	doneRow           // ends a turn
 	waitsRow          // likewise; sub-agents go on in the background
-	errorRow          // ends a turn with an error or a usage limit
+	errorRow          // ends a turn with an error
+	limitRow          // ends a turn because of a usage limit
 	noteRow           // a note of the program itself
 	hintRow           // anything else that is no text of an answer: a hint, a tool's output, a queued message
 )
@@ -149,6 +174,7 @@ const (
 type rowPattern struct {
 	kind rowKind
 	re   *regexp.Regexp
+	has  func(l *Look, y int) bool // the style that the row must have too; nil: any
 }
 
 var pattern = regexp.MustCompile
@@ -156,18 +182,20 @@ var pattern = regexp.MustCompile
 // spins are the braille characters of spinners, for a character class.
 const spins = `\x{2801}-\x{28ff}`
 
-func (d *Driver) kindOf(line string) rowKind {
-	kind, _ := d.readRow(line)
+func (d *Driver) kindOf(l *Look, y int) rowKind {
+	kind, _ := d.readRow(l, y)
 	return kind
 }
 
-// readRow returns a row's kind and the tool that it names.
-func (d *Driver) readRow(line string) (kind rowKind, tool string) {
+// readRow returns a row's kind and the tool that it names. A row of an answer may have any text, also one that the
+// program itself writes, so the words of a row never tell it from an answer: its style does.
+func (d *Driver) readRow(l *Look, y int) (kind rowKind, tool string) {
+	line := l.line(y)
 	if blank(line) {
 		return otherRow, ""
 	}
 	for _, p := range d.rows {
-		if m := p.re.FindStringSubmatch(line); m != nil {
+		if m := p.re.FindStringSubmatch(line); m != nil && (p.has == nil || p.has(l, y)) {
 			return p.kind, strings.Join(m[1:], "")
 		}
 	}
@@ -179,8 +207,12 @@ type lastTurn struct {
 	isBusy    bool
 	activity  reducer.Activity // if it is open
 	detail    string
-	isWaiting bool   // it is over, and only sub-agents work
-	errorLine string // an error or usage limit, if that comes last
+	isWaiting bool // it is over, and only sub-agents work
+
+	isRetrying  bool
+	failure     string // the error, if that comes last
+	mayBeAnswer bool   // see Reading
+	limit       string // the notice of a usage limit, if that comes last
 }
 
 // lastTurnAbove reads upwards from row y (exclusive) to the last message.
@@ -188,22 +220,24 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 	t.activity = reducer.Thinking
 	isLast, isOver := true, false // no row of the turn, or its end, was seen yet
 	for y--; y >= 0; y-- {
-		line := strings.TrimSpace(l.line(y))
-		switch k := d.kindOf(l.line(y)); k {
+		switch k := d.kindOf(l, y); k {
 		case busyRow, retryRow:
 			if isLast && !isOver && !t.isBusy {
-				t.isBusy, t.detail = true, busyDetail(line, k == retryRow)
+				t.isBusy, t.isRetrying = true, k == retryRow
+				t.detail = busyDetail(strings.TrimSpace(l.line(y)), t.isRetrying)
 			}
 		case doneRow, waitsRow:
 			t.isWaiting = t.isWaiting || k == waitsRow && isLast && !t.isBusy
 			isOver = true
-		case runsRow, toolRow, answerRow, errorRow, noteRow:
+		case runsRow, toolRow, answerRow, textRow, errorRow, limitRow, noteRow:
 			switch {
 			case !isLast:
 			case k == errorRow:
-				t.errorLine = line
+				t.failure, t.mayBeAnswer = d.noticeAt(l, y), d.mayBeAnswer(l, y)
+			case k == limitRow:
+				t.limit = d.noticeAt(l, y)
 			case isOver || t.detail != "":
-			case k == answerRow:
+			case k == answerRow, k == textRow:
 				t.activity = reducer.Responding
 			case k == runsRow:
 				t.activity, t.detail = reducer.ToolRunning, d.runningTool(l, y)
@@ -218,9 +252,56 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 	return t
 }
 
+// noticeAt returns the text of a notice of the program's own, without its mark. Its rows end with a blank row or one of
+// another kind.
+func (d *Driver) noticeAt(l *Look, y int) string {
+	text := strings.TrimLeft(strings.TrimPrefix(l.line(y), d.errorMark), " ●⏺⎿■✕┃")
+	isFoot := func(y int) bool { return d.box.shape == flat && d.box.above.MatchString(l.line(y)) }
+	for y++; y < len(l.Lines) && !blank(l.line(y)) && d.kindOf(l, y) == otherRow && !isFoot(y); y++ {
+		text += " " + strings.Trim(l.line(y), " ┃")
+	}
+	return strings.TrimSpace(text)
+}
+
+// mayBeAnswer reports whether an error in row y may be an answer that begins like one: the end of the turn is below it,
+// as the newest Claude Code shows it only after an answer.
+func (d *Driver) mayBeAnswer(l *Look, y int) bool {
+	if !d.drawsAnswersAsErrors || strings.HasPrefix(strings.TrimSpace(l.line(y)), "⎿") {
+		return false
+	}
+	for y++; y < len(l.Lines) && d.kindOf(l, y) != userRow; y++ {
+		if d.kindOf(l, y) == doneRow {
+			return true
+		}
+	}
+	return false
+}
+
+// footDetail returns what a busy line below the box says beside that.
+func (d *Driver) footDetail(l *Look, box *inputBox) string {
+	for y := box.bottom + 1; y < len(l.Lines); y++ {
+		if d.kindOf(l, y) == retryRow {
+			return busyDetail(l.line(y), true)
+		}
+	}
+	return ""
+}
+
+// limitBelow returns the notice of a usage limit below the box, where no answer is.
+func (d *Driver) limitBelow(l *Look, box *inputBox) string {
+	for y := box.bottom + 1; d.limitFoot != "" && y < len(l.Lines); y++ {
+		if text := strings.TrimSpace(l.line(y)); strings.HasPrefix(text, d.limitFoot) {
+			return strings.TrimLeft(text, "⚠ ")
+		}
+	}
+	return ""
+}
+
 // busyDetail returns what a busy line says beside that.
 func busyDetail(line string, isRetry bool) string {
 	switch {
+	case isRetry && limitWords.MatchString(line):
+		return "usage limit"
 	case isRetry:
 		count := append(retryCount.FindStringSubmatch(line), "", "")[1]
 		return strings.TrimSpace("API retry " + count)
@@ -230,13 +311,25 @@ func busyDetail(line string, isRetry bool) string {
 	return ""
 }
 
-// retryCount matches the count in the line of a retry.
-var retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)
+var (
+	retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`) // in the line of a retry
+	limitWords = regexp.MustCompile(`(?i)usage limit|usage exceeded`)                    // in such a line
+)
 
-// isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line.
+// isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line, or a hint
+// says so.
 func (d *Driver) isQueued(l *Look, y int) bool {
+	for next := y + 1; next <= y+12; next++ {
+		k := d.kindOf(l, next)
+		if k == hintRow && strings.Contains(l.line(next), "Queued ·") {
+			return true
+		}
+		if k != otherRow || blank(l.line(next)) {
+			break
+		}
+	}
 	for y--; y >= 0; y-- {
-		switch d.kindOf(l.line(y)) {
+		switch d.kindOf(l, y) {
 		case busyRow, retryRow:
 			return true
 		case otherRow, userRow, hintRow:
@@ -250,10 +343,7 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 // runningTool returns the tool that row y shows as running: its name in that row or in the nearest call above it.
 func (d *Driver) runningTool(l *Look, y int) string {
 	for n := y; n >= 0 && n > y-12; n-- {
-		kind, tool := d.readRow(l.line(n))
-		if rest, ok := strings.CutPrefix(l.line(n), "  "); ok && tool == "" {
-			_, tool = d.readRow("● " + rest) // it blinks in Claude Code
-		}
+		kind, tool := d.readRow(l, n)
 		if tool != "" {
 			return cmp.Or(d.dialogs.verbs[tool], tool)
 		}

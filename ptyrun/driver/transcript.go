@@ -1,11 +1,13 @@
 package driver
 
 import (
+	"cmp"
 	"iter"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -24,7 +26,7 @@ func (d *Driver) HasInBox(l Look, text string) bool {
 	if d.Plain {
 		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
 	}
-	p := d.findBox(&l)
+	p := d.tableFor(&l).findBox(&l)
 	return p != nil && matchesDraft(p.draft, want)
 }
 
@@ -56,22 +58,23 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
 		start = RemoveBlanks(line) // our first line, with the message's ID
 	}
-	p := d.findBox(&l)
-	r := d.Read(l, Reading{})
+	t := d.tableFor(&l)
+	p := t.findBox(&l)
+	r := t.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
-		return d.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
+		return t.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
 	case p == nil || p.draft != "" && matchesDraft(p.draft, want):
 		return false
 	}
-	return r.NotPromptReason == "busy" || d.showsMessage(&l, p.top, start)
+	return r.NotPromptReason == control.GateBusy || t.showsMessage(&l, p.top, start)
 }
 
 // showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
 func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	isLast := true
 	for y := range d.messagesAbove(l, y) {
-		if strings.HasPrefix(d.messageText(l, y), firstRunes(start, 3*matchLength)) || isLast && startsAny(withoutGlyph(l.line(y)), pastePlaceholders) {
+		if strings.HasPrefix(d.messageText(l, y), firstRunes(start, 3*matchLength)) || isLast && startsAny(d.withoutGlyph(l.line(y)), pastePlaceholders) {
 			return true
 		}
 		isLast = false
@@ -83,7 +86,7 @@ func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 func (d *Driver) messagesAbove(l *Look, y int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for y--; y >= 0; y-- {
-			if d.kindOf(l.line(y)) == userRow && !isRule(l.line(y), "▄") && !yield(y) {
+			if d.kindOf(l, y) == userRow && !yield(y) {
 				return
 			}
 		}
@@ -92,14 +95,17 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq[int] {
 
 // messageText returns the text, without blanks, of the message that starts in row y.
 func (d *Driver) messageText(l *Look, y int) string {
-	text := RemoveBlanks(withoutGlyph(l.line(y)))
-	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == otherRow || d.box.shape == barred); n++ {
-		text += RemoveBlanks(withoutGlyph(l.line(n)))
+	text := RemoveBlanks(d.withoutGlyph(l.line(y)))
+	for n := y + 1; n < y+12 && (d.kindOf(l, n) == otherRow || d.box.shape == barred && d.kindOf(l, n) == userRow); n++ {
+		text += RemoveBlanks(d.withoutGlyph(l.line(n)))
 	}
 	return text
 }
 
-func withoutGlyph(line string) string { return strings.TrimLeft(line, " ❯›>┃") }
+// withoutGlyph returns a row of a message without what the program draws before its text.
+func (d *Driver) withoutGlyph(line string) string {
+	return strings.TrimLeft(strings.TrimPrefix(line, d.userMark), " ❯›>┃")
+}
 
 // ClearDraft returns the keys, one write each, that delete a draft with the cursor at its end. Ctrl-U deletes to the
 // start of a line, Backspace then joins it to the line above.
@@ -122,33 +128,29 @@ func (d *Driver) IsTerminalAnswer(draft string) bool {
 
 var terminalAnswer = regexp.MustCompile(`^[?>[]*[0-9]+;[0-9;]*[cR]$`)
 
-// Response returns the answer to prompt in a transcript, the rows of scrollback and screen, or "". For an agent that is
-// its text after the last message that starts like prompt, without tools, spinners and boxes; for a plain program it is
-// the rows between the command and the next prompt. isCut means that earlier rows are lost. If the prompt is among
-// them, Response returns the rest of the answer after a line "…".
-func (d *Driver) Response(lines []string, prompt string, isCut bool) string {
-	l := Look{CursorX: -1, CursorY: len(lines) - 1}
-	for _, line := range lines {
-		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
-	}
+// Response returns the answer to prompt in a transcript, or "". For an agent that is its text after the last message
+// that starts like prompt, without tools, spinners and boxes; for a plain program it is the rows between the command
+// and the next prompt. isCut means that earlier rows are lost. If the prompt is among them, Response returns the rest
+// of the answer after a line "…".
+func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	l.Lines = l.Lines[:d.boxRow(&l)]
-	answer, first := "", d.rowAfterMessage(&l, prompt)
+	d = d.tableFor(&l)
+	answer, first, end := "", d.rowAfterMessage(&l, prompt), d.boxRow(&l)
 	isInAnswer := isCut && first == 0
-	for y := first; y < len(l.Lines); y++ {
-		line := l.line(y)
-		k := d.kindOf(line)
-		isStart := k == answerRow && !(isInAnswer && d.box.shape == barred)
-		isRest := isInAnswer && (k == answerRow || k == otherRow && (blank(line) || margin(line) >= 2))
+	for y := first; y < end; y++ {
+		line, k := l.line(y), d.kindOf(&l, y)
+		isRest := isInAnswer && (k == textRow || k == otherRow && (blank(line) || margin(line) >= d.indent))
 		switch {
-		case isStart:
-			answer += "\n\n" + d.answerText(line)
+		case k == answerRow, k == textRow && !isInAnswer, k == errorRow && d.mayBeAnswer(&l, y):
+			isInAnswer = true
+			answer += "\n\n" + d.answerText(line, k)
 		case isRest:
-			answer += "\n" + d.answerText(line)
+			answer += "\n" + d.answerText(line, k)
+		default:
+			isInAnswer = false
 		}
-		isInAnswer = isStart || isRest
 	}
 	answer = strings.Trim(blankLines.ReplaceAllString(answer, "\n\n"), "\n")
 	if isCut && first == 0 && answer != "" {
@@ -179,11 +181,16 @@ func (d *Driver) boxRow(l *Look) int {
 const cutMark = "…"
 
 // answerText returns the text of an answer's row without mark or indent.
-func (d *Driver) answerText(line string) string {
-	if d.box.shape == barred {
-		return skipRunes(line, min(5, margin(line)))
+func (d *Driver) answerText(line string, k rowKind) string {
+	if k == answerRow || k == errorRow {
+		mark := cmp.Or(d.answerMark, firstRunes(line, 1))
+		if k == errorRow {
+			mark = cmp.Or(d.errorMark, mark)
+		}
+		line = strings.TrimPrefix(line, mark)
+		return skipRunes(line, min(1, margin(line)))
 	}
-	return skipRunes(line, min(2, max(margin(line), margin(skipRunes(line, 1))+1)))
+	return skipRunes(line, min(d.indent, margin(line)))
 }
 
 // rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
@@ -201,7 +208,7 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 		}
 	}
 	last++
-	for last > 0 && d.kindOf(l.line(last)) == otherRow && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
+	for last > 0 && d.kindOf(l, last) == otherRow && !blank(l.line(last)) {
 		last++ // the rest of a message of several rows
 	}
 	return last

@@ -1,19 +1,22 @@
 package driver
 
 import (
+	"image/color"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 
 // sketch makes a Look of a drawing: ▮ is the cursor, "═40" a rule of 40 columns, "▄40" and "▀40" are Gemini CLI's
-// edges, ‹dim› is dim text.
+// edges, ‹dim› is dim text and «red» red text. Codex's bullet is dim as before an answer, and Claude Code's ⎿, unless the
+// drawing says otherwise.
 func sketch(title, text string) Look {
-	l := Look{Title: title, Modes: screen.Modes{Paste: true, CursorHidden: true}, Cols: 100}
+	l := Look{Title: title, Modes: screen.Modes{Paste: true, CursorHidden: true}, Cols: 100, styled: 1}
 	for y, row := range strings.Split(strings.TrimPrefix(text, "\n"), "\n") {
 		for _, edge := range []string{"▄", "▀", "═"} {
 			if n, ok := strings.CutPrefix(row, edge); ok && len(n) > 1 && len(n) < 4 && strings.Trim(n, "0123456789") == "" {
@@ -25,36 +28,38 @@ func sketch(title, text string) Look {
 			}
 		}
 		row = strings.ReplaceAll(row, "╹▀▀", "╹"+strings.Repeat("▀", 60))
-		if before, rest, ok := strings.Cut(row, "▮"); ok {
-			bare := strings.NewReplacer("‹", "", "›", "").Replace(before)
-			if strings.HasPrefix(before, "›") { // Codex's glyph, not a bracket
-				bare = before
+		for _, mark := range []string{"• ", "  ⎿ "} {
+			if rest, ok := strings.CutPrefix(row, mark); ok {
+				row = "‹" + mark + "›" + rest
 			}
-			l.CursorX, l.CursorY, l.Modes.CursorHidden = ansi.StringWidth(bare), y, false
-			row = before + rest
 		}
-		open, dim, tail := row, "", ""
-		if before, rest, ok := strings.Cut(row, "‹"); ok {
-			open = before
-			dim, tail, _ = strings.Cut(rest, "›")
-		}
-		cells := append(cellsOf(open, false), cellsOf(dim, true)...)
-		cells = append(cells, cellsOf(tail, false)...)
-		for len(cells) < l.Cols {
-			cells = append(cells, screen.Cell{Width: 1})
-		}
-		l.Cells = append(l.Cells, cells)
-		l.Lines = append(l.Lines, strings.TrimRight(open+dim+tail, " "))
+		l.addRow(l.drawRow(row, y))
 	}
 	return l
 }
 
-func cellsOf(text string, isDim bool) (cells []screen.Cell) {
-	for _, r := range text {
-		c := screen.Cell{Text: string(r), Width: ansi.StringWidth(string(r)), Dim: isDim}
-		if cells = append(cells, c); c.Width == 2 {
-			cells = append(cells, screen.Cell{})
+// drawRow makes the cells of a row of a drawing, and sets the cursor.
+func (l *Look) drawRow(row string, y int) (cells []screen.Cell) {
+	var style screen.Cell
+	for _, c := range row {
+		switch {
+		case c == '▮':
+			l.CursorX, l.CursorY, l.Modes.CursorHidden = len(cells), y, false
+		case c == '‹':
+			style.Dim = true
+		case c == '«':
+			style.Fg = color.RGBA{200, 0, 0, 255}
+		case c == '›' && style.Dim, c == '»' && style.Fg != nil:
+			style = screen.Cell{}
+		default:
+			style.Text, style.Width = string(c), ansi.StringWidth(string(c))
+			if cells = append(cells, style); style.Width == 2 {
+				cells = append(cells, screen.Cell{})
+			}
 		}
+	}
+	for len(cells) < l.Cols {
+		cells = append(cells, screen.Cell{Width: 1})
 	}
 	return cells
 }
@@ -77,7 +82,8 @@ func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		name, driver, title, screen string
 		activity                    reducer.Activity
-		detail, why                 string
+		detail                      string
+		why                         control.Gate
 	}{
 		{"a dialog quoted above the box", "claude", claudeIdle, quoted + "\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
 		{"a dialog quoted during a turn", "claude", claudeBusy, quoted + "\n✶ Wrangling… (2s)\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Responding, "", "busy"},
@@ -102,12 +108,22 @@ func TestTurns(t *testing.T) {
 		{"sub-agents in the background", "claude", claudeBusy, "❯ go\n\n● Done.\n\n✻ Waiting for 2 background agents to finish\n\n═100\n❯ ▮\n═100\n  ? for shortcuts · ↓ to manage\n\n  ● main\n  ◯ Explore  sub", reducer.Idle, "", ""},
 		{"a turn beside sub-agents", "claude", claudeBusy, "✻ Waiting for 2 background agents to finish\n\n❯ go\n\n═100\n❯ ▮\n═100\n", reducer.Thinking, "", "busy"},
 		{"one of them has finished", "claude", claudeBusy, "✻ Waiting for 1 background agent to finish\n\n● Agent \"sub\" finished · 16s\n\n═100\n❯ ▮\n═100\n", reducer.Responding, "", "busy"},
-		{"a person's draft during a turn", "claude", "", "❯ go\n\n● Bash(sleep 6)\n  ⎿  Running…\n\n✶ Wrangling… (2s)\n\n═100\n❯ human▮\n═100\n", reducer.ToolRunning, "Bash", "busy"},
+		{"a person's draft during a turn", "claude", "", "❯ go\n\n‹●› Bash(sleep 6)\n  ⎿  Running…\n\n✶ Wrangling… (2s)\n\n═100\n❯ human▮\n═100\n", reducer.ToolRunning, "Bash", "busy"},
 		{"a message that waits", "claude", "", "❯ go\n\n● word word\n\n✶ Wrangling…\n\n❯ queued text\n\n═100\n❯ ‹Press up to edit queued messages›\n═100\n", reducer.Responding, "", "busy"},
 		{"a server that does not answer", "claude", claudeBusy, "❯ go\n\n✻ Unable to connect to API (ConnectionRefused) · Retrying in 4s · attempt 4/10\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Thinking, "API retry 4/10", "busy"},
-		{"a turn that ended in an error", "claude", claudeIdle, "❯ go\n\n● API Error: 529 overloaded\n\n✻ Worked for 1s\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Error, "● API Error: 529 overloaded", ""},
-		{"a usage limit", "claude", claudeIdle, "❯ go\n  ⎿  You've hit your limit · resets 3pm\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Error, "⎿  You've hit your limit · resets 3pm", ""},
-		{"an error of an earlier turn", "claude", claudeIdle, "● API Error: 529\n\n❯ again\n\n● Fine.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a turn that ended in an error", "claude", claudeIdle, "❯ go\n\n«● API Error: 529 overloaded»\n\n✻ Worked for 1s\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a usage limit", "claude", claudeIdle, "❯ go\n  ⎿  «You've hit your limit · resets 3pm»\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Limited, "You've hit your limit · resets 3pm", ""},
+		{"an answer about limits", "claude", claudeIdle, "❯ go\n\n● You've hit your limit, says the handler.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a red line of a tool about limits", "claude", claudeIdle, "❯ go\n\n«●» Bash(x)\n  ⎿  «You've hit your limit»\n\n● Done.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"the same as the last line", "claude", claudeIdle, "❯ go\n\n«●» Bash(x)\n  ⎿  «You've hit your limit»\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a usage limit below a tool", "claude", claudeIdle, "❯ go\n\n«●» Bash(x)\n  ⎿  a\n\n  ⎿  «You've hit your weekly limit · resets Nov 27, 3pm (UTC)»\n\n═100\n❯ ▮\n═100\n", reducer.Limited, "You've hit your weekly limit · resets Nov 27, 3pm (UTC)", ""},
+		{"a usage limit that ends by itself", "claude", claudeIdle, "❯ go\n  ⎿  «You've hit your limit · resets 3pm»\n\n═100\n❯ ▮\n═100\n  ⚠ Usage limit reached · limit resets 3pm\n    Continuing automatically at 3pm · Esc to cancel\n", reducer.Limited, "Usage limit reached · limit resets 3pm", "usage limit"},
+		{"a turn after a usage limit", "claude", claudeIdle, "❯ go\n  ⎿  «You've hit your limit · resets 3pm»\n\n❯ again\n\n● Fine.\n\n═100\n❯ ▮\n═100\n", reducer.Idle, "", ""},
+		{"a warning", "claude", claudeIdle, "❯ go\n\n● Done.\n\n«● Auto mode can't check actions in this session.»\n\n═100\n❯ ▮\n═100\n", reducer.Idle, "", ""},
+		{"half a circle in the title", "claude", "◐ Claude Code", "❯ hello\n\n═100\n❯ ▮\n═100\n", reducer.Thinking, "", "busy"},
+		{"a call that runs, by what it does", "claude", "◑ Claude Code", "❯ go\n\n‹ › Making a file\n  ‹⎿  $ touch made.txt›\n\n═100\n❯ ▮\n═100\n", reducer.ToolRunning, "Bash", "busy"},
+		{"a search in the prompts", "claude", claudeIdle, "═100\n❯ \n═100\n  search prompts: ▮", reducer.Idle, "", "a menu is open"},
+		{"an error of an earlier turn", "claude", claudeIdle, "«● API Error: 529»\n\n❯ again\n\n● Fine.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
 		{"compacting", "claude", claudeBusy, "✻ Compacting conversation… (3s)\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Thinking, "compacting", "busy"},
 		{"an old spinner", "claude", claudeIdle, "✻ Wrangling… (9s)\n\n● It said so.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
 		{"a question with boxes to tick", "claude", claudeIdle, "═100\n←  ☒ Colors  ☐ Number  ✔ Submit  →\n\nWhich colors do you want?\n\n❯ 1. [✔] Red\n  like blood\n  2. [ ] Blue\n  like sky\n  3. [ ] Type something\n     Next\n═100\n  4. Chat about this\n\nEnter to select · Tab/Arrow keys to navigate · Esc to cancel", reducer.AwaitingInput, "question", "dialog"},
@@ -124,17 +140,24 @@ func TestTurns(t *testing.T) {
 		{"help", "codex", "proj", "  esc esc  Edit last message    f4             Inspect activity\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  ? / esc close", reducer.Idle, "", "help is open"},
 		{"an answer streams", "codex", "⠋ proj", "› go\n\n• word word\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Responding, "", "busy"},
 		{"a title that tells nothing", "codex", "", "› go\n\n• Working (2s • esc to interrupt)\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Thinking, "", "busy"},
-		{"a quoted busy line", "codex", "proj", "› go\n\n• Working (2s • esc to interrupt)\n\n  Worked for 3s • 06:55\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Idle, "", ""},
+		{"a quoted busy line", "codex", "proj", "› go\n\n• Working (2s • esc to interrupt)\n\n‹  Worked for 3s› • 06:55\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Idle, "", ""},
 		{"a title that blinks", "codex", "[ . ] Action Required | proj", "anything", reducer.Confirming, "unknown", "dialog"},
 		{"a dialog as a draft", "codex", "proj", "› 1. Yes\n  2. No▮\n\n  model · ~/proj\n", reducer.Idle, "", "draft"},
 		{"a dialog sent as text", "codex", "proj", "› 1. Yes\n  2. No\n\n• Fine.\n\n› ▮‹Ask Codex›\n\n  model · ~/proj", reducer.Idle, "", ""},
 		{"reconnecting", "codex", "⠋ proj", "› go\n\n• Reconnecting... 2/5 (3s • esc to interrupt)\n\n› ▮\n\n  model · ~/proj", reducer.Thinking, "API retry 2/5", "busy"},
 		{"one Escape pressed", "codex", "proj", "› go\n\n• Pong.\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  esc again to edit previous message", reducer.Idle, "", ""},
 		{"one Ctrl-D pressed", "codex", "proj", "› go\n\n• Pong.\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj\n  ^d again to quit", reducer.Idle, "", "it waits for the same key again"},
-		{"a failed turn", "codex", "proj", "› go\n\n■ stream error: 500\n\n› ▮\n\n  model · ~/proj", reducer.Error, "■ stream error: 500", ""},
+		{"work without animations", "codex", "proj", "› go\n\nWorking (0s • esc to interrupt)\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Thinking, "", "busy"},
+		{"a usage limit", "codex", "proj", "› go\n\n«■ You’ve hit your usage limit. Visit https://»\n«chatgpt.com or try again at 6:42 PM.»\n\n› ▮\n\n  model · ~/proj", reducer.Limited, "You’ve hit your usage limit. Visit https:// chatgpt.com or try again at 6:42 PM.", ""},
+		{"an answer about limits", "codex", "proj", "› go\n\n• ■ You’ve hit your usage limit.\n\n› ▮\n\n  model · ~/proj", reducer.Idle, "", ""},
+		{"a failed turn", "codex", "proj", "› go\n\n■ stream error: 500\n\n› ▮\n\n  model · ~/proj", reducer.Idle, "", ""},
 
 		{"the answer to a query that came late", "gemini", "◇  Ready (p)", "▄80\n > 62;22c▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
 		{"a loop was detected", "gemini", "✋  Action Required (p)", "╭────────────────────────────╮\n│ A potential loop was detected │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection │\n╰────────────────────────────╯", reducer.Confirming, "unknown", "dialog"},
+		{"a busy line in an answer", "gemini", "◇  Ready (p)", "▄80\n > go\n▀80\n✦ It says:\n\n  ⠼ Thinking... (esc to cancel, 2s)\n\n▄80\n > ▮\n▀80\n ~/p", reducer.Idle, "", ""},
+		{"without background colours", "gemini", "◇  Ready (p)", "> hello\n\n✦ Pong.\n\n═80\n Shift+Tab to accept edits\n═80\n > ▮ Type your message or @path/to/file\n═80\n ~/p", reducer.Idle, "", ""},
+		{"a draft without background colours", "gemini", "◇  Ready (p)", "═80\n > hello▮\n═80\n ~/p", reducer.Idle, "", "draft"},
+		{"a dialog that is not known", "gemini", "◇  Ready (p)", "╭─────────╮\n│ > Pick  │\n│ ▲ a     │\n│ ● b     │\n╰─────────╯", reducer.Confirming, "unknown", "dialog"},
 		{"a tool", "gemini", "✦  Working… (p)", "▄80\n > go\n▀80\n╭───────────╮\n│ ⊷  Shell sleep 6 │\n╰───────────╯\n ⠼ Thinking... (esc to cancel, 2s)\n▄80\n >  ▮ Type your message or @path/to/file\n▀80\n ~/p", reducer.ToolRunning, "Bash", "busy"},
 		{"shell mode", "gemini", "◇  Ready (p)", "▄80\n !   ▮Type your shell command\n▀80\n ~/p", reducer.Idle, "", "bang mode"},
 
@@ -145,7 +168,9 @@ func TestTurns(t *testing.T) {
 
 		{"a side bar", "opencode", "OC | x", "     Pong      █ Context\n               █ 12k tokens\n  ┃                                                                █ LSP\n  ┃  ▮                                                             █ none\n  ┃                                                                █\n  ┃  Build · Fake                                                  █\n  ╹▀▀   █\n   /home/dev   tab agents  ctrl+p commands", reducer.Idle, "", ""},
 		{"one Escape pressed", "opencode", "OC | x", "  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc again to interrupt   ctrl+p commands", reducer.Thinking, "", "busy"},
-		{"a server that does not answer", "opencode", "OC | x", "  ┃  go\n\n     overloaded [retrying in 4s attempt #2]\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc interrupt", reducer.Thinking, "API retry 2", "busy"},
+		{"a server that does not answer", "opencode", "OC | x", "  ┃  go\n\n     «overloaded [retrying in 4s attempt #2]»\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc interrupt", reducer.Thinking, "API retry 2", "busy"},
+		{"a retry in an answer", "opencode", "OC | x", "  ┃  go\n\n     It says [retrying in 4s attempt #2]\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", ""},
+		{"a usage limit that it waits for", "opencode", "OC | x", "  ┃  go\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   «⬝⬝■■ 5 hour usage limit reached [retrying in 59m attempt #1]»  esc interrupt", reducer.Thinking, "usage limit", "busy"},
 		{"a dialog without its keys", "opencode", "OC | x", "  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃\n  ┃  $ ls\n  ┃\n  ┃   Allow once   Allow always   Reject\n  ┃", reducer.Confirming, "permission", "dialog"},
 		{"a dialog without its buttons", "opencode", "OC | x", "  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃", reducer.Confirming, "permission", "dialog"},
 		{"a dialog quoted by the user", "opencode", "OC | x", "  ┃  △ Permission required\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n\n     No.\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", ""},
@@ -204,6 +229,36 @@ func TestOpenFrame(t *testing.T) {
 	l.Modes.Sync = false
 	if r := claude.Read(l, r); !r.Prompt {
 		t.Errorf("%+v", r)
+	}
+}
+
+// The error that ended a turn is what the program says in its own style.
+func TestFailure(t *testing.T) {
+	for _, c := range []struct{ driver, screen, want string }{
+		{"claude", "❯ go\n\n«● API Error: 529 overloaded, please»\n  «try again.»\n\n✻ Worked for 1s\n\n═100\n❯ ▮\n═100\n", "API Error: 529 overloaded, please try again."},
+		{"claude", "❯ go\n\n● API Error: 529 is what the test expects.\n\n✻ Worked for 1s\n\n═100\n❯ ▮\n═100\n", ""},
+		{"claude", "❯ go\n\n● Fine.\n\n«● Auto mode can't check actions.»\n\n═100\n❯ ▮\n═100\n", ""},
+		{"codex", "› go\n\n«■ stream error: 500»\n\n› ▮\n\n  model · ~/proj", "stream error: 500"},
+		{"codex", "› go\n\n«■ Conversation interrupted»\n\n› ▮\n\n  model · ~/proj", ""},
+	} {
+		d, _ := Named(c.driver)
+		if r := d.Read(sketch(claudeIdle, c.screen), Reading{}); r.Failure != c.want || r.Activity != reducer.Idle || !r.Prompt {
+			t.Errorf("%s, %s: %+v", c.driver, c.screen, r)
+		}
+	}
+}
+
+// What Codex says outright counts as its title does.
+func TestDeclared(t *testing.T) {
+	for declared, want := range map[string]reducer.Activity{
+		"state=working:app=codex": reducer.Responding, "state=blocked:app=codex:kind=permission": reducer.Confirming,
+		"state=idle:app=codex": reducer.Idle, "state=done:app=codex": reducer.Idle, "state=working:app=other": reducer.Idle, "x": reducer.Idle,
+	} {
+		l := sketch("proj", "› go\n\n• word\n\n› ▮\n\n  model · ~/proj")
+		l.Declared = declared
+		if r := codex.Read(l, Reading{}); r.Activity != want || r.Prompt != (want == reducer.Idle) {
+			t.Errorf("%s: %+v", declared, r)
+		}
 	}
 }
 

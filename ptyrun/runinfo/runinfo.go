@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -21,6 +22,7 @@ const (
 // Info is the content of the file.
 type Info struct {
 	Run     string    `json:"run"`
+	Dir     string    `json:"dir,omitempty"` // the run directory, to tell the file from a copy of it
 	Runner  int       `json:"runner"`
 	PID     int       `json:"pid,omitempty"` // the program's
 	Started time.Time `json:"started"`
@@ -29,7 +31,8 @@ type Info struct {
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
 }
 
-// Read reads an agent's file below its team's directory. If there is no valid file, Info is zero.
+// Read reads an agent's file below its team's directory. If there is no valid file, Info is zero. A copy, as in a copy of
+// the project, names no run and no process: they are the original's.
 func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,11 +41,16 @@ func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	if err != nil || json.Unmarshal(data, &info) != nil {
 		return Info{}, err
 	}
-	return info, nil
+	here, err := team.Lstat(string(agent) + "/run")
+	if original, gone := os.Stat(info.Dir); err == nil && gone == nil && !os.SameFile(here, original) {
+		info.Run, info.Runner, info.PID = "", 0, 0
+	}
+	return info, err
 }
 
 // Write writes the file into a run directory.
 func (i Info) Write(dir *durable.Root) error {
+	i.Dir = dir.Path()
 	data, _ := json.Marshal(i) // numbers, strings and a time: cannot fail
 	return dir.Replace(File, append(data, '\n'), false)
 }

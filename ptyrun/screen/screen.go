@@ -34,10 +34,10 @@ import (
 
 // Cell is one cell of the grid. Its colours are those of x/ansi; nil: the default.
 type Cell struct {
-	Text         string // one grapheme cluster; "": nothing was written there
-	Width        int    // 1 or 2; 0: the second half of the cell before
-	Fg, Bg       color.Color
-	Dim, Inverse bool
+	Text               string // one grapheme cluster; "": nothing was written there
+	Width              int    // 1 or 2; 0: the second half of the cell before
+	Fg, Bg             color.Color
+	Bold, Dim, Inverse bool
 }
 
 // Modes are the terminal modes that callers need.
@@ -57,6 +57,7 @@ type Screen struct {
 	scrollback    int // lines
 	title         string
 	request       string
+	declared      string
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
 	replies       []byte
@@ -271,6 +272,9 @@ func (s *Screen) ContentLost() bool {
 	return lost
 }
 
+// statusOSC is the number of the OSC string in which a program says what it does: "state=working:app=codex".
+const statusOSC = "7501"
+
 // RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent
 // asks.
 const RequestOSC = "9279"
@@ -323,6 +327,8 @@ func (s *Screen) runOSC(text, end string) {
 		}, strings.ToValidUTF8(rest, "\ufffd"))
 	case RequestOSC:
 		s.request = rest
+	case statusOSC:
+		s.declared = rest
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
@@ -350,6 +356,9 @@ func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
 // Title returns the window title, without control characters.
 func (s *Screen) Title() string { return s.title }
+
+// Declared returns what the program says that it does, in its own words; "": nothing.
+func (s *Screen) Declared() string { return s.declared }
 
 // Request returns the text of the last RequestOSC string.
 func (s *Screen) Request() string { return s.request }
@@ -426,7 +435,7 @@ func cellOf(c *uv.Cell) Cell {
 		return Cell{Width: 1}
 	}
 	cell := Cell{
-		Text: c.Content, Width: c.Width, Fg: c.Style.Fg, Bg: c.Style.Bg,
+		Text: c.Content, Width: c.Width, Fg: c.Style.Fg, Bg: c.Style.Bg, Bold: c.Style.Attrs&uv.AttrBold != 0,
 		Dim: c.Style.Attrs&uv.AttrFaint != 0, Inverse: c.Style.Attrs&uv.AttrReverse != 0,
 	}
 	if c.Content == " " && c.Style.IsZero() {
@@ -463,6 +472,15 @@ func (s *Screen) Tail(n int) (lines []string) {
 		lines = append(lines, s.Line(y))
 	}
 	return lines
+}
+
+// TailRows returns the cells of the lines of Tail(n).
+func (s *Screen) TailRows(n int) (rows [][]Cell) {
+	from, end := s.tail(n)
+	for y := from; y < end; y++ {
+		rows = append(rows, s.Row(y))
+	}
+	return rows
 }
 
 func (s *Screen) tail(n int) (from, end int) {

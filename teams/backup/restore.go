@@ -46,10 +46,10 @@ func (r refusal) Error() string { return string(r) }
 // none but a message, which has a limit, is held in memory.
 const (
 	maxRefused = 100
-	maxTeams   = 100 // that one restore makes: each takes a descriptor
-
-	maxPath  = 4096 // bytes of a name
-	maxDepth = 64   // directories in a name
+	maxTeams   = 100  // that one restore makes: each takes a descriptor
+	maxName    = 200  // bytes of a name that is refused
+	maxPath    = 4096 // bytes of a name that is restored
+	maxDepth   = 20   // directories in it
 
 	noSuchFile = refusal("a backup has no such file")
 )
@@ -142,6 +142,9 @@ func (r *restorer) restoreNext() error {
 }
 
 func (r *restorer) refuse(name, reason string) {
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+	}
 	if len(r.total.Refused) < maxRefused {
 		r.total.Refused = append(r.total.Refused, Refusal{name, reason})
 	} else {
@@ -182,8 +185,10 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 			err = restoreFile(t, name, content)
 		}
 	}
-	if errors.Is(err, durable.ErrNotDirectory) || errors.Is(err, durable.ErrNotRegular) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR) {
-		return refusal("it does not fit here: " + err.Error())
+	for _, misfit := range []error{durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.ENAMETOOLONG} {
+		if errors.Is(err, misfit) {
+			return refusal("it does not fit here: " + misfit.Error())
+		}
 	}
 	return err
 }

@@ -72,7 +72,7 @@ type Session struct {
 // The values that team.toml and the flags of `atm run` accept.
 var (
 	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
-	Injects  = []string{"body", "pointer", "off"}
+	Injects  = []string{"body", "pointer", "run", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
 )
 

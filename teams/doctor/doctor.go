@@ -154,9 +154,22 @@ func (d *doctor) checkRoot() {
 		}
 		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
 	}
-	if !d.root.Accepted {
-		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
-			"you neither made nor accepted this root: atm starts no agent and hands over no mail from it")
+	if err := d.root.CheckAccepted(d.ctx); err != nil {
+		fix := "atm init --root " + policy.Quote(d.root.Path)
+		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {
+			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
+		}
+		d.add("root.unaccepted", "warning", fix,
+			"%v: atm starts and answers nobody here, takes in no dropped file, and hands over no mail", err)
+	}
+	if hidden, err := d.root.Dir().Exists(rootdir.IgnoreFile); !hidden && err == nil && d.fix && rootdir.Hide(d.root.Path) == nil {
+		d.add("root.visible", "ok", "", "hid the root from npm and others, with a .gitignore")
+	} else if !hidden && err == nil {
+		d.add("root.visible", "warning", "atm doctor --fix", "the root has no .gitignore: npm, cargo and others would publish its mail")
+	}
+	if ignore, isSeen := rootdir.SeenByDocker(d.root.Path); isSeen {
+		d.add("root.docker", "warning", "echo "+policy.Quote(filepath.Base(d.root.Path))+" >>"+policy.Quote(ignore),
+			"docker would put the mail into an image that it builds beside the root")
 	}
 	names, _ := d.root.Dir().Names(".")
 	for _, n := range names {

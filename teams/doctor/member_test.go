@@ -18,7 +18,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestCostOfMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all, reads atomic.Int64
-		root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, name string) error {
+		root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, func(op, name string) error {
 			all.Add(1)
 			if op == "open" && filepath.Base(name) == config.File {
 				reads.Add(1)

@@ -1,8 +1,9 @@
-// Package git finds the git worktree that a directory belongs to, adds lines to a repository's exclude file, and makes
-// worktrees for members.
+// Package git finds the git worktree that a directory belongs to, adds lines to a repository's exclude file, makes
+// worktrees for members, and says what git tracks.
 //
-// Finding a worktree reads git's own files, described in gitrepository-layout(5), and never runs git: git would obey
-// the configuration of a repository that nobody trusts yet. Only AddWorktree runs git.
+// Finding a worktree and adding lines reads and writes git's own files, described in gitrepository-layout(5): git would
+// obey the configuration of a repository that nobody trusts yet. AddWorktree and TrackedAt run git, without its hooks:
+// call them for a repository that this user works in.
 package git
 
 import (
@@ -37,7 +38,7 @@ func At(dir string) (c Checkout, ok bool) {
 	if errors.Is(err, fs.ErrNotExist) { // the only or main worktree, or a submodule
 		c.Common, c.Main = c.gitDir, dir
 	}
-	if err != nil {
+	if err != nil || !c.isLinkedBack(dir) {
 		return c, true
 	}
 	c.Common = resolve(c.gitDir, path)
@@ -48,6 +49,35 @@ func At(dir string) (c Checkout, ok bool) {
 		c.Main = parent
 	}
 	return c, true
+}
+
+// isLinkedBack reports whether the directory of a linked worktree names dir/.git in turn. A .git file that came with an
+// archive may name somebody's worktree.
+func (c Checkout) isLinkedBack(dir string) bool {
+	back, err := os.Lstat(linkedFrom(c.gitDir))
+	from, gone := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil && gone == nil && os.SameFile(back, from)
+}
+
+// linkedFrom returns the path of the .git file that a linked worktree's directory in the repository names.
+func linkedFrom(gitDir string) string {
+	path, _ := readLine(filepath.Join(gitDir, "gitdir"))
+	if path = filepath.FromSlash(path); !filepath.IsAbs(path) {
+		path = filepath.Join(gitDir, path)
+	}
+	return path
+}
+
+// Linked lists the tops of the repository's linked worktrees.
+func (c Checkout) Linked() (tops []string) {
+	dirs, _ := os.ReadDir(filepath.Join(c.Common, "worktrees"))
+	for _, d := range dirs {
+		top, err := filepath.EvalSymlinks(filepath.Dir(linkedFrom(filepath.Join(c.Common, "worktrees", d.Name()))))
+		if other, ok := At(top); err == nil && ok && other.Common == c.Common {
+			tops = append(tops, top)
+		}
+	}
+	return tops
 }
 
 // Nearest returns the innermost checkout that contains dir.

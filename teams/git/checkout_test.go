@@ -75,12 +75,19 @@ func TestAtGit(t *testing.T) {
 	gitIn(t, filepath.Join(top, "gone"), "worktree", "add", "-q", "../orphan")
 	must(t, os.Rename(filepath.Join(top, "gone"), filepath.Join(top, "moved")))
 	must(t, os.Rename(filepath.Join(top, "wt"), filepath.Join(top, "wtmoved")))
+	gitIn(t, app, "worktree", "add", "-q", "-b", "wt2", "../wt2")
+	must(t, os.Rename(filepath.Join(top, "wt2"), filepath.Join(top, "wtrepaired")))
+	gitIn(t, filepath.Join(top, "wtrepaired"), "worktree", "repair")
+	must(t, os.Mkdir(filepath.Join(top, "unpacked"), 0o700))
+	must(t, os.WriteFile(filepath.Join(top, "unpacked", ".git"), []byte("gitdir: "+filepath.Join(top, "app/.git/worktrees/inner")), 0o600))
 
 	for _, tt := range []struct {
 		what, dir, common, main string
 	}{
 		{"the main worktree", "app", "app/.git", "app"},
-		{"a linked worktree, moved", "wtmoved", "app/.git", "app"},
+		{"a linked worktree, moved", "wtmoved", "", ""}, // until git worktree repair
+		{"a linked worktree, moved and repaired", "wtrepaired", "app/.git", "app"},
+		{"a .git file that came with an archive", "unpacked", "", ""},
 		{"a linked worktree inside of the main one", "app/.trees/inner", "app/.git", "app"},
 		{"a submodule", "app/sub", "app/.git/modules/sub", "app/sub"},
 		{"a submodule in a linked worktree", "wtsub/sub", "app/.git/worktrees/wtsub/modules/sub", "wtsub/sub"},
@@ -108,7 +115,7 @@ func TestAtGit(t *testing.T) {
 
 // Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and malformed .git files.
 func TestAtHandMade(t *testing.T) {
-	repo := []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "dir wt"}
+	repo := []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git\n", "dir wt"}
 	with := func(lines ...string) []string { return append(repo[:len(repo):len(repo)], lines...) }
 	for _, tt := range []struct {
 		name         string
@@ -138,9 +145,11 @@ func TestAtHandMade(t *testing.T) {
 		{"commondir is empty", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir \n"), true, "", ""},
 		{"commondir to nowhere", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../../x"), true, "", ""},
 		{"commondir is a directory", with("file wt/.git gitdir: x", "dir wt/x/commondir"), true, "", ""},
-		{"commondir to itself", with("file wt/.git gitdir: x", "file wt/x/commondir ."), true, "wt/x", "wt"},
-		{"commondir to the worktree", with("file wt/.git gitdir: x", "file wt/x/commondir .."), true, "wt", ""},
-		{"commondir in a circle", with("file wt/.git gitdir: x", "file wt/x/commondir ../y", "file wt/y/commondir ../x"), true, "wt/y", ""},
+		{"commondir to itself", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir ."), true, "wt/x", "wt"},
+		{"commondir to the worktree", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir .."), true, "wt", ""},
+		{"commondir in a circle", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir ../y", "file wt/y/commondir ../x"), true, "wt/y", ""},
+		{"no back link", with("file wt/.git gitdir: x", "file wt/x/commondir ../../app/.git"), true, "", ""},
+		{"a back link to elsewhere", with("file wt2/.git gitdir: x", "file wt/.git gitdir: x", "file wt/x/commondir ../../app/.git", "file wt/x/gitdir ../../wt2/.git"), true, "", ""},
 		{"a circle of links", with("link wt/a b", "link wt/b a", "file wt/.git gitdir: a"), true, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

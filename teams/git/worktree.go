@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,28 +24,36 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	if existing, ok := At(path); ok && existing.Common == c.Common && existing.gitDir != c.gitDir {
 		return "", nil
 	}
-	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
-	if run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch) == nil {
-		return done + ", which already existed", run(ctx, environ, c.Top, "worktree", "add", "--", path, branch)
+	environ = CleanEnviron(environ)
+	git := func(args ...string) error {
+		_, err := run(ctx, environ, c.Top, args...)
+		return err
 	}
-	return done, run(ctx, environ, c.Top, "worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
+	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
+	if git("show-ref", "--verify", "--quiet", "refs/heads/"+branch) == nil {
+		return done + ", which already existed", git("worktree", "add", "--", path, branch)
+	}
+	return done, git("worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
 }
 
-func run(ctx context.Context, environ []string, dir string, args ...string) error {
+// run runs git in a clean environment and returns what it prints.
+func run(ctx context.Context, environ []string, dir string, args ...string) (string, error) {
 	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
 	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
-	cmd.Env = append(CleanEnviron(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
+	cmd.Env = append(slices.Clip(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
 	// On SIGTERM git removes a half-made worktree.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	output, err := cmd.CombinedOutput()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
-		return errors.New("git is not installed or not on PATH")
+		return "", ErrNoGit
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.ReplaceAll(bytes.TrimSpace(output), []byte("\n"), []byte(" ")))
+		err = fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(stderr.String()), " "))
 	}
-	return ctx.Err()
+	return stdout.String(), cmp.Or(ctx.Err(), err)
 }
 
 // CleanEnviron returns environ without the variables that point git to another repository, index or configuration

@@ -1,80 +1,181 @@
 package rootdir
 
 import (
+	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
 )
 
-// A note records that this user made or accepted a root. Each note is a file of its own, so that concurrent inits lose
-// none, and is never kept in the root, which may come with a clone.
-type note struct {
-	Path string `json:"path"`
-	Ino  uint64 `json:"ino"`
-	Born int64  `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: unknown
-}
+// RestoredFile in a root says that a backup was restored into it. It is never part of a backup.
+const RestoredFile = ".restored"
 
-// isSame reports whether a saved note is about the directory of another. ext4 reuses an inode number for the very next
-// directory, so the birth times are compared too if the saved one is known.
-func (n note) isSame(o note) bool {
-	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0)
-}
-
-func (p Place) noteOf(root string) (n note, file string, err error) {
-	path, err := filepath.EvalSymlinks(root)
-	if err == nil && p.State == "" {
-		err = errors.New("there is no state directory")
-	}
-	if err != nil {
-		return n, "", err
-	}
-	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as encoding/json writes it
-	n.Ino, n.Born, err = identify(path)
-	return n, filepath.Join(p.State, "roots", fmt.Sprintf("%x.json", sha256.Sum256([]byte(path)))), err
-}
-
-// Accept records in the user's state directory that this user made or accepts the root. It is idempotent.
-func Accept(p Place, root string) error {
-	if accepted(p, root) {
-		return nil
-	}
-	// In a container, the first change of a directory of the image gives it another birth time. This changes nothing.
-	os.Chown(root, -1, -1)
-	n, file, err := p.noteOf(root)
-	if err == nil {
-		data, _ := json.Marshal(n)
-		err = durable.WritePrivate(file, append(data, '\n'))
-	}
-	if err != nil {
+// Accept records in the user's state directory that this user made or accepts the root, with what Found.Content says of
+// it. It is idempotent.
+func Accept(p Place, root, content string) error {
+	if err := p.note(root, content); err != nil {
 		return fmt.Errorf("record %s as yours: %w", root, err)
+	}
+	p.remember(root, nil)
+	dir, err := durable.Open(root, nil)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Remove(RestoredFile)
+	}
+	return err
+}
+
+// UnacceptedError says why nothing in a root may act: nothing of it is started, typed, handed over, approved or obeyed.
+type UnacceptedError struct {
+	Root    string
+	Reason  string // a sentence that names the root
+	Unknown error  // what git tracks there could not be found out, so that nobody can accept it; else nil
+}
+
+func (e *UnacceptedError) Error() string { return e.Reason }
+func (e *UnacceptedError) Unwrap() error { return e.Unknown }
+
+func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
+	return &UnacceptedError{Root: f.Path, Reason: fmt.Sprintf(format, args...)}
+}
+
+// CheckNoted returns an *UnacceptedError unless the user named, made or accepted the root, and nothing was restored
+// into it since. It is the quick part of CheckAccepted.
+func (f Found) CheckNoted() error {
+	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
+		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
+	}
+	if _, isNoted := f.place.noted(f.Path); f.isSearched && !isNoted {
+		return f.unaccepted("nobody here made or accepted %s; it may have come with a clone", f.Path)
 	}
 	return nil
 }
 
-// accepted reports whether this user made or accepted the root, and it is still the same directory. A note that is
-// torn or too large, or that others own or may write, does not count.
-func accepted(p Place, root string) bool {
-	n, file, err := p.noteOf(root)
-	if err != nil {
-		return false
+// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now, or named one in
+// which git tracks nothing. What git writes into it later is found by the next call: whoever acts upon a file looks
+// at the file first, and then calls this; what acts by itself uses BeforeLook. It may run git.
+func (f Found) CheckAccepted(ctx context.Context) error {
+	if err := f.CheckNoted(); err != nil {
+		return err
 	}
-	for _, path := range []string{filepath.Dir(file), file} {
-		info, err := os.Lstat(path)
-		isTooLarge := err == nil && !info.IsDir() && info.Size() > 64<<10
-		if err != nil || info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true) != "" {
-			return false
+	content, tracked, err := f.Content(ctx)
+	if err != nil {
+		e := f.unaccepted("%v; until it is, nothing in %s acts", err, f.Path)
+		e.Unknown = err
+		return e
+	}
+	saved, _ := f.place.noted(f.Path)
+	written := f.place.written(f.Path)
+	switch {
+	case content != saved.Content:
+		f.place.remember(f.Path, append(written, tracked.Files...))
+		return f.unaccepted("%s", tracksIn(f.Path, tracked, saved.Content != ""))
+	case len(written) > 0:
+		for _, name := range written {
+			if _, err := os.Lstat(filepath.Join(f.Path, name)); err == nil && tracked.Count == 0 {
+				return f.unaccepted("git has written %s in %s, and tracks it no longer", name, f.Path)
+			}
+		}
+		f.place.remember(f.Path, nil)
+	}
+	return nil
+}
+
+// BeforeLook is called before files of the root are looked at, and mayAct after it: that is CheckAccepted for what was
+// seen in between, even if git has removed it already.
+func (f Found) BeforeLook() (mayAct func(context.Context) error) {
+	before := f.gitState()
+	return func(ctx context.Context) error {
+		err := f.CheckAccepted(ctx)
+		if err == nil && !f.gitState().Equal(before) {
+			err = &UnacceptedError{Root: f.Path, Reason: "git was at work around " + f.Path, Unknown: git.ErrBusy}
+		}
+		return err
+	}
+}
+
+func (f Found) gitState() (s git.State) {
+	for _, path := range append([]string{f.Path}, f.links...) {
+		s = append(s, git.StateAt(path)...)
+	}
+	return s
+}
+
+// tracksIn says in words what git tracks in a root.
+func tracksIn(root string, t git.Tracked, wasAccepted bool) string {
+	example := ""
+	for _, name := range t.Files {
+		if example == "" || filepath.Base(name) == config.File {
+			example = name
 		}
 	}
-	var saved note
-	data, err := durable.ReadRegular(file, 64<<10)
-	return err == nil && json.Unmarshal(data, &saved) == nil && saved.isSame(n)
+	text := fmt.Sprintf("git tracks %d files in %s, such as %s", t.Count, root, example)
+	switch {
+	case t.Count == 0:
+		text = "git tracks nothing in " + root
+	case example == ".": // a link or a submodule
+		text = "git tracks " + root
+	case t.Count == 1:
+		text = "git tracks " + example + " in " + root
+	}
+	if wasAccepted {
+		text += "; that has changed since you accepted it"
+	}
+	return text
+}
+
+// Content says what Accept accepts: a digest of what git tracks in the root and of each team.toml there, which git may
+// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those.
+func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked, err error) {
+	for _, path := range append([]string{f.Path}, f.links...) {
+		t, err := f.trackedAt(ctx, path)
+		if err != nil {
+			return "", tracked, err
+		}
+		tracked.Digest += t.Digest
+		tracked.Count += t.Count
+		for _, name := range t.Files {
+			if rel, err := filepath.Rel(f.Path, filepath.Join(path, name)); err == nil {
+				tracked.Files = append(tracked.Files, rel)
+			}
+		}
+	}
+	if tracked.Count == 0 {
+		return "", tracked, nil
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, tracked.Digest)
+	dir, err := durable.Open(f.Path, nil)
+	if err != nil {
+		return "", tracked, err
+	}
+	defer dir.Close()
+	names, err := dir.Names(".")
+	for _, team := range names {
+		if data, err := dir.ReadFile(team+"/"+config.File, config.MaxSize); err == nil {
+			fmt.Fprintf(sum, "%s %d\n%s", team, len(data), data)
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)), tracked, err
+}
+
+// trackedAt is git.TrackedAt; it waits for a git process that is quick.
+func (f Found) trackedAt(ctx context.Context, path string) (t git.Tracked, err error) {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		t, err = git.TrackedAt(ctx, f.place.Environ, path)
+		if !errors.Is(err, git.ErrBusy) || time.Since(began) > time.Second || ctx.Err() != nil {
+			return t, err
+		}
+	}
 }
 
 // DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is

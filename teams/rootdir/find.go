@@ -1,15 +1,17 @@
-// Package rootdir finds or makes the root, the directory that holds the teams, and knows whether this user has named,
-// made or accepted it: a root may also have come with a cloned repository.
+// Package rootdir finds or makes the root, the directory that holds the teams, and knows whether this user has made it,
+// named it, or accepted what is in it: that may also have come with a clone, a checkout, an archive or a backup.
 //
-//	<root>/FORMAT                          "1" or "2": makes the directory a root
-//	<state>/roots/<sha256 of path>.json    this user made or accepted the root
+//	<root>/FORMAT                            "1" or "2": makes the directory a root
+//	<root>/.gitignore                        "*": hides it from whatever reads such files
+//	<root>/.restored                         a backup was restored into it
+//	<state>/roots/<sha256 of path>.json      this user made or accepted the root
+//	<state>/roots/<sha256 of path>.written   what git has written there unasked
 //
 // The package reads neither the environment nor flags. Its results and errors may contain names that somebody else
 // chose: escape them before they reach a terminal.
 package rootdir
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,24 +37,41 @@ const (
 	FromEnv          = "ATM_ROOT"
 	FromAbove        = "found above"
 	FromMainWorktree = "main worktree"
+	FromWorktree     = "another worktree" // of a bare repository
 	FromHome         = "home"
 )
 
 // Place is the part of a command's environment that decides where its root is.
 type Place struct {
-	Flag, Env string // --root and ATM_ROOT; "": not given
-	Dir       string // the working directory, absolute
-	Home      string // "": none
-	State     string // the user's state directory for atm; "": none
-	UID       int    // -1 on a system without user ids: every owner is trusted
+	Flag, Env string   // --root and ATM_ROOT; "": not given
+	Dir       string   // the working directory, absolute
+	Home      string   // "": none
+	State     string   // the user's state directory for atm; "": none
+	UID       int      // -1 on a system without user ids: every owner is trusted
+	Environ   []string // for git
 }
 
-// Found is a root and how it was found.
+// Found is a root and how it was found. One that a program makes itself, with a path and nothing else, counts as named.
 type Found struct {
-	Path     string // absolute, without symbolic links
-	Source   string // FromFlag etc.
-	Accepted bool   // named by flag or environment, or made or accepted by this user
+	Path    string // absolute, without symbolic links
+	Source  string // FromFlag etc.
+	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
+
+	place      Place
+	isSearched bool     // neither flag nor environment named it
+	links      []string // through which it was named
 }
+
+// GoneError is the ErrNoRoot for a root that this user made or accepted and that is not there any more.
+type GoneError struct {
+	Path string
+	Note string // the file that says so
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the root %s is gone: git clean -fdx and git stash -a remove one, like rm -rf", e.Path)
+}
+func (e *GoneError) Is(target error) bool { return target == ErrNoRoot }
 
 // The errors of Find and InitDir that callers check for.
 var (
@@ -92,20 +111,32 @@ func Find(p Place) (f Found, skipped []string, err error) {
 	if err != nil {
 		return Found{}, nil, err
 	}
-	path, source, err := p.named(dir)
+	f, err = p.named(dir)
 	if err != nil {
 		return Found{}, nil, err
 	}
-	if source == "" {
+	if f.Source == "" {
 		return p.search(dir, false)
 	}
-	ok, err := hasFormat(path)
-	if _, missing := os.Stat(path); isAbsent(missing) {
-		err = notRoot(path, source, "it does not exist")
+	ok, err := hasFormat(f.Path)
+	if _, missing := os.Stat(f.Path); isAbsent(missing) {
+		err = notRoot(f.Path, f.Source, "it does not exist")
+		if gone := p.gone(f.Path); gone != nil {
+			err = gone
+		}
 	} else if err == nil && !ok {
-		err = notRoot(path, source, "it has no FORMAT file")
+		err = notRoot(f.Path, f.Source, "it has no FORMAT file")
 	}
-	return Found{Path: path, Source: source, Accepted: true}, nil, err
+	return f, nil, err
+}
+
+// gone returns the error about a path where this user made or accepted a root and nothing is now; nil: nobody did.
+func (p Place) gone(path string) *GoneError {
+	note := p.noteFile(path, noteSuffix)
+	if _, err := p.readOwn(note, maxNote); err != nil {
+		return nil
+	}
+	return &GoneError{path, note}
 }
 
 func notRoot(path, source, why string) error {
@@ -122,36 +153,59 @@ func (p Place) workDir() (dir string, err error) {
 	return dir, err
 }
 
-// named returns the path that the flag or the environment names, perhaps relative to dir; source is "" if neither does.
-// The existing part of the path is free of symbolic links.
-func (p Place) named(dir string) (path, source string, err error) {
+// named returns the root that the flag or the environment names, perhaps relative to dir; its Source is "" if neither
+// does. The existing part of its path is free of symbolic links.
+func (p Place) named(dir string) (f Found, err error) {
 	name, source := p.Flag, FromFlag
 	if name == "" {
 		name, source = p.Env, FromEnv
 	}
 	if name == "" {
-		return "", "", nil
+		return Found{}, nil
 	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", source, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
+			return Found{}, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
-	path, err = filepath.EvalSymlinks(name)
+	f = Found{Source: source, place: p, links: linksIn(name)}
+	f.Path, err = filepath.EvalSymlinks(name)
 	if isAbsent(err) {
 		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
 		if real, err := filepath.EvalSymlinks(parent); err == nil {
 			parent = real
 		}
-		return filepath.Join(parent, base), source, nil
+		f.Path = filepath.Join(parent, base)
+		return f, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", source, name, err)
-	} else if info, e := os.Stat(path); e == nil && !info.IsDir() {
-		err = notRoot(path, source, "it is not a directory")
+	} else if info, e := os.Stat(f.Path); e == nil && !info.IsDir() {
+		err = notRoot(f.Path, source, "it is not a directory")
 	}
-	return path, source, err
+	return f, err
+}
+
+// linksIn lists the symbolic links through which a path leads, each by a path that has no other links.
+func linksIn(path string) (links []string) {
+	at, rest := filepath.VolumeName(path)+string(filepath.Separator), path[len(filepath.VolumeName(path)):]
+	for range 255 { // as many as a system may follow
+		name, below, _ := strings.Cut(strings.TrimLeft(filepath.ToSlash(rest), "/"), "/")
+		if name == "" {
+			break
+		}
+		next := filepath.Join(at, name)
+		if target, err := os.Readlink(next); err == nil {
+			links = append(links, next)
+			if rest = target + "/" + below; filepath.IsAbs(target) {
+				at, rest = filepath.VolumeName(target)+string(filepath.Separator), rest[len(filepath.VolumeName(target)):]
+			}
+			continue
+		}
+		at, rest = next, below
+	}
+	return links
 }
 
 // home returns the home directory without symbolic links, "" if there is none.
@@ -181,6 +235,11 @@ func (p Place) candidates(dir string) (out []Found) {
 		c, _ := git.At(at)
 		add(at, FromAbove)
 		add(c.Main, FromMainWorktree)
+		if c.Main == "" {
+			for _, top := range c.Linked() {
+				add(top, FromWorktree)
+			}
+		}
 	}
 	add(home, FromHome)
 	return out
@@ -189,17 +248,22 @@ func (p Place) candidates(dir string) (out []Found) {
 // search looks for a root from dir upwards, and at home. With forInit it ignores home, and accepts a root that its
 // group may write: init accepts it anyway.
 func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
-	for _, f := range p.candidates(dir) {
+	var gone *GoneError
+	candidates := p.candidates(dir)
+	for i, f := range candidates {
 		if forInit && f.Source == FromHome {
 			continue
 		}
 		info, err := os.Lstat(f.Path)
+		if isAbsent(err) && gone == nil && f.Source != FromHome {
+			gone = p.gone(f.Path)
+		}
 		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		f.Accepted = accepted(p, f.Path)
+		_, isNoted := p.noted(f.Path)
 		isRoot, err := hasFormat(f.Path)
-		why, failed := distrustReason(f.Path, p.UID, !f.Accepted && !forInit)
+		why, failed := distrustReason(f.Path, p.UID, !isNoted && !forInit)
 		if failed != nil {
 			return f, skipped, failed
 		}
@@ -207,111 +271,26 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 			why = "it has no FORMAT file, so it is not a root"
 		}
 		if why == "" {
+			f.place, f.isSearched = p, true
+			if gone != nil {
+				skipped = append(skipped, fmt.Sprintf("%v; if it shall stay gone: rm %s", gone, gone.Note))
+			}
+			for _, up := range candidates[i+1:] {
+				if _, isTheirs := p.noted(up.Path); !isNoted && isTheirs && f.Shadows == "" {
+					f.Shadows = up.Path
+				}
+			}
 			return f, skipped, err
 		}
 		skipped = append(skipped, "passed over "+f.Path+": "+why)
 	}
-	if dir == "" {
+	switch {
+	case gone != nil:
+		return Found{}, skipped, gone
+	case dir == "":
 		return Found{}, skipped, ErrNoRoot
 	}
 	return Found{}, skipped, fmt.Errorf("%w in %s or above", ErrNoRoot, dir)
-}
-
-// InitDir returns where `atm init` makes or finds the root, and in words why there: where it is named; with here in the
-// working directory, whatever the environment names; else a root found above, not at home, even if this user has not
-// accepted it yet; else the top of the git repository's main worktree; else the working directory. ErrUntrusted if an
-// untrusted directory is there.
-func InitDir(p Place, here bool) (dir, why string, err error) {
-	if here {
-		p.Env = ""
-	}
-	wd, err := p.workDir()
-	if err != nil {
-		return "", "", err
-	}
-	dir, source, err := p.named(wd)
-	if err == nil && source != "" {
-		_, err = hasFormat(dir)
-	}
-	if err != nil || source != "" {
-		return dir, "named by " + source, err
-	}
-	if wd == "" {
-		return "", "", fmt.Errorf("make a root: %w", ErrNoDir)
-	}
-	top, why := wd, "in this directory"
-	if !here {
-		f, _, err := p.search(wd, true)
-		if err == nil {
-			return f.Path, strings.Replace(f.Source, FromMainWorktree, "found in the main worktree", 1), nil
-		}
-		if !errors.Is(err, ErrNoRoot) {
-			return "", "", err
-		}
-		if c, ok := git.Nearest(wd); ok && c.Main != "" {
-			top, why = c.Main, "at the top of the main worktree"
-		} else if ok {
-			top, why = c.Top, "at the top of this worktree: no main worktree was found"
-		}
-	}
-	dir = filepath.Join(top, Name)
-	return dir, why, p.mayMake(dir)
-}
-
-// mayMake returns an error if init must not put a root at dir: it is a link, a file, or not trusted.
-func (p Place) mayMake(dir string) error {
-	info, err := os.Stat(dir)
-	if isAbsent(err) {
-		return nil
-	}
-	if err != nil || !info.IsDir() {
-		return fmt.Errorf("make a root: %s is not a directory", dir)
-	}
-	if why := DistrustReason(dir, p.UID, false); why != "" {
-		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
-	}
-	_, err = hasFormat(dir)
-	return err
-}
-
-// Make makes a root at path unless there is one, and reports whether it did. It builds the root under another name and
-// renames it, so that nobody sees half of one. To an existing directory it adds FORMAT.
-func Make(path string) (made bool, err error) {
-	_, absent := os.Lstat(path) // before hasFormat: a root that appears in between has its FORMAT
-	if isRoot, err := hasFormat(path); isRoot || err != nil {
-		return false, err
-	}
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	d, err := durable.Open(dir, nil)
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	build := name
-	if absent != nil {
-		build = "." + name + "." + rand.Text() + ".making" // unique: several processes may make one
-		defer os.RemoveAll(d.Join(build))                  // if another process was quicker
-		err = d.Mkdir(build)
-	}
-	if err == nil {
-		err = os.Chmod(d.Join(build), 0o700) // d.Mkdir would give it the group rights of the directory above
-	}
-	if err == nil {
-		err = d.Replace(build+"/"+FormatFile, []byte("1\n"), true)
-	}
-	if err == nil && build != name {
-		err = d.Move(build, name)
-	}
-	if err == nil {
-		return true, d.Sync(".")
-	}
-	if isRoot, _ := hasFormat(path); isRoot {
-		return false, nil
-	}
-	return false, err
 }
 
 func isAbsent(err error) bool {
@@ -342,6 +321,7 @@ func Nearby(p Place, root string) []Found {
 	})
 	return slices.DeleteFunc(roots, func(f Found) bool {
 		isRoot, err := hasFormat(f.Path)
-		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !accepted(p, f.Path)) != ""
+		_, isNoted := p.noted(f.Path)
+		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !isNoted) != ""
 	})
 }

@@ -33,7 +33,7 @@ func needRoot(t *testing.T) {
 func TestFind(t *testing.T) {
 	linked := []string{ // wt is a linked worktree of the repository app, made without git
 		"dir app/.git/worktrees/wt",
-		"file app/.git/worktrees/wt/commondir ../..\n",
+		"file app/.git/worktrees/wt/commondir ../..\n", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git\n",
 		"file wt/.git gitdir: ../app/.git/worktrees/wt\n",
 		"dir wt/sub",
 	}
@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 		{name: "main worktree", world: append(linked, "root app/.atm", "root .atm"), dir: "wt/sub", path: "app/.atm", source: FromMainWorktree},
 		{name: "own worktree first", world: append(linked, "root app/.atm", "root wt/.atm"), dir: "wt/sub", path: "wt/.atm", source: FromAbove},
 		{name: "above the linked worktree", world: append(linked, "root .atm"), dir: "wt/sub", path: ".atm", source: FromAbove},
-		{name: "main worktree is home", world: []string{"root home/.atm", "dir home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..",
+		{name: "main worktree is home", world: []string{"root home/.atm", "dir home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..", "file home/.git/worktrees/wt/gitdir ../../../../wt/.git",
 			"file wt/.git gitdir: ../home/.git/worktrees/wt"}, dir: "wt", path: "home/.atm", source: FromHome},
 		{name: "no FORMAT", world: []string{"dir a/.atm/main", "root .atm", "dir a/b"}, dir: "a/b", path: ".atm", source: FromAbove,
 			skipped: []string{"passed over a/.atm: it has no FORMAT file, so it is not a root"}},
@@ -120,9 +120,9 @@ func TestFind(t *testing.T) {
 				return
 			}
 			must(t, err)
-			want := Found{Path: filepath.Join(top, tt.path), Source: tt.source, Accepted: tt.flag+tt.env != ""}
-			if diff := cmp.Diff(want, f); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			isAccepted := f.CheckAccepted(t.Context()) == nil
+			if f.Path != filepath.Join(top, tt.path) || f.Source != tt.source || isAccepted != (tt.flag+tt.env != "") {
+				t.Errorf("%s (%s), accepted: %v; want %s (%s)", f.Path, f.Source, isAccepted, tt.path, tt.source)
 			}
 		})
 	}
@@ -161,12 +161,16 @@ func TestInitDir(t *testing.T) {
 	}{
 		{name: "no repository", world: []string{"dir a"}, dir: "a", want: "a/.atm", why: "in this directory"},
 		{name: "subdirectory of a repository", world: []string{"dir a/.git", "dir a/b/c"}, dir: "a/b/c", want: "a/.atm", why: "at the top of the main worktree"},
-		{name: "linked worktree", world: []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt", "dir wt/sub"},
+		{name: "linked worktree", world: []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt", "dir wt/sub"},
 			dir: "wt/sub", want: "app/.atm", why: "at the top of the main worktree"},
-		{name: "linked worktree of a bare repository", world: []string{"dir app.git/worktrees/wt", "file app.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app.git/worktrees/wt", "dir wt/sub"},
-			dir: "wt/sub", want: "wt/.atm", why: "at the top of this worktree: no main worktree was found"},
+		{name: "linked worktree of a bare repository", world: []string{"dir app.git/worktrees/wt", "file app.git/worktrees/wt/commondir ../..", "file app.git/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../app.git/worktrees/wt", "dir wt/sub"},
+			dir: "wt/sub", want: "wt/.atm", why: "at the top of this worktree, and goes with it: there is no main worktree"},
+		{name: "another worktree of a bare repository has one", world: []string{"dir app.git/worktrees/wt", "dir app.git/worktrees/one", "root one/.atm",
+			"file app.git/worktrees/wt/commondir ../..", "file app.git/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../app.git/worktrees/wt",
+			"file app.git/worktrees/one/commondir ../..", "file app.git/worktrees/one/gitdir ../../../one/.git", "file one/.git gitdir: ../app.git/worktrees/one"},
+			dir: "wt", want: "one/.atm", why: "found in another worktree"},
 		{name: "found above", world: []string{"root .atm", "dir a/.git", "dir a/b"}, dir: "a/b", want: ".atm", why: "found above"},
-		{name: "found in the main worktree", world: []string{"root app/.atm", "dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
+		{name: "found in the main worktree", world: []string{"root app/.atm", "dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
 			dir: "wt", want: "app/.atm", why: "found in the main worktree"},
 		{name: "home does not count", world: []string{"root home/.atm", "dir home/a"}, dir: "home/a", want: "home/a/.atm", why: "in this directory"},
 		{name: "above home does", world: []string{"root .atm", "root home/.atm", "dir home/a"}, dir: "home/a", want: ".atm", why: "found above"},
@@ -196,15 +200,15 @@ func TestInitDir(t *testing.T) {
 			if tt.flag != "" {
 				p.Flag = filepath.Join(top, tt.flag)
 			}
-			dir, why, err := InitDir(p, tt.here)
+			f, err := InitDir(p, tt.here)
 			if got := testtree.TrimRoot(top, []string{errText(err)})[0]; got != tt.err {
 				t.Fatalf("error %q, want %q", got, tt.err)
 			}
 			if err != nil {
 				return
 			}
-			if dir != filepath.Join(top, tt.want) || why != tt.why {
-				t.Errorf("%s %q\nwant %s %q", dir, why, tt.want, tt.why)
+			if f.Path != filepath.Join(top, tt.want) || f.Source != tt.why {
+				t.Errorf("%s %q\nwant %s %q", f.Path, f.Source, tt.want, tt.why)
 			}
 		})
 	}
@@ -228,7 +232,7 @@ func TestFindOwner(t *testing.T) {
 	}
 
 	p.Dir = filepath.Join(top, "a")
-	_, _, err = InitDir(p, true)
+	_, err = InitDir(p, true)
 	if !errors.Is(err, ErrUntrusted) || !strings.HasSuffix(err.Error(), ": its team main is owned by uid 1001") {
 		t.Errorf("init in a root with somebody else's team: %v", err)
 	}

@@ -247,7 +247,7 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 		switch {
 		case as != "":
 			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(as))
-			isWanted = isWanted && isTheirs
+			isWanted = isWanted && isTheirs && !e.IsHearsay()
 			if line = string(theirs); command.Terminal() {
 				line = string(command.EscapeJSON(theirs))
 			}

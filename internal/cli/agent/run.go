@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -38,7 +39,7 @@ var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("driver", "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp", config.Drivers...),
-		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (a line that says atm read) or off", config.Injects...),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
@@ -206,9 +207,10 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 }
 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
-// terminal. The last value of a name counts.
+// terminal, or which colours a person wants to see on theirs. The last value of a name counts.
 func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
-	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
+	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
+		"NO_COLOR", "FORCE_COLOR")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(unset, k)
@@ -278,8 +280,8 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 }
 
 // awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
-// or for quietWithin if the driver knows no prompts, and then returns the agent as started. p is nil if somebody else
-// has started the runner.
+// or for quietWithin if the driver knows no prompts and nothing promises some, and then returns the agent as started. p
+// is nil if somebody else has started the runner.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
 	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", promptWithin
 	if p == nil {
@@ -297,7 +299,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		if status.Driver == "plain" {
+		if status.Driver == "plain" && !(status.Gate == control.GateStarting && k.startsAgent()) {
 			patience = quietWithin
 		}
 		switch {
@@ -324,6 +326,14 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		command.Sleep(ctx, pollEvery)
 	}
 	return r, ctx.Err()
+}
+
+// startsAgent reports whether the command names a program whose prompts are known, as a script may that starts it.
+func (k *call) startsAgent() bool {
+	info, _ := runinfo.Read(k.s.Team.Dir(), k.name())
+	return slices.ContainsFunc(info.Command, func(word string) bool {
+		return slices.Contains(config.Drivers, filepath.Base(word))
+	})
 }
 
 func (k *call) endedUnready(exit runspec.Report) error {

@@ -35,6 +35,8 @@ type stuck struct {
 	answers atomic.Int32
 }
 
+func (s *stuck) CheckRight(control.Right, int, string) error { return nil }
+
 func (s *stuck) Status(ctx context.Context) (control.Status, error) {
 	if s.answers.Add(-1) < 0 {
 		<-ctx.Done()

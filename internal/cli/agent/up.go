@@ -74,7 +74,8 @@ type startup struct {
 
 func up(c *cli.Context, s *command.Scope) (err error) {
 	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
-	if u.plan, err = s.Team.Config(); err != nil {
+	u.plan, err = s.Team.Config()
+	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
 		return err
 	}
 	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
@@ -126,7 +127,7 @@ func (u *startup) choose(words []string) error {
 			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
-		if err := u.s.MayAct("start", n); err != nil {
+		if err := u.s.MayStop("start", n); err != nil {
 			return err
 		}
 		if slices.Contains(startable, n) { // else a person starts it

@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -38,9 +39,14 @@ var known = []struct {
 	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
 	{isA[*mailbox.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
+	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
+	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
+	{isUnknown, failure.Refused, "git status says more; then try again"},
+	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{is(teams.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
 	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
 	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
@@ -74,6 +80,12 @@ func is(known ...error) func(error) bool {
 func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// isUnknown reports whether git did not say what it tracks in a root.
+func isUnknown(err error) bool {
+	e, ok := errors.AsType[*rootdir.UnacceptedError](err)
+	return ok && e.Unknown != nil
 }
 
 // isStdoutError reports whether writing to stdout failed.
@@ -112,6 +124,10 @@ func explain(c *cli.Context, err error) *failure.Error {
 	}
 	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
+	}
+	if e, ok := errors.AsType[*rootdir.GoneError](err); ok {
+		return failure.NotFound("%w", err).WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init alice bob; if it shall stay gone: rm %s",
+			policy.Quote(e.Path), policy.Quote(e.Note))
 	}
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")

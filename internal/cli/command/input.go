@@ -129,15 +129,15 @@ func CheckText(s string) error {
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF && len(line) == 0 {
+		line, size, err := wire.ReadLine(in, wire.MaxFile+2)
+		if err == io.EOF && size == 0 {
 			return nil
 		}
 		if err != nil && err != io.EOF {
 			return err
 		}
 		line, err = bytes.TrimRight(line, "\r\n"), nil
-		if len(line) > wire.MaxFile {
+		if line == nil || len(line) > wire.MaxFile {
 			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
 		} else if len(bytes.TrimSpace(line)) == 0 {
 			continue

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -37,17 +38,27 @@ func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
 	return s.agentOfProcess(process.Parent(), os.Getenv)
 }
 
+// IsInAgent reports whether an agent's program started this process, also where no team is open.
+func (s *Scope) IsInAgent() bool {
+	return hasAgentMark(os.Getenv) || s.Root.RunnerOf(process.Ancestors(process.Parent())).Team != ""
+}
+
 // AgentOf is agentOf for another process, by its ancestors and its environment.
 func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
 	if pid <= 0 {
 		return by, false
 	}
+	return s.agentOfProcess(pid, variablesOf(process.Environment(pid)))
+}
+
+// variablesOf returns os.Getenv for another environment.
+func variablesOf(environment []string) func(string) string {
 	env := map[string]string{}
-	for _, pair := range process.Environment(pid) {
+	for _, pair := range environment {
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
-	return s.agentOfProcess(pid, func(name string) string { return env[name] })
+	return func(name string) string { return env[name] }
 }
 
 // agentOfProcess finds a runner among a process's ancestors, even if it has not its environment.
@@ -67,12 +78,18 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 // memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
 // processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
 func (s *Scope) memberOfRun(env func(string) string) wire.Address {
-	team, err := s.Team.Root().Team(cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
+	home := cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name)
+	named, err := wire.ParseAddress(env("ATM_AGENT"), home)
+	isNamed := err == nil
+	if isNamed {
+		home = named.Team
+	}
+	team, err := s.Team.Root().Team(home)
 	if err != nil {
 		return wire.Address{}
 	}
 	members, _ := team.Agents()
-	if named, err := wire.ParseAddress(env("ATM_AGENT"), team.Name); err == nil {
+	if isNamed {
 		members = append([]wire.Name{named.Agent}, members...)
 	}
 	for _, name := range members {
@@ -125,22 +142,28 @@ func (s *Scope) MayWrite() error {
 // MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead, and
 // anything in a root that nobody here accepted. verb goes into the message.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
-	return cmp.Or(s.checkAccepted(), s.MayStop(verb, to))
+	return cmp.Or(s.CheckAccepted(), s.MayStop(verb, to))
 }
 
-func (s *Scope) checkAccepted() error {
-	if s.Root.Accepted {
-		return nil
-	}
-	return failure.Refused("nobody here made or accepted %s; it may have come with a clone", s.Root.Path).
-		WithHint("if it is yours: atm init")
-}
+// CheckAccepted is Root.CheckAccepted.
+func (s *Scope) CheckAccepted() error { return s.Root.CheckAccepted(context.Background()) }
 
-// WarnUnaccepted warns about a root that this user neither named nor made nor accepted.
-func (s *Scope) WarnUnaccepted() {
-	if !s.Root.Accepted {
-		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If you know its team: atm init accepts it", s.Root.Path)
+// WarnUnaccepted warns, once, about a root in which nothing may act: its mail may be a stranger's.
+func (s *Scope) WarnUnaccepted() { s.warnOf(s.CheckAccepted()) }
+
+// WarnUnnoted is WarnUnaccepted without a look at what git tracks.
+func (s *Scope) WarnUnnoted() { s.warnOf(s.Root.CheckNoted()) }
+
+func (s *Scope) warnOf(unaccepted error) {
+	if unaccepted == nil || s.hasWarned {
+		return
 	}
+	s.hasWarned = true
+	yours := ""
+	if s.Root.Shadows != "" {
+		yours = "; it hides yours: --root " + policy.Quote(s.Root.Shadows)
+	}
+	Warn(s.c, "%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
 }
 
 // MayStop is MayAct for what must work in any root, such as stopping an agent.
@@ -172,7 +195,7 @@ func (s *Scope) MayBridge() error {
 	if _, isInAgent := s.Actor(); isInAgent {
 		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
 	}
-	return s.checkAccepted()
+	return s.CheckAccepted()
 }
 
 // MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
@@ -188,7 +211,7 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 
 // mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
 func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
-	if err := s.checkAccepted(); err != nil {
+	if err := s.CheckAccepted(); err != nil {
 		return err
 	}
 	if q.Host != "" && isInAgent {

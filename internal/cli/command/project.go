@@ -26,21 +26,19 @@ const ProjectDir = "ATM_PROJECT"
 //
 // What counts is what the shell was started with: Claude Code 2.1.197 asks nobody about "CLAUDECODE=; atm send …", nor
 // about "ATM_ROOT=/other; atm read".
-var isUnasked = sync.OnceValue(func() bool {
-	if len(os.Args) < 2 || !slices.Contains(policy.Unasked, os.Args[1]) {
-		return false
-	}
-	isMarked := func(mark string) bool {
-		return slices.ContainsFunc(inherited(mark), func(v string) bool { return v != "" })
-	}
-	return hasAgentMark(os.Getenv) || slices.ContainsFunc(AgentMarks(), isMarked)
+func isUnasked() bool {
+	isForm := len(os.Args) > 1 && slices.Contains(policy.Unasked, os.Args[1])
+	return isForm && (hasAgentMark(os.Getenv) || len(agentEnvironments()) > 0)
+}
+
+// agentEnvironments are what those processes above this one were started with that an agent's program has started.
+var agentEnvironments = sync.OnceValue(func() [][]string {
+	return slices.DeleteFunc(process.Inherited(), func(environment []string) bool { return !hasAgentMark(variablesOf(environment)) })
 })
 
-var environments = sync.OnceValue(process.Inherited)
-
-// inherited returns the values of a variable that the processes above this one were started with.
+// inherited returns the values that a variable has there.
 func inherited(variable string) (values []string) {
-	for _, environment := range environments() {
+	for _, environment := range agentEnvironments() {
 		for _, pair := range environment {
 			if value, ok := strings.CutPrefix(pair, variable+"="); ok {
 				values = append(values, value)
@@ -50,7 +48,7 @@ func inherited(variable string) (values []string) {
 	return values
 }
 
-// isKept reports whether a variable has the value that all the processes above have, and one of them has it.
+// isKept reports whether a variable has the value that it has in all of them, and one of them has it.
 func isKept(variable string) bool {
 	above := inherited(variable)
 	return len(above) > 0 && !slices.ContainsFunc(above, func(value string) bool { return value != os.Getenv(variable) })

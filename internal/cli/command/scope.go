@@ -51,7 +51,8 @@ type Scope struct {
 
 	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
 
-	c *cli.Context // nil in a program without a command line
+	c         *cli.Context // nil in a program without a command line
+	hasWarned bool         // see WarnUnaccepted
 }
 
 // With is the action of a verb that works in a scope.
@@ -80,7 +81,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	}
 	s, err := OpenFound(c, found)
 	if err == nil && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
-		err = s.checkAccepted()
+		err = s.CheckAccepted()
 	}
 	return s, err
 }
@@ -145,10 +146,11 @@ func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) 
 	return s, nil, err
 }
 
-// OpenToWrite is OpenMe for a verb that changes something as this identity.
+// OpenToWrite is OpenMe for a verb that changes something as this identity. It warns of a stranger's root.
 func OpenToWrite(c *cli.Context) (*Scope, error) {
 	s, err := OpenMe(c)
 	if err == nil {
+		s.WarnUnnoted()
 		err = s.MayWrite()
 	}
 	return s, err
@@ -220,7 +222,7 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 
 // Place is where the flags, the environment and the working directory say that the root may be.
 func Place(c *cli.Context) rootdir.Place {
-	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
+	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid(), Environ: os.Environ()}
 	p.Dir, _ = os.Getwd()
 	if home, _ := os.UserHomeDir(); filepath.IsAbs(home) {
 		p.Home = home

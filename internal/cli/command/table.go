@@ -66,7 +66,7 @@ func Fit(line string, width int) string {
 }
 
 var stateColours = map[reducer.Word]string{
-	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordBusy: "33",
+	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordLimited: "1;31", reducer.WordBusy: "33",
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
 }
 
@@ -133,7 +133,7 @@ func footer(members []teams.Member) string {
 	}
 	var pairs []any
 	for _, w := range []reducer.Word{reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting,
-		reducer.WordError, reducer.WordOff, reducer.WordUnknown} {
+		reducer.WordError, reducer.WordLimited, reducer.WordOff, reducer.WordUnknown} {
 		pairs = append(pairs, counts[w], w)
 	}
 	return letter.Many(len(members), "member") + ": " + counted(pairs...)

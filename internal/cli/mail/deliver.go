@@ -33,6 +33,7 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
+	Inject  string `json:"inject,omitempty"` // how its runner hands over mail
 
 	note string // when the recipient will probably see it
 }
@@ -46,10 +47,11 @@ func newResult(id wire.ID) *result {
 	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
 }
 
-// addDelivered adds a recipient that has the message. Without a note it gets the forecast when it will be seen.
-func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *wire.Message, note string) {
+// addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
+func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *wire.Message, note string) teams.Member {
 	m, forecast := s.Root.Forecast(a, sent)
-	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), cmp.Or(note, forecast)})
+	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, cmp.Or(note, forecast)})
+	return m
 }
 
 func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
@@ -142,8 +144,8 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 	switch o.Message.Type {
 	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
-	case wire.TypeNotice:
-		return failure.Usage("a notice cannot be sent as a message").WithHint("leave --type out")
+	case wire.TypeNotice, wire.TypePermissionRequest:
+		return failure.Usage("a %s cannot be sent as a message", o.Message.Type).WithHint("leave --type out")
 	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	case wire.TypeHumanInput:
@@ -194,7 +196,9 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		case out.AlreadyStored:
 			r.addKnown(c, s, out.Box, o.Message)
 		default:
-			r.addDelivered(s, out.Box.Address(), o.Message, "")
+			if m := r.addDelivered(s, out.Box.Address(), o.Message, ""); m.RunsNoMail() {
+				command.Warn(c, "%s does not run its mail; with atm run --inject run it does", m.Name)
+			}
 		}
 	}
 	for _, f := range o.Failed {

@@ -108,9 +108,9 @@ func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filt
 }
 
 func listBad(c *cli.Context, box *mailbox.Box) error {
-	_, err := box.Ingest(c.Context)
-	files, unreadable := box.BadFiles()
-	if err := cmp.Or(err, unreadable); err != nil {
+	box.Ingest(c.Context) // what cannot be ingested now stays where it is
+	files, err := box.BadFiles()
+	if err != nil {
 		return err
 	}
 	if c.Bool("count") {

@@ -42,7 +42,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
-	s.WarnUnaccepted()
+	s.WarnUnnoted()
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
@@ -85,9 +85,10 @@ type page struct {
 	c       *cli.Context
 	s       *command.Scope
 	options mailbox.ReadOptions
-	again   []*mailbox.Item // messages that were named and are read already: printed as well
+	shown   map[wire.ID]bool // in earlier portions of this batch, if it is shown inPortions
+	again   []*mailbox.Item  // messages that were named and are read already: printed as well
 
-	follows, peeks, waits bool
+	follows, peeks, waits, inPortions bool
 }
 
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
@@ -127,13 +128,37 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	return p, err
 }
 
-// show prints and marks a batch, and reports whether there was any mail.
+// maxPortion is how many bytes of messages are held at a time. A JSON document holds all.
+const maxPortion = 16 << 20
+
+// show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
 func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	r, options := p.s.Renderer(), p.options
-	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows {
+	isPage := !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows
+	if isPage {
 		options.Fits = r.LimitToPage()
 	}
-	var b mailbox.Batch
+	if p.inPortions = !isPage && !p.c.Bool("json"); isPage || p.inPortions {
+		options.MaxBytes = maxPortion
+	}
+	p.shown, options.Batch = map[wire.ID]bool{}, wire.NewID()
+	for {
+		options.Skip = p.shown
+		b, err := p.showPortion(ctx, r, options)
+		for _, it := range b.Items {
+			p.shown[it.ID] = true
+		}
+		if err != nil || p.isLast(b) {
+			return len(p.shown) > 0, err
+		}
+		options.Limit = max(options.Limit-len(b.Items), 0) // 0 stays 0: a batch at its limit is not cut
+	}
+}
+
+// isLast reports whether the batch has no further portion.
+func (p *page) isLast(b mailbox.Batch) bool { return !b.IsCut || !p.inPortions }
+
+func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mailbox.ReadOptions) (b mailbox.Batch, err error) {
 	if p.peeks {
 		if b, err = p.s.Me.Peek(ctx, options); err == nil {
 			_, err = p.write(ctx, b, r)
@@ -147,10 +172,10 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 	if b.LogErr != nil {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
 	}
-	if err == nil && b.MarkErr != nil {
+	if err == nil && b.MarkErr != nil && p.isLast(b) {
 		err = notMarked(b.MarkErr)
 	}
-	return len(b.Items) > 0, err
+	return b, err
 }
 
 func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
@@ -160,14 +185,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
-	b.Items = slices.Concat(b.Items, p.again)
+	if len(b.Items) > 0 {
+		p.s.WarnUnaccepted()
+	}
+	if p.isLast(b) {
+		b.Items = slices.Concat(b.Items, p.again)
+	}
 	l := p.afterReading(b)
 	r.Digits = l.setDigits()
 	pieces := command.Letters(r, b.Items, b.Ahead)
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
-	} else {
+	} else if p.isLast(b) {
 		pieces = append(pieces, []byte(p.foot(l)))
 	}
 	if p.peeks {
@@ -208,7 +238,7 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 
 // foot says how many messages are left, and which I owe an ack.
 func (p *page) foot(l *listing) (foot string) {
-	if len(l.Messages) == 0 {
+	if len(l.Messages) == 0 && len(p.shown) == 0 {
 		foot = "no new messages\n"
 	}
 	if l.More > 0 {

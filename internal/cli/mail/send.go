@@ -173,10 +173,14 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 	return deliver(c, s, o)
 }
 
-// warnNoAnswer tells whoever replies to what others were asked.
+// warnNoAnswer tells whoever replies why the reply is no answer.
 func warnNoAnswer(c *cli.Context, s *command.Scope, o *teams.Outgoing) {
-	if p := o.Parent; p != nil && p.From != s.Me.Address() && len(p.To) > 0 && s.Root.CheckAnswer(p, o.Message) != nil {
-		command.Warn(c, "%s was asked, not you: this is mail, and does not count as the answer", s.Renderer().Recipients(p.To))
+	p := o.Parent
+	if p == nil || p.From == s.Me.Address() || len(p.To) == 0 {
+		return
+	}
+	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
+		command.Warn(c, "this is mail, and does not count as the answer: %v", err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/backup"
+	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 var gcCommand = &cli.Command{
@@ -132,11 +133,18 @@ func restore(c *cli.Context) error {
 		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
-		if _, err := makeRoot(c, false); err != nil {
+		named, err := rootdir.InitDir(place, false)
+		if err == nil {
+			_, err = rootdir.Make(named.Path)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	s, err := command.OpenRoot(c)
+	if err == nil { // before anything of it is there
+		err = s.Root.Dir().Replace(rootdir.RestoredFile, nil, true)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,5 +158,6 @@ func restore(c *cli.Context) error {
 		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
 	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	text += "\nnothing there acts until somebody has seen it and said yes: " + command.CompleteHint(c, "atm init")
 	return command.PrintUnlessError(c, err, moved, text)
 }

@@ -67,7 +67,10 @@ func runHook(c *cli.Context) (err error) {
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {
-			text, _ := primerText(s, true)
+			text, err := primerText(s, true)
+			if s.WarnUnaccepted(); err != nil || s.CheckAccepted() != nil {
+				return ""
+			}
 			return text
 		},
 	})
@@ -105,8 +108,8 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.Root.Accepted {
-		return nil, failure.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
+	if err := s.Root.CheckNoted(); err != nil {
+		return nil, err
 	}
 	if os.Getenv(command.ShellOf) == s.Me.Address().String() {
 		return nil, nil

@@ -50,7 +50,7 @@ func install(c *cli.Context) error {
 	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
 		return err
 	}
-	if found.Accepted { // only such a root becomes writable in a sandbox
+	if err == nil && found.CheckAccepted(c.Context) == nil { // only such a root becomes writable in a sandbox
 		installer.Root = found.Path
 	}
 	if r.Agent != "" && installer.Root != "" {
@@ -58,8 +58,8 @@ func install(c *cli.Context) error {
 			return err
 		}
 	}
-	if installer.State != "" && !r.DryRun {
-		lock, err := lockInstalls(c, installer.State)
+	if installer.State != "" && !r.DryRun { // two installs would lose each other's lines in a file that both change
+		lock, err := lockIn(c, installer.State, "install")
 		if err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	return flags
 }
 
-// lockInstalls keeps two installs from losing each other's lines in a file that both change.
-func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
+// lockIn takes a lock in this user's state directory.
+func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
 	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func lockInstalls(c *cli.Context, state string) (*lockfile.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lockfile.In(dir).Lock(c.Context, "install", lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
+	return lockfile.In(dir).Lock(c.Context, name, lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
 }
 
 // newInstaller returns an Installer that knows everything but the root.

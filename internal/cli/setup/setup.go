@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,6 +43,7 @@ var initCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
+		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
 	},
 	Action: initRoot,
 }
@@ -97,11 +99,7 @@ func initRoot(c *cli.Context) error {
 	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
 		return err
 	}
-	m, err := makeRoot(c, c.Bool("here"))
-	if err != nil {
-		return err
-	}
-	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.reason, Accepted: true})
+	m, s, err := makeRoot(c)
 	if err != nil {
 		return err
 	}
@@ -118,6 +116,9 @@ func initRoot(c *cli.Context) error {
 	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
 	if err != nil {
 		command.Warn(c, "exclude the root from the repository: %v", err)
+	}
+	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
+		command.Warn(c, "docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
@@ -142,18 +143,58 @@ func sample(team *teams.Team, members []wire.Name) string {
 	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
 }
 
-func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
+// makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
+// leaves it as it is unless --accept says yes to just that.
+func makeRoot(c *cli.Context) (m madeRoot, s *command.Scope, err error) {
 	place := command.Place(c)
-	if m.Root, m.reason, err = rootdir.InitDir(place, here); err != nil {
-		return m, err
+	if place.State != "" { // another init may have made the root, and not noted it yet
+		if lock, err := lockIn(c, place.State, "init"); err == nil {
+			defer lock.Unlock()
+		}
 	}
-	if m.Made, err = rootdir.Make(m.Root); err != nil {
-		return m, err
+	found, err := rootdir.InitDir(place, c.Bool("here"))
+	if err != nil {
+		return m, nil, err
 	}
-	if err := rootdir.Accept(place, m.Root); err != nil {
-		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(m.Root))
+	m.Root, m.reason = found.Path, found.Source
+	entries, _ := os.ReadDir(m.Root)
+	isNew := len(entries) == 0
+	if isNew && c.IsSet("accept") {
+		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
 	}
-	return m, nil
+	if isNew {
+		if m.Made, err = rootdir.Make(m.Root); err != nil {
+			return m, nil, err
+		}
+		accept(c, place, m.Root, "")
+	}
+	if s, err = command.OpenFound(c, found); err != nil {
+		return m, nil, err
+	}
+	content, tracked, unknown := found.Content(c.Context)
+	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
+	switch {
+	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
+	case isNew && unknown != nil:
+		command.Warn(c, "%v", unknown)
+	default:
+		if err := mayAccept(c, s, unaccepted, tracked.Count, content); err != nil {
+			return m, nil, err
+		}
+		accept(c, place, m.Root, content)
+	}
+	if !isNew {
+		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
+			err = rootdir.Hide(m.Root)
+		}
+	}
+	return m, s, err
+}
+
+func accept(c *cli.Context, place rootdir.Place, root, content string) {
+	if err := rootdir.Accept(place, root, content); err != nil {
+		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+	}
 }
 
 // parseNames parses names, also several in a word with commas between.

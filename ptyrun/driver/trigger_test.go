@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// What the programs' own code takes for a trigger in a submitted text, as they search for it. Where their patterns look
+// behind, the character before is matched as well.
+var found = map[string]func(text string) bool{
+	"claude": func(text string) bool {
+		return claudeMention.MatchString(text) || claudeSkill.MatchString(text) || claudeWord.MatchString(text) ||
+			slices.ContainsFunc(claudePieces(text), func(s string) bool { return claudeImage.MatchString(unquoted(strings.TrimSpace(s))) })
+	},
+	"codex": func(text string) bool {
+		return codexMention.MatchString(text) || codexLink.MatchString(text)
+	},
+	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
+	"opencode": func(string) bool { return false },
+}
+
+var (
+	claudeMention = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
+	claudeSkill   = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
+	claudeWord    = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
+	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
+	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+)
+
+// claudePieces are the parts of a pasted text that may be paths. Both versions split at line feeds; one of them at every
+// blank before a path, the other also before a quoted one.
+func claudePieces(text string) (pieces []string) {
+	text = regexp.MustCompile(` (["']?(?:/|[A-Za-z]:\\))`).ReplaceAllString(text, "\n$1")
+	return strings.Split(text, "\n")
+}
+
+// unquoted is a piece without its quotes and without the backslashes before characters.
+func unquoted(s string) string {
+	for _, quote := range []string{`"`, "'"} {
+		if len(s) > 1 && strings.HasPrefix(s, quote) && strings.HasSuffix(s, quote) {
+			s = s[1 : len(s)-1]
+			break
+		}
+	}
+	return regexp.MustCompile(`\\(.)`).ReplaceAllString(s, "$1")
+}
+
+// restore is what a reader makes of a typed text who knows the legend.
+var restore = map[string]*strings.Replacer{
+	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
+	"gemini": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
+}
+
+func checkAsData(t *testing.T, text string) {
+	t.Helper()
+	for name, acts := range found {
+		d, _ := Named(name)
+		typed, legend, ok := d.AsData(text)
+		if !ok {
+			continue
+		}
+		// Claude Code drops invisible characters first.
+		visible := strings.Map(func(r rune) rune {
+			if unicode.In(r, unicode.Cf, unicode.Mn, unicode.Variation_Selector) {
+				return -1
+			}
+			return r
+		}, typed)
+		if acts(typed) || acts(visible) {
+			t.Errorf("%s acts on %q, typed for %q", name, typed, text)
+		}
+		if got := restore[name].Replace(typed); got != text {
+			t.Errorf("%s: %q reads as %q, and was %q", name, typed, got, text)
+		}
+		if acts(legend) || acts("x ("+legend+")") || (legend == "") != (typed == text) {
+			t.Errorf("%s: the legend of %q is %q", name, typed, legend)
+		}
+	}
+}
+
+// What programs act on, in all places where somebody may put it.
+var triggers = []string{
+	"@secret.txt", "@/etc/hostname", "@~/key.pem", `@"a b.txt"`, "@./dir/", "@file#L1-5", "@agent-x", `@"x (agent)"`, "@server:resource",
+	"@[x](claude-ref:1 \"y\")", "@bob", "/init", "/plugin:skill", "//x", "ultrathink", "UltraCode", "ultra\u200bthink", "ultrareview",
+	"/a/b.png", "b.JPEG", `/a/b\ c.gif`, `"/a/b.webp"`, "'b.png'", "file:///a/b.png", `/a/b.p\ng`, `/a/b\.png`, "/a/b.png /c/d.png", `"/a b.png" "/c.png"`,
+	`C:\b.png`, "b.png\u200b", "b.png\u3000", "$skill", "[$x](path)", `\$skill`, "$$skill", "[@x](plugin://y)", "[x](app://y)", "[x](thread://y)",
+	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]",
+}
+
+var places = []string{
+	"%", "see %", "see %, please", "(%)", "[%]", "{%}", `"%"`, "'%'", "`%`", ",%", "。%", "见%", "x\t%", "x\n%", "x\n   %  \ny", "x\u00a0%", "x\u3000%", "x\u200b%",
+	"x\ufeff%", "a%", `\%`, `\\%`, "%%", "% %", "mail me@example.com, %", "x\u2028%",
+}
+
+func TestAsData(t *testing.T) {
+	for _, trigger := range triggers {
+		for _, place := range places {
+			checkAsData(t, strings.ReplaceAll(place, "%", trigger))
+		}
+	}
+}
+
+func FuzzAsData(f *testing.F) {
+	for _, trigger := range triggers {
+		f.Add("see " + trigger + "\n" + trigger + "\\@ $\\ \\/")
+	}
+	f.Fuzz(checkAsData)
+}
+
+// What is ordinary in mail is typed as it is, or with an escape or two, and what cannot be escaped is not.
+func TestWhatIsTyped(t *testing.T) {
+	for _, c := range []struct{ driver, text, want string }{
+		{"claude", "a/b and https://example.com/x, </div>, 1/2: ~/x ./y", "a/b and https://example.com/x, </div>, 1/2: ~/x ./y"},
+		{"claude", "see /tmp/x.log, me@example.com", `see \/tmp/x.log, me\@example.com`},
+		{"claude", `already \@ and \/`, `already \\@ and \\/`},
+		{"claude", "the logo.png is too large", "the logo.png is too large"},
+		{"claude", "the logo.png", ""},
+		{"claude", "ultrathink about it", ""},
+		{"claude", "think harder, for $5", "think harder, for $5"},
+		{"codex", "cp $HOME/@x $5, /tmp/logo.png", `cp $\HOME/@x $\5, /tmp/logo.png`},
+		{"codex", "[@x](plugin://y)", ""},
+		{"gemini", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
+		{"opencode", "me@example.com: $HOME /tmp ultrathink", "me@example.com: $HOME /tmp ultrathink"},
+		// Nothing is known of what an agent does that speaks the Agent Client Protocol, or of one without a driver.
+		{"acp", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)"},
+		{"acp", "me@example.com", ""}, {"acp", "/init", ""}, {"acp", "see $x", ""}, {"acp", "#1", ""}, {"acp", "{x}", ""}, {"acp", "[x](y)", ""},
+	} {
+		d, _ := Named(c.driver)
+		if typed, _, ok := d.AsData(c.text); typed != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q is typed as %q, %v, want %q", c.driver, c.text, typed, ok, c.want)
+		}
+	}
+}

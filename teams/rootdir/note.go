@@ -1,0 +1,129 @@
+package rootdir
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/internal/durable"
+)
+
+// A note records that this user made or accepted a root. Each note is a file of its own, so that concurrent inits lose
+// none, and is never kept in the root, which may come with a clone.
+type note struct {
+	Path    string `json:"path"`
+	Ino     uint64 `json:"ino"`
+	Born    int64  `json:"born,omitempty"`    // when the directory was made, Unix nanoseconds; 0: unknown
+	Content string `json:"content,omitempty"` // what Found.Content said
+}
+
+// isSame reports whether a saved note is about the directory of another. ext4 reuses an inode number for the very next
+// directory, so the birth times are compared too if the saved one is known.
+func (n note) isSame(o note) bool {
+	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0)
+}
+
+// noteFile is the path of the note about a root, whose path has no symbolic links. Another suffix is another file about
+// it.
+func (p Place) noteFile(root, suffix string) string {
+	return filepath.Join(p.State, "roots", fmt.Sprintf("%x%s", sha256.Sum256([]byte(root)), suffix))
+}
+
+func (p Place) noteOf(root string) (n note, file string, err error) {
+	path, err := filepath.EvalSymlinks(root)
+	if err == nil && p.State == "" {
+		err = errors.New("there is no state directory")
+	}
+	if err != nil {
+		return n, "", err
+	}
+	n.Path = strings.ToValidUTF8(path, "\uFFFD") // as encoding/json writes it
+	n.Ino, n.Born, err = identify(path)
+	return n, p.noteFile(path, noteSuffix), err
+}
+
+const (
+	noteSuffix    = ".json"
+	writtenSuffix = ".written" // see written
+	maxNote       = 64 << 10   // bytes
+	maxWritten    = 64 << 20
+)
+
+// note notes that this user made or accepted a root.
+func (p Place) note(root, content string) error {
+	if saved, isNoted := p.noted(root); isNoted && saved.Content == content {
+		return nil
+	}
+	// In a container, the first change of a directory of the image gives it another birth time. This changes nothing.
+	os.Chown(root, -1, -1)
+	n, file, err := p.noteOf(root)
+	if err != nil {
+		return err
+	}
+	n.Content = content
+	data, _ := json.Marshal(n)
+	return durable.WritePrivate(file, append(data, '\n'))
+}
+
+// noted returns the note of this user about the root, if it is still the same directory. A note that is torn or too
+// large, or that others own or may write, does not count.
+func (p Place) noted(root string) (_ note, ok bool) {
+	n, file, err := p.noteOf(root)
+	if err != nil {
+		return note{}, false
+	}
+	var saved note
+	data, err := p.readOwn(file, maxNote)
+	if err != nil || json.Unmarshal(data, &saved) != nil || !saved.isSame(n) {
+		return note{}, false
+	}
+	return saved, true
+}
+
+// readOwn reads a file about a root, if only this user can have written it.
+func (p Place) readOwn(file string, max int64) ([]byte, error) {
+	for _, path := range []string{filepath.Dir(file), file} {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil, err
+		}
+		isTooLarge := !info.IsDir() && info.Size() > max
+		if info.Mode()&fs.ModeSymlink != 0 || isTooLarge || distrust(info, p.UID, true) != "" {
+			return nil, fmt.Errorf("%s is not this user's own", path)
+		}
+	}
+	return durable.ReadRegular(file, max)
+}
+
+// written returns the files of a root that git tracked when it should not have. They are a stranger's also when git
+// tracks them no longer, as after git rm --cached.
+func (p Place) written(root string) (names []string) {
+	if data, err := p.readOwn(p.noteFile(root, writtenSuffix), maxWritten); err == nil {
+		json.Unmarshal(data, &names)
+	}
+	return names
+}
+
+// remember sets what written returns, as far as that can be noted.
+func (p Place) remember(root string, names []string) {
+	if p.State == "" {
+		return
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	file, before := p.noteFile(root, writtenSuffix), p.written(root)
+	switch {
+	case slices.Equal(names, before):
+	case len(names) == 0:
+		os.Remove(file)
+	default:
+		data, _ := json.Marshal(names)
+		durable.WritePrivate(file, data)
+	}
+}
