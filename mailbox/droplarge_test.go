@@ -31,7 +31,7 @@ func noise(n int) string {
 func blocks(t tb, dir string) (n int64) {
 	t.Helper()
 	seen := map[uint64]bool{}
-	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, _ error) error {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return nil
@@ -51,8 +51,7 @@ func attachments(t tb, b *Box) []string { return filesIn(t, b.store.root.Join(Fi
 // A file that is too large is set aside at once, whatever it is, without being read. Other files are ingested.
 func TestDropTooLarge(t *testing.T) {
 	t.Parallel()
-	var bob *Box
-	bob = openStore(t, scratch(t), func(op, name string) error {
+	bob := openStore(t, scratch(t), func(op, name string) error {
 		if op == "link" || op == "write" && strings.HasPrefix(name, FilesDir) {
 			t.Errorf("%s %s", op, name)
 		}
