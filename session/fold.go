@@ -174,5 +174,5 @@ func JoinDelta(said string, e *wire.Event) string {
 // ChannelEvent translates an event for a session's channel; false if it has no counterpart there.
 func ChannelEvent(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
-	return out, ok && wire.UnmarshalAs("session.SessionEvent", raw, &out) == nil
+	return out, ok && out.UnmarshalJSON(raw) == nil
 }
