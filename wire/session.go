@@ -162,7 +162,7 @@ type InteractiveSession struct {
 	CreatedAt time.Time               `json:"created_at"`
 	UpdatedAt time.Time               `json:"updated_at"`
 	Messages  []SessionMessage        `json:"messages,omitempty"`
-	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in order of arrival, each once
+	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // the drafts reviewed in it, in this order, each once
 }
 
 // Transition moves the session to another state. After an error, which is a *SessionError, nothing has changed.
