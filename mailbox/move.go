@@ -20,16 +20,28 @@ func (b *Box) afterRead(m *wire.Message) place {
 
 // markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
 // holds the reader lock.
-func (b *Box) markRead(id wire.ID) error {
+func (b *Box) markRead(id wire.ID) (*Item, error) {
 	it, err := b.open(b.unread(), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return b.move(id, b.unread(), b.afterRead(it.Message))
+	return it, b.move(id, b.unread(), b.afterRead(it.Message))
 }
 
-func readEvent(id, batch wire.ID) wire.Event {
-	return event("cli", wire.EventRead, id).With("batch", string(batch))
+func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
+	return b.WithType(event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
+}
+
+// WithType adds to an event the type of what a person says to the agent: it answers what the agent has asked. The
+// agent's own does not.
+func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
+	if it.Kind() != wire.TypeHumanInput || it.From == b.Address() {
+		return e
+	}
+	if _, by := it.FromAgent(); by == b.Address() {
+		return e
+	}
+	return e.With("type", wire.TypeHumanInput)
 }
 
 // choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
@@ -78,7 +90,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 		if err != nil {
 			return from, nil, err
 		}
-		return b.afterRead(it.Message), []wire.Event{readEvent(id, wire.NewID())}, nil
+		return b.afterRead(it.Message), []wire.Event{b.readEvent(it, wire.NewID())}, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -107,7 +119,11 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 				return from, nil, err
 			}
 			if isMine {
-				events = append(events, readEvent(id, wire.NewID()))
+				it, err := b.open(from, id)
+				if err != nil {
+					return from, nil, err
+				}
+				events = append(events, b.readEvent(it, wire.NewID()))
 			}
 		case from.state == Withdrawn:
 			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)

@@ -116,7 +116,7 @@ func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID w
 		}
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
 		if err == nil {
-			events = append(events, readEvent(it.ID, batchID))
+			events = append(events, b.readEvent(it, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
 			batch.MarkErr = err
 		}

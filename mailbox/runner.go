@@ -153,7 +153,7 @@ func (c *Claim) Typed(ctx context.Context) error {
 	var errs []error
 	err := c.runner.box.updateClaims(ctx, func(all claims) error {
 		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
-			if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+			if _, err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
 				errs = append(errs, err)
 				return false
 			}
@@ -162,6 +162,8 @@ func (c *Claim) Typed(ctx context.Context) error {
 			// Logged before the claim is gone from the file, so that whoever misses the claim finds the event.
 			injected := event("pty", wire.EventInjected, id)
 			injected.TurnID = c.Turn
+			i := slices.IndexFunc(c.Items, func(it *Item) bool { return it.ID == id })
+			injected = c.box.WithType(injected, c.Items[i])
 			errs = append(errs, c.box.logEvents(ctx, injected))
 			return true
 		})

@@ -32,7 +32,9 @@ func (r *runner) typingDone(t *typing) {
 		r.changeClaim(func() error {
 			err := t.claim.Typed(context.Background())
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // retry only the events
-				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
+				for _, it := range t.items {
+					r.appendEvent(r.Box.WithType(wire.Event{Kind: wire.EventInjected, TurnID: turn}, it).With("id", string(it.ID)))
+				}
 			}
 			return err
 		})

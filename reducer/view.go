@@ -59,6 +59,10 @@ func (s *State) Evaluate(ev Evidence) View {
 			t.Activity = Exited
 		}
 	}
+	if since, waits := s.waitsOnChannel(&t); waits {
+		t.Activity, t.Detail = s.Asked[0].activity()
+		t.Since = since
+	}
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
 	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.IsRunnerLocked

@@ -91,19 +91,19 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *mailbox.Box) {
 		answer := cmp.Or(AnswerOf(e), s.Notes.Said)
 		s.Notes.Said = ""
 		if answer != "" && !s.Notes.Runner.Lines {
-			s.addMessage(SenderAgent, answer, e.At)
+			s.LogMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
 		// A hook and the screen report the same dialog.
 		question := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
-			s.addMessage(SenderSystem, question, e.At)
+			s.LogMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
 		s.Notes.Said = ""
 	case "tool_call_start", "tool_call":
 		if e.Source != "hook" { // an ACP agent's
-			s.addMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
+			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta", "agent_message_chunk":
 		s.Notes.Said = JoinDelta(s.Notes.Said, e)
@@ -121,10 +121,10 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 		if e.Stream == "std_err" {
 			content = e.String() // it names the stream
 		}
-		s.addMessage(SenderAgent, content, at)
+		s.LogMessage(SenderAgent, content, at)
 		return
 	case "draft_ready":
-		if !s.addDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
+		if !s.announceDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
 			return
 		}
 	case "goal_complete":
@@ -132,7 +132,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 			s.Notes.Goal = at
 		}
 	}
-	s.addMessage(SenderSystem, e.String(), at)
+	s.LogMessage(SenderSystem, e.String(), at)
 }
 
 // foldMessage folds human input that names this session, or names none and was delivered since this session began.
@@ -174,5 +174,5 @@ func JoinDelta(said string, e *wire.Event) string {
 // ChannelEvent translates an event for a session's channel; false if it has no counterpart there.
 func ChannelEvent(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
-	return out, ok && wire.UnmarshalAs("session.SessionEvent", raw, &out) == nil
+	return out, ok && out.UnmarshalJSON(raw) == nil
 }

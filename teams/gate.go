@@ -20,11 +20,23 @@ import (
 // IsSilent reports whether the member's runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
+// toMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
+// holds up none.
+func (m *Member) toMail() *Member {
+	if m.atPrompt == "" {
+		return m
+	}
+	out := *m
+	out.State, out.WaitingOn = m.atPrompt, nil
+	return &out
+}
+
 // slowStart is how long a program may take to show its prompt before that is reported.
 const slowStart = 10 * time.Second
 
 // holdReason returns what keeps the runner from typing in unread mail, unless State says it.
 func (m *Member) holdReason() string {
+	m = m.toMail()
 	why, isSlow := m.gateReason(), m.Runner.ChildPID != 0 && time.Since(m.Runner.Started) > slowStart
 	switch {
 	case m.Inject == "off":
@@ -89,6 +101,7 @@ func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when stri
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
 func (m *Member) Forecast(sent *wire.Message) string {
+	m = m.toMail()
 	now := time.Now()
 	state, lastRead, typed := string(m.State), "not read yet", "typed in"
 	if m.State == reducer.WordBusy && m.Since != nil {
@@ -196,6 +209,7 @@ func (m *Member) firstShut(gates []gate, again string) string {
 func (m *Member) questionGates() []gate {
 	return []gate{
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
+		{m.atPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
 		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
 		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
 		{m.Runner.Gate == control.GateDialog, runnerGates[control.GateDialog].why},
@@ -203,6 +217,7 @@ func (m *Member) questionGates() []gate {
 }
 
 func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
+	m = m.toMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
 	return m.firstShut(slices.Concat([]gate{

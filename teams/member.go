@@ -49,6 +49,7 @@ type Member struct {
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string            // the end of Detail that is atm's own
+	atPrompt   reducer.Word      // State but for a question on the session channel, which holds up no mail; "": State
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -161,17 +162,23 @@ func (t *Team) summaryOf(c *config.Config, name wire.Name, s *reducer.State) (Me
 		m.Runner, m.RunnerErr = t.askRunner(name)
 		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
-	m.setView(s, s.Evaluate(reducer.Evidence{
+	evidence := reducer.Evidence{
 		Now: time.Now(), IsPerson: entry.Person, RunID: run.Run, IsRunnerLocked: m.Running,
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
-	}))
+	}
+	m.setView(s, s.Evaluate(evidence))
 	if entry.Person { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		m.TurnID, m.LastTurn = "", nil
 		return m, nil
 	}
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
-		m.WaitingOn, m.Questions = &requests[0], m.questions(requests)
+		m.WaitingOn, m.Questions = &requests[0], t.questions(&m, requests)
+		if m.WaitingOn.IsOnChannel {
+			unasked := *s
+			unasked.Asked = nil
+			m.atPrompt = unasked.Evaluate(evidence).Word
+		}
 	}
 	if m.RunnerGone {
 		m.Detail = "runner gone"

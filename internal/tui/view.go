@@ -47,7 +47,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 // are before everything of ours.
 func questionLine(q room.Question) string {
 	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(q.Summary())))
-	if reason, _ := q.OnlyAtTerminal(); reason != "" {
+	if reason, _ := q.AnsweredElsewhere(); reason != "" {
 		line += "   (" + reason + ")"
 	} else if !q.MayAnswer {
 		line += "   (not yours to answer)"

@@ -147,7 +147,7 @@ func answers(q policy.Question) (lines []string) {
 	}
 	if q.Kind == policy.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
-	} else if why, hint := q.OnlyAtTerminal(); why != "" {
+	} else if why, hint := q.AnsweredElsewhere(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines
@@ -209,7 +209,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q poli
 	for end := time.Now().Add(seenWithin); ; {
 		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
 		q, err = policy.Find(list, word)
-		lacksID := err == nil && q.ID == "" && q.Running
+		lacksID := err == nil && !q.IsWhole(time.Now())
 		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, pollEvery) {
 			break
 		}

@@ -223,7 +223,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 			return err
 		}
 	}
-	if why, hint := q.OnlyAtTerminal(); why != "" {
+	if why, hint := q.AnsweredElsewhere(); why != "" {
 		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return nil
