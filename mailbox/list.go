@@ -260,13 +260,14 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 	}
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones.
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// lists.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()
@@ -276,7 +277,7 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 			c.Leased++
 		}
 	}
-	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
 	return c, cmp.Or(err, err2, err3)
 }
 
