@@ -96,9 +96,11 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
 // message was put back after an ack or a reply.
-func (b *Box) HasAcked(id wire.ID) bool {
+func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
+
+func (b *Box) hasSentAck(id wire.ID) bool {
 	ack, err := b.Sent(wire.AckID(id, b.Address()))
-	return err == nil && ack.Acks(id) || b.claims()[id].Acked
+	return err == nil && ack.Acks(id)
 }
 
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the

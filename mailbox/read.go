@@ -113,11 +113,12 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 // markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
 // that say so. The caller holds the reader lock.
 func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
+	all := b.claims() // once: there may be many
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, isClaimed := claimed[it.ID]; isClaimed {
 			continue
 		}
-		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
+		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))
 		if err == nil {
 			events = append(events, readEvent(it.ID, batchID))
 		} else if !errors.Is(err, ErrNotFound) {

@@ -153,7 +153,7 @@ func (c *Claim) Typed(ctx context.Context) error {
 	var errs []error
 	err := c.runner.box.updateClaims(ctx, func(all claims) error {
 		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
-			if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := c.box.markRead(id, all[id]); err != nil && !errors.Is(err, ErrNotFound) {
 				errs = append(errs, err)
 				return false
 			}

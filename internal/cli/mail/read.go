@@ -228,7 +228,7 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 			continue
 		}
 		after.State = mailbox.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
+		if it.RequiresAck && !p.s.Me.HasAcked(it) {
 			after.State = mailbox.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
