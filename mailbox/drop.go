@@ -22,6 +22,7 @@ import (
 type Ingested struct {
 	Bad     int // files moved to bad
 	Waiting int // files that are not ingested yet: look again in a second
+	Left    int // files that are left where they are: BadFiles says why
 }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
@@ -33,17 +34,6 @@ var ingestTime, brieflyTime = 2 * time.Second, 500 * time.Millisecond
 
 // MaxDrop is the size of the largest dropped file that is ingested. A larger one is set aside without being read.
 const MaxDrop = 256 << 20
-
-// isIgnored reports whether a name is hidden, or one that editors, browsers and copiers give to unfinished files.
-func isIgnored(name string) bool {
-	for _, end := range []string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	isAutosave := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
-	return isAutosave || name == "4913" || strings.HasPrefix(name, ".")
-}
 
 // parseIngestFile splits the path of a dropped file that is being ingested: inbox/tmp/<id>.<original name>.drop
 func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
@@ -87,20 +77,22 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
 	b.restoreDeadLetters(ctx)
-	drops, err := b.drops()
+	drops, left, err := b.drops()
+	result.Left = len(left)
 	if err != nil || len(drops) == 0 {
 		return result, err
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		return Ingested{Waiting: len(drops)}, nil
+		result.Waiting = len(drops)
+		return result, nil
 	}
 	if err != nil {
 		return result, err
 	}
 	defer l.Unlock()
 	mayAct := b.store.BeforeLook()
-	if drops, err = b.drops(); err == nil { // another process may have ingested some meanwhile
+	if drops, _, err = b.drops(); err == nil { // another process may have ingested some meanwhile
 		err = mayAct(ctx)
 	}
 	if err != nil {
@@ -162,8 +154,8 @@ type droppedFile struct {
 func (d droppedFile) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxDrop }
 
 // drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
-// come last, the smallest first.
-func (b *Box) drops() (drops []droppedFile, err error) {
+// come last, the smallest first. left is what stays where it is, because it is no file, empty or unfinished for long.
+func (b *Box) drops() (drops []droppedFile, left []BadFile, err error) {
 	names, err := b.store.root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
@@ -178,16 +170,19 @@ func (b *Box) drops() (drops []droppedFile, err error) {
 		names, e := b.store.root.Names(b.in(dir))
 		err = cmp.Or(err, e)
 		for _, name := range names {
-			isOurs := slices.Contains(inboxDirs, name)
-			if dir == "inbox/new" {
-				isOurs = isMessageFile(name)
-			}
-			if isOurs || isIgnored(name) {
+			if isOurs(dir, name) || isLitter(name) {
 				continue
 			}
 			info, err := b.store.root.Lstat(b.in(dir, name))
-			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			if err != nil {
+				continue
+			}
+			why, isOld := whyLeft(info, names)
+			switch {
+			case why == "":
 				drops = append(drops, droppedFile{b.in(dir, name), info.Size(), info.ModTime()})
+			case isOld:
+				left = append(left, BadFile{Name: name, Reason: leftReasons[why], Size: info.Size(), Dir: dir})
 			}
 		}
 	}
@@ -202,12 +197,20 @@ func (b *Box) drops() (drops []droppedFile, err error) {
 		}
 		return cmp.Or(x.written.Compare(y.written), strings.Compare(x.file, y.file))
 	})
-	return drops, err
+	return drops, left, err
+}
+
+// isOurs reports whether an entry of inbox or new is the mailbox's own.
+func isOurs(dir, name string) bool {
+	if dir == "inbox/new" {
+		return isMessageFile(name)
+	}
+	return slices.Contains(inboxDirs, name)
 }
 
 // Dropped counts the dropped files that wait to be ingested.
 func (b *Box) Dropped() int {
-	files, _ := b.drops() // what cannot be read does not count
+	files, _, _ := b.drops() // what cannot be read does not count
 	return len(files)
 }
 
@@ -231,8 +234,11 @@ func beingWritten(f *os.File) (writing, certain bool) {
 func (b *Box) ingest(ctx context.Context, file string, result *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(file)
-	if err != nil {
-		return nil // it is gone, or not ours to open, which doctor reports
+	if err != nil { // it is gone, or not ours to open
+		if errors.Is(err, fs.ErrPermission) {
+			result.Left++
+		}
+		return nil
 	}
 	defer f.Close()
 	writing, certain := beingWritten(f)

@@ -120,7 +120,7 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 		case !h.call.ProvesReceipt || !c.Offered:
 			continue
 		}
-		it, moveErr := b.markRead(id)
+		it, moveErr := b.markRead(id, c)
 		bad, isBad := errors.AsType[*BadError](moveErr)
 		switch {
 		case moveErr == nil:

@@ -96,9 +96,11 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
 // message was put back after an ack or a reply.
-func (b *Box) HasAcked(id wire.ID) bool {
+func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
+
+func (b *Box) hasSentAck(id wire.ID) bool {
 	ack, err := b.Sent(wire.AckID(id, b.Address()))
-	return err == nil && ack.Acks(id) || b.claims()[id].Acked
+	return err == nil && ack.Acks(id)
 }
 
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
@@ -260,13 +262,14 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 	}
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones.
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// lists.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
 	unread, err := b.UnreadIDs()
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()
@@ -276,7 +279,7 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 			c.Leased++
 		}
 	}
-	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
 	return c, cmp.Or(err, err2, err3)
 }
 

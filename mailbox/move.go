@@ -10,22 +10,23 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead returns the place of a message once it is read: cur if it asks for an acknowledgement, else done.
-func (b *Box) afterRead(m *wire.Message) place {
-	if m.RequiresAck && !b.HasAcked(m.ID) {
+// afterRead returns the place of a message, which has this claim, once it is read: cur if it asks for an acknowledgement,
+// else done.
+func (b *Box) afterRead(m *wire.Message, c claim) place {
+	if m.RequiresAck && !c.Acked && !b.hasSentAck(m.ID) {
 		return b.owed()
 	}
 	return b.done(m.ID)
 }
 
 // markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
-// holds the reader lock.
-func (b *Box) markRead(id wire.ID) (*Item, error) {
+// holds the reader lock. c is the message's claim.
+func (b *Box) markRead(id wire.ID, c claim) (*Item, error) {
 	it, err := b.open(b.unread(), id)
 	if err != nil {
 		return nil, err
 	}
-	return it, b.move(id, b.unread(), b.afterRead(it.Message))
+	return it, b.move(id, b.unread(), b.afterRead(it.Message, c))
 }
 
 func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
@@ -90,7 +91,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 		if err != nil {
 			return from, nil, err
 		}
-		return b.afterRead(it.Message), []wire.Event{b.readEvent(it, wire.NewID())}, nil
+		return b.afterRead(it.Message, c), []wire.Event{b.readEvent(it, wire.NewID())}, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -210,3 +210,32 @@ func TestLargeMail(t *testing.T) {
 	}
 	equal(t, "shown", shown, ids[:29]...)
 }
+
+// What a read costs grows with its messages: the claims, which grow too, are read as often for many as for one.
+func TestReadDecodesClaimsOnce(t *testing.T) {
+	t.Parallel()
+	reads := map[int]int{}
+	for _, n := range []int{1, 50} {
+		bob := openStore(t, scratch(t), func(op, name string) error {
+			if op == "open" && name == "bob/run/claims.json" {
+				reads[n]++
+			}
+			return nil
+		}, "bob").Box("bob")
+		var ids []wire.ID
+		for range n {
+			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
+		}
+		must(t, bob.updateClaims(ctx, func(all claims) error {
+			for _, id := range ids {
+				all[id] = claim{Owner: "lease:carol@main", At: claimNow(), Until: claimNow(), Times: 1}
+			}
+			return nil
+		}))
+		reads[n] = 0
+		equal(t, "read", read(t, bob), ids...)
+	}
+	if reads[1] == 0 || reads[1] != reads[50] {
+		t.Errorf("the claims are read %d times for one message, %d times for 50", reads[1], reads[50])
+	}
+}

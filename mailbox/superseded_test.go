@@ -75,8 +75,8 @@ func TestSupersedesOfAnother(t *testing.T) {
 	}
 	// Nor is one that was sent by a file that claims to be from its sender.
 	file := message("new")
-	file.Supersedes, file.Origin = old.ID, &wire.Origin{Via: "drop"}
-	deliver(t, bob, file)
+	drop(t, bob, "inbox", "new.json", `{"id":"`+string(file.ID)+`","from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
+	settleDrops(t, bob)
 	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != "" {
 		t.Error(it, err)
 	}

@@ -49,14 +49,33 @@ func Adopt(line []byte) (Event, error) {
 	return e, nil
 }
 
-// AdoptDropped is Adopt for a dropped object. With a body or a recipient it is a message, without a tag it is text.
-func AdoptDropped(data []byte) (Event, error) {
-	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
-		if typeName, _ := detectTagged(o); typeName == "" || o.Has("body", "to", "from", "subject") {
-			return Event{}, ErrNotEvent
-		}
+// AdoptDropped is Adopt for a dropped file, which may be anything and must not disappear: it is an event only if its kind
+// is known, it is as its owner writes it, and it has nothing that makes it a message.
+func AdoptDropped(data []byte) (e Event, isEvent bool) {
+	o, err := ReadObject(data)
+	if err == nil && (isLogLine(o) || isKnown(o) && !o.Has("body", "to", "from", "subject")) {
+		e, err = Adopt(data)
+		return e, err == nil
 	}
-	return Adopt(data)
+	return e, false
+}
+
+// isKnown reports whether an object has the tag of a vocabulary and a kind that this vocabulary has.
+func isKnown(o Object) bool {
+	switch typeName, kind := detectTagged(o); typeName {
+	case "":
+		return false
+	case "acp.OlderResponse", "codex.TurnCall":
+		return true
+	case "acp.OlderCall":
+		return o.Text("method") != "session/update" || hasKind(olderUpdate, kind)
+	case "codex.Call":
+		return kind != methodKind(o.Text("method"))
+	case currentUpdate:
+		return hasKind(currentUpdate, kind) || o.Text("method") == "session/request_permission"
+	default:
+		return hasKind(typeName, kind)
+	}
 }
 
 func isLogLine(o Object) bool {

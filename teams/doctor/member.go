@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -69,10 +70,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	if b.CheckPresent() != nil {
 		addAgain = "; atm team add " + string(b.Agent())
 	}
-	// %s is the file's path in fix, its name in message.
+	// %s is the file's path in fix, its name in message; %n the path that an unfinished file is to get.
 	for _, problem := range []struct{ code, severity, fix, message string }{
 		{"drop.not_a_file", "warning", "mv %s .", "%s is not a regular file, so atm never opens it"},
 		{"drop.empty", "info", "ls -l %s", "%s is empty: atm waits until it has content"},
+		{"drop.named_unfinished", "warning", "mv %s %n", "%s is named like an unfinished file, and has not changed for an hour: it is mail once it has another name"},
 		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
 		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s: nobody looks for mail there"},
 		{"message.torn", "warning", "mv %s .", "%s is not a valid message"},
@@ -83,8 +85,14 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	} {
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
-			fix := d.forOwner(strings.ReplaceAll(problem.fix, "%s", policy.Quote(path)), path)
-			d.add(problem.code, problem.severity, fix, problem.message, cmp.Or(name, "its directory"))
+			finished, _ := mailbox.FinishedName(filepath.Base(name))
+			renamed := filepath.Join(b.Path(), "inbox", finished)
+			fix := problem.fix
+			if _, err := os.Lstat(renamed); err == nil && strings.Contains(fix, "%n") { // which mv would replace
+				fix = "ls -l %s"
+			}
+			fix = strings.NewReplacer("%s", policy.Quote(path), "%n", policy.Quote(renamed)).Replace(fix)
+			d.add(problem.code, problem.severity, d.forOwner(fix, path), problem.message, cmp.Or(name, "its directory"))
 		}
 	}
 	if h.Interrupted > 0 {
@@ -93,7 +101,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	}
 	if h.Bad > 0 {
 		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
-			"inbox/bad has %s that atm could not read", letter.Many(h.Bad, "file"))
+			"inbox/bad has %s that atm could not read as mail", letter.Many(h.Bad, "file"))
 	}
 	d.checkStale(h.Stale)
 	events := b.Path() + "/events"

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,7 +24,7 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
 		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
-		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
+		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
 		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
@@ -116,16 +118,21 @@ func listBad(c *cli.Context, box *mailbox.Box) error {
 	if c.Bool("count") {
 		return printCount(c, len(files))
 	}
-	bad, text := []map[string]string{}, ""
+	bad, text, retry := []map[string]string{}, "", ""
 	shown := files
 	if n := c.Int("limit"); n > 0 {
 		shown = files[:min(n, len(files))]
 	}
 	for _, f := range shown {
-		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
-		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad"})
+		reason, file := letter.Size(f.Size)+": "+letter.Clip(f.Reason, 160), filepath.Join(box.Path(), f.Dir, f.Name)
+		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
+		if retry == "" && f.Dir == "inbox/bad" {
+			inbox := filepath.Join(box.Path(), "inbox") + "/"
+			retry = letter.Escape("to try one again: mv "+policy.Quote(file)+" "+policy.Quote(inbox)) + "\n"
+		}
 	}
+	text += retry
 	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
