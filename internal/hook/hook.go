@@ -62,6 +62,13 @@ func ParseTool(name string) (Tool, error) {
 	return Tool(name), nil
 }
 
+// projectDirs are the variables in which tools tell their hooks the directory that they were started in. Claude Code runs
+// a hook where the agent has gone with cd; Codex and OpenCode run it in that directory.
+var projectDirs = map[Tool]string{Claude: "CLAUDE_PROJECT_DIR", Gemini: "GEMINI_PROJECT_DIR"}
+
+// ProjectDir returns that directory, "" if the tool does not say.
+func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(projectDirs[t]) }
+
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box

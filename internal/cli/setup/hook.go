@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
-	"github.com/agentteammail/atm/wire"
 )
 
 // How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
@@ -45,6 +45,9 @@ func runHook(c *cli.Context) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	tool, err := hook.ParseTool(c.Args().First())
 	var s *command.Scope
+	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
+		err = os.Chdir(dir) // the hook runs where the agent has gone
+	}
 	if err == nil {
 		s, err = openForHook(c)
 	}
@@ -59,7 +62,7 @@ func runHook(c *cli.Context) (err error) {
 		return err
 	}
 	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" { // when a session begins
-		err = markShell(file, s.Me.Address())
+		err = markShell(file, s)
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
@@ -80,14 +83,14 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its
-// hooks.
-func markShell(file string, a wire.Address) error {
+// markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
+// not for its hooks.
+func markShell(file string, s *command.Scope) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "export %s=%s\n", command.ShellOf, a)
+	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", command.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
 	return cmp.Or(err, f.Close())
 }
 
