@@ -46,6 +46,7 @@ type Member struct {
 	Runner     control.Status    `json:"-"` // what its runner answers
 	RunnerErr  error             `json:"-"` // why its runner does not answer
 	Started    time.Time         `json:"-"` // when a runner last started its program
+	Programs   []Program         `json:"-"` // that people have started under its name, and that still run
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string            // the end of Detail that is atm's own
@@ -185,6 +186,10 @@ func (t *Team) summaryOf(c *config.Config, name wire.Name, s *reducer.State) (Me
 		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
 			m.addNote(fmt.Sprintf("%s still runs: atm stop %s", letter.OneLine(fmt.Sprint(left[0]), 40), name))
 		}
+	}
+	m.Programs = t.Programs(name)
+	if text := m.Sharing(); text != "" {
+		m.addNote(text)
 	}
 	return m, nil
 }

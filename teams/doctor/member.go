@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,6 +120,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 
 func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	name := b.Agent()
+	d.checkSharing(m)
 	if !m.Running {
 		info, _ := runinfo.Read(t.Dir(), name)
 		if left, _ := process.Leftovers(info.Run); len(left) > 0 {
@@ -141,6 +143,20 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, t.RunCommand(name)),
 			"team.toml has other rules, or other people who may answer, than when its runner started; they apply from its next start")
 	}
+}
+
+// checkSharing reports programs that people have started under the same name, or under that of an agent which atm runs.
+func (d *doctor) checkSharing(m teams.Member) {
+	what := m.Sharing()
+	if what == "" {
+		return
+	}
+	var pids []string
+	for _, p := range m.Programs {
+		pids = append(pids, strconv.Itoa(p.PID))
+	}
+	d.add("agent.shared", "warning", "ps -fp "+strings.Join(pids, ","),
+		"%s; one program has one name: end one, or start it as another member, ATM_AGENT=NAME %s", what, m.Programs[len(m.Programs)-1].Tool)
 }
 
 // maxUnheard is how long mail may wait for an agent without runner and hooks that has read mail before.

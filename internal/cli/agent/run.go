@@ -69,7 +69,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
-		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it; one more needs a name of its own: atm run NAME -- CMD", k.name())
 	}
 	program, err := command.FindCompanion(c, "atm-runner", "which runs agents")
 	if err != nil {
@@ -88,6 +88,9 @@ func run(c *cli.Context) error {
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
 		}
+	}
+	for _, other := range k.s.Team.Programs(k.name()) {
+		command.Warn(c, "%s was started as %s, too, and gets no mail while this one runs", other, k.name())
 	}
 	spec.Attended = !c.Bool("detach")
 	p, err := startRunner(program, spec)
