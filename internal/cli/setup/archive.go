@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/backup"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
@@ -129,7 +131,8 @@ func restore(c *cli.Context) error {
 		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
-	if err := backup.Check(f); err != nil {
+	content, err := backup.Check(f)
+	if err != nil {
 		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
@@ -142,22 +145,34 @@ func restore(c *cli.Context) error {
 		}
 	}
 	s, err := command.OpenRoot(c)
+	if errors.Is(err, rootdir.ErrNoRoot) {
+		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(c.Args().First()))
+	}
 	if err == nil { // before anything of it is there
-		err = s.Root.Dir().Replace(rootdir.RestoredFile, nil, true)
+		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
 	}
 	if err != nil {
 		return err
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Restore(ctx, s.Root, f)
+	moved, err := backup.Restore(ctx, s.Root, f, func(int) {})
+	if err == nil {
+		err = rootdir.EndRestore(s.Root.Dir())
+	}
+	if errors.Is(err, context.Canceled) {
+		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
+			WithHint("run it again, and it goes on: atm restore %s", policy.Quote(c.Args().First()))
+		e.Exit, e.Done = failure.ExitInterrupted, moved
+		return e
+	}
 	for _, r := range moved.Refused {
 		command.Warn(c, "not restored: %s: %s", r.Name, r.Reason)
 	}
 	if moved.MoreRefused > 0 {
 		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
-	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
 	text += "\nnothing there acts until somebody has seen it and said yes: " + command.CompleteHint(c, "atm init")
 	return command.PrintUnlessError(c, err, moved, text)
 }
