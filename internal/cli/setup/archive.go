@@ -42,10 +42,12 @@ func gc(c *cli.Context, s *command.Scope) error {
 	var total mailbox.Moved
 	failed := s.Team.Each(func(b *mailbox.Box) error { // the others go on
 		messages, err := b.GC(ctx, options)
+		open, openErr := b.IDs(mailbox.Range{Unread: true, Owed: true}) // which gc never moves
+		messages.Skipped += len(open)
 		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 		total.Add(messages)
 		total.Add(events)
-		return cmp.Or(ctx.Err(), err, eventsErr)
+		return cmp.Or(ctx.Err(), err, openErr, eventsErr)
 	})
 	verb := "would move"
 	if !options.DryRun {
@@ -59,8 +61,11 @@ func gc(c *cli.Context, s *command.Scope) error {
 		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
 		failed = cmp.Or(failed, err)
 	}
-	text := fmt.Sprintf("%s %s, %s, %s to the archive; %d stay",
-		verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped)
+	what := "nothing"
+	if total.Messages+total.Events > 0 {
+		what = fmt.Sprintf("%s, %s, %s", letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes))
+	}
+	text := fmt.Sprintf("%s %s to the archive; %s in the inboxes", verb, what, letter.Many(total.Skipped, "message"))
 	return command.PrintDone(c, total, text, failed)
 }
 
@@ -93,6 +98,9 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	moved, missing, err := backup.Write(ctx, s.Root, temp)
 	if err == nil {
 		err = cmp.Or(temp.Chmod(0o600), temp.Sync())
+	}
+	if info, statErr := temp.Stat(); statErr == nil {
+		moved.Bytes = info.Size()
 	}
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
