@@ -70,7 +70,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 			post(t, team, "alice", "bob", "one more", a)
 		}
 		return file.Write(p)
-	}))
+	}), func(int) {})
 	must(t, err)
 	other, again := newTeam(t)
 	total, err := restore(other, file.Bytes())
@@ -107,7 +107,7 @@ func TestBackupRestore(t *testing.T) {
 		must(t, os.WriteFile(team.Dir().Join(teams.ReceivedDir+"/"+name), []byte(name), 0o600))
 	}
 	var file bytes.Buffer
-	total, _, err := Write(ctx, r, &file)
+	total, _, err := Write(ctx, r, &file, func(int) {})
 	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
 		t.Fatal(total, err)
 	}
@@ -156,7 +156,7 @@ func TestBackupOfTaken(t *testing.T) {
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer
-	if _, _, err := Write(ctx, r, &b); err != nil {
+	if _, _, err := Write(ctx, r, &b, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	other, again := newTeam(t)

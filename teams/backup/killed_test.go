@@ -84,7 +84,7 @@ func TestRestoreKilled(t *testing.T) {
 	must(t, team.Box("alice").Log().Append(ctx, wire.Event{Source: "cli", Kind: "turn_started"}))
 	must(t, os.WriteFile(team.Dir().Join("team.toml"), []byte("# nothing\n"), 0o600))
 	var file bytes.Buffer
-	if _, missing, err := Write(ctx, r, &file); missing != nil || err != nil {
+	if _, missing, err := Write(ctx, r, &file, func(int) {}); missing != nil || err != nil {
 		t.Fatal(missing, err)
 	}
 	data := file.Bytes()

@@ -170,6 +170,7 @@ func (r *restorer) restoreNext() error {
 	}
 	isDamaged := err != nil
 	if err == nil {
+		r.progress(r.total.Messages + r.total.Skipped)
 		err = r.restoreEntry(h)
 		isDamaged = errors.Is(err, io.ErrUnexpectedEOF)
 	}
@@ -357,7 +358,6 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 	} else {
 		r.total.Skipped++
 	}
-	r.progress(r.total.Messages + r.total.Skipped)
 	return err
 }
 

@@ -299,7 +299,7 @@ func TestBackupOfHoles(t *testing.T) {
 		must(t, os.Truncate(file, mailbox.MaxDrop+1))
 	}
 	var file bytes.Buffer
-	_, missing, err := Write(context.Background(), root, &file)
+	_, missing, err := Write(context.Background(), root, &file, func(int) {})
 	must(t, err)
 	if missing == nil || strings.Count(missing.Error(), "256.0 MiB, most of it holes") != 2 || file.Len() > 1<<20 {
 		t.Errorf("%d bytes; missing: %v", file.Len(), missing)

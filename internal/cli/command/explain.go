@@ -187,6 +187,7 @@ func IsRefusal(err error) bool {
 // Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
 // that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
+	failure.ShowStatus("")
 	switch {
 	case err == nil:
 		return failure.ExitDone

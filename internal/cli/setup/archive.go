@@ -39,6 +39,8 @@ func gc(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	looked, progress := 0, command.Progress(c, "looking at old mail: %d messages")
+	options.Progress = func() { looked++; progress(looked) }
 	var total mailbox.Moved
 	failed := s.Team.Each(func(b *mailbox.Box) error { // the others go on
 		messages, err := b.GC(ctx, options)
@@ -95,7 +97,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	defer release()
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, missing, err := backup.Write(ctx, s.Root, temp)
+	moved, missing, err := backup.Write(ctx, s.Root, temp, command.Progress(c, "backing up: %d messages"))
 	if err == nil {
 		err = cmp.Or(temp.Chmod(0o600), temp.Sync())
 	}
@@ -164,7 +166,7 @@ func restore(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Restore(ctx, s.Root, f, func(int) {})
+	moved, err := backup.Restore(ctx, s.Root, f, command.Progress(c, fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
 		err = rootdir.EndRestore(s.Root.Dir())
 	}
