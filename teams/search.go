@@ -147,6 +147,14 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name)
 // retired members. It goes on after an error.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
+	looked, keep := 0, rg.Keep
+	if t.Progress != nil {
+		rg.Keep = func(raw []byte) bool {
+			looked++
+			t.Progress(looked)
+			return keep == nil || keep(raw)
+		}
+	}
 	walk := func(b *mailbox.Box) error {
 		_, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A received copy has a State; a sent one has not.

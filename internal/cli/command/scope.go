@@ -13,6 +13,7 @@
 //	runner.go      requests to an agent's runner
 //	input.go       texts come in
 //	print.go       values go to stdout, warnings to stderr
+//	progress.go    how far long work has come
 //	message.go     messages are found; messages and turns as text
 //	table.go       columns, and the table of the team
 //	wait.go        what ends a wait, and what repaints a terminal

@@ -161,6 +161,7 @@ var searchCommand = &cli.Command{
 		if len(words) == 0 {
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
 		items, err := s.Search(c.Context, words)
 		if err != nil && len(items) == 0 { // what could not be read may match
 			return err
@@ -183,6 +184,7 @@ var threadCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
 		items, err := s.Team.Thread(c.Context, id)
 		if err := command.WarnUnreadable(err); err != nil {
 			return err
