@@ -83,10 +83,8 @@ func ask(c *cli.Context, s *command.Scope) error {
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
 	if isSent(o) && errors.Is(err, context.Canceled) {
-		short := m.ID.Short(6)
-		e := failure.Failed("sent %s, but the wait was interrupted", short).
-			WithHint("atm wait --reply %s --turn-done %[1]s%[2]s", short, s.Flags())
-		e.Exit, e.Done = failure.ExitInterrupted, map[string]any{"id": m.ID}
+		e := command.InterruptedWait(s, m.ID, "reply", "turn-done")
+		e.Done = map[string]any{"id": m.ID}
 		return e
 	}
 	return err

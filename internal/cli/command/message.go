@@ -38,6 +38,20 @@ func OtherText(id wire.ID) error {
 		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
 }
 
+// InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
+func InterruptedWait(s *Scope, id wire.ID, kinds ...string) *failure.Error {
+	again := "atm wait"
+	for _, kind := range kinds {
+		again += " --" + kind + " " + id.Short(6)
+	}
+	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
+		again += " --every"
+	}
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Flags())
+	e.Exit = failure.ExitInterrupted
+	return e
+}
+
 // WarnNoAnswer shows a reply that does not count as the answer that is awaited.
 func WarnNoAnswer(c *cli.Context, s *Scope, other teams.NoAnswer) {
 	from := s.Renderer().Who(other.From)
