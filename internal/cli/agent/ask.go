@@ -67,15 +67,16 @@ func ask(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	once, err := command.Once(c)
+	if err != nil {
+		return err
+	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
 	if err := s.Root.PrepareAll(o); err != nil {
 		return err
 	}
-	if c.IsSet("once") {
-		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
-			return err
-		}
+	if once != "" {
 		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
 			return command.OtherText(m.ID)
 		}

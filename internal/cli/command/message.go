@@ -31,6 +31,17 @@ func (s *Scope) Origin() *wire.Origin {
 	return o
 }
 
+// Once returns the idempotency key that --once gives; "": none.
+func Once(c *cli.Context) (string, error) {
+	if !c.IsSet("once") {
+		return "", nil
+	}
+	if err := mailbox.CheckKeyName(c.String("once")); err != nil {
+		return "", fmt.Errorf("--once: %w", err)
+	}
+	return c.String("once"), nil
+}
+
 // OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
 // that would be none to this one.
 func OtherText(id wire.ID) error {

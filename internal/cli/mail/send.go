@@ -156,19 +156,18 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}
+	if o.Once, err = command.Once(c); err != nil {
+		return err
+	}
 	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
 	}
 	o.From, o.Person = s.Me, command.Person()
-	err = prepare(s, o)
-	if err == nil {
-		warnNoAnswer(c, s, o)
-		err = attach(c, o)
+	if err := prepare(s, o); err != nil {
+		return err
 	}
-	if err == nil && c.IsSet("once") {
-		err = o.SetIdempotencyKey(c.String("once"))
-	}
-	if err != nil {
+	warnNoAnswer(c, s, o)
+	if err := attach(c, o); err != nil {
 		return err
 	}
 	return deliver(c, s, o)
