@@ -31,7 +31,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 			b.Ingest(d.ctx)
 		}
 		f.health, f.healthErr = b.Examine(d.fix)
-		f.member, f.memberErr = t.SummaryWith(c, b.Agent())
+		f.member, f.memberErr = t.SummaryWith(d.ctx, c, b.Agent())
 	})
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "

@@ -104,15 +104,12 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	o := &teams.Outgoing{From: s.Me, Message: m}
+	o := &teams.Outgoing{From: s.Me, Message: m, Once: once}
 	if o.To, o.All, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
 		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
-	if err = prepare(s, o); err == nil && once != "" {
-		err = o.SetIdempotencyKey(once)
-	}
-	return o, err
+	return o, prepare(s, o)
 }

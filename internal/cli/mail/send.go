@@ -66,6 +66,7 @@ func messageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
 		&cli.BoolFlag{Name: "wait-ack", Usage: "ask for an ack and wait for it"},
+		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
 		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
 		&cli.StringFlag{Name: "priority", Hidden: true},
@@ -150,24 +151,23 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 		return err
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
-		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
+	}
+	if o.Once, err = command.Once(c); err != nil {
+		return err
 	}
 	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
 	}
 	o.From, o.Person = s.Me, command.Person()
-	err = prepare(s, o)
-	if err == nil {
-		warnNoAnswer(c, s, o)
-		err = attach(c, o)
+	if err := prepare(s, o); err != nil {
+		return err
 	}
-	if err == nil && c.IsSet("once") {
-		err = o.SetIdempotencyKey(c.String("once"))
-	}
-	if err != nil {
+	warnNoAnswer(c, s, o)
+	if err := attach(c, o); err != nil {
 		return err
 	}
 	return deliver(c, s, o)
