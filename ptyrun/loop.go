@@ -40,6 +40,7 @@ type runner struct {
 
 	state    reducer.State
 	prog     *program // nil between two programs
+	isEnding bool     // what the last program started is being ended; prog is nil
 	pid      int      // of the current or the last program
 	restarts restarts
 	stopping *stopping
@@ -199,11 +200,15 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		var output <-chan []byte
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
-			ended = p.child.Done()
+			output = p.output
 			if r.stopping != nil {
 				ended = r.stopping.done // even if the program is stuck in the kernel and cannot be killed
+			} else {
+				ended = p.child.Done()
 			}
-			output = p.output
+			if output != nil {
+				ended = nil // what it wrote comes first
+			}
 		}
 		select {
 		case piece, isOpen := <-output:

@@ -179,7 +179,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 		if r.stopping != nil {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
-		if r.prog == nil {
+		if r.prog == nil && !r.isEnding {
 			r.restarts.next = r.now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
