@@ -51,8 +51,8 @@ type Driver struct {
 
 	program string // plain: the first word of the command, if ForCommand chose the driver
 
-	commands   []string // names of the program
-	npmPackage string
+	commands   []string       // names of the program
+	npmPackage string         // "": it has none
 	sign       *regexp.Regexp // matches a title, a line break and a screen that only this program shows
 	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
 	unshared   string         // flag: no server that all sessions share, with the environment of the first
@@ -106,10 +106,10 @@ func (d *Driver) InterruptKeys() [][]byte {
 	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
 
-// drivers are all drivers, agents those that ForCommand and Recognise find.
+// agents are the drivers that ForCommand and Recognise find, drivers all.
 var (
-	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain, &front}
-	agents  = drivers[:4]
+	agents  = []*Driver{&claude, &codex, &gemini, &opencode}
+	drivers = append(slices.Clone(agents), &plain, &front)
 )
 
 // Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call
