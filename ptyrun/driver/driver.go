@@ -91,12 +91,12 @@ func (d *Driver) tableFor(l *Look) *Driver {
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends the text in the box. Write it separately, SubmitDelay after the text: in one write Codex
-// and Gemini CLI, and with long text Claude Code, take it for a line break.
+// Submit is the key that sends the text in the box. Write it separately, at least SubmitDelay after the text: in one
+// write Codex and Gemini CLI, and with long text Claude Code, take it for a line break.
 const Submit = "\r"
 
-// SubmitDelay is how long to wait between n bytes of text and [Submit].
-func (d *Driver) SubmitDelay(n int) time.Duration {
+// SubmitDelay is how long a program may take to read n bytes of text.
+func SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }
 
