@@ -56,7 +56,8 @@ type runner struct {
 
 	attached
 
-	hasMoreMail bool // there is unread mail that the reducer had no room for
+	hasMoreMail   bool // there is unread mail that the reducer had no room for
+	isReadingMail bool // that mail is being read
 }
 
 // Run runs the agent until its program has exited for good, ctx ends or somebody stops it. The caller holds the runner
