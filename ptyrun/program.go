@@ -148,19 +148,11 @@ func (r *runner) takeOutput(written []byte) {
 	p.scheduleRead(r.now())
 }
 
-// programEnded processes the rest of the output and the program's exit.
+// programEnded processes the program's exit, after its last output. What it has left running is ended beside the loop.
 func (r *runner) programEnded() {
 	p := r.prog
-	if p.output != nil {
-		for piece := range p.output {
-			r.takeOutput(piece)
-		}
-	}
 	now := r.now()
 	r.setExit(p)
-	if _, err := p.child.Stop(context.Background(), exitGrace); err != nil {
-		r.Log.Error("ending the processes that the program started", "err", err)
-	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
 		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
@@ -171,6 +163,26 @@ func (r *runner) programEnded() {
 	r.closeQuestion("")
 	r.setFinalScreen(p.screen)
 	r.recording.Exit(r.exit.Code)
+	if r.stopping != nil { // which ends all processes
+		r.processesEnded(p)
+		return
+	}
+	r.isEnding = true
+	r.wg.Go(func() {
+		_, err := p.child.Stop(context.Background(), exitGrace)
+		r.logSurvivors(err)
+		r.post(func() { r.processesEnded(p) })
+	})
+}
+
+// processesEnded goes on when a program and all that it started is gone.
+func (r *runner) processesEnded(p *program) {
+	now := r.now()
+	r.isEnding = false
+	r.exit.Stopped = r.stopping != nil
+	if r.stopping != nil {
+		r.exit.Ended = r.stopping.ended
+	}
 	r.appendExited(p.child.PID())
 	r.appendTurnCutOff(p)
 	r.turn, r.leftover = turn{lastAnswer: r.turn.lastAnswer}, nil
@@ -192,8 +204,11 @@ func (r *runner) setExit(p *program) {
 	default:
 	}
 	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: p.screen.Tail(10)}
-	if r.stopping != nil {
-		r.exit.Ended = r.stopping.ended
+}
+
+func (r *runner) logSurvivors(err error) {
+	if err != nil {
+		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 }
 

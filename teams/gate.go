@@ -134,7 +134,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		return state + ", but " + m.gateReason() + ": not typed in"
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
-	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:
+	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine():
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
 	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
 		return "idle: typed in and run now, line by line"

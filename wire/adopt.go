@@ -219,8 +219,10 @@ var codexKinds = map[string]string{
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
+var notInKind = regexp.MustCompile("[^a-z0-9]")
+
 // methodKind makes a kind from a method: item/agentMessage becomes item_agentmessage.
 func methodKind(method string) string {
-	kind := regexp.MustCompile("[^a-z0-9]").ReplaceAllString(strings.ToLower(method), "_")
+	kind := notInKind.ReplaceAllString(strings.ToLower(method), "_")
 	return kind[:min(len(kind), 64)]
 }

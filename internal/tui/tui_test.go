@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/testteam"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -319,11 +320,13 @@ func TestLowTerminal(t *testing.T) {
 	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}}
 	m.startWriting(&composer{kind: sending, title: "to: "}, "bob")
 	m.writing.setText("hello")
+	m.layOut()
 	if shown := m.View().Content; !strings.Contains(shown, "bob") || !strings.Contains(shown, "hello") {
 		t.Error(shown)
 	}
 	m.writing, m.height = nil, 2
 	m.askConfirmation("interrupt bob? y", func() tea.Cmd { return nil })
+	m.layOut()
 	if shown := m.View().Content; !strings.Contains(shown, "interrupt bob?") {
 		t.Error(shown)
 	}
@@ -536,5 +539,27 @@ func TestLarge(t *testing.T) {
 		t.Errorf("it took %v of the processor", used)
 	} else {
 		t.Logf("%v of the processor", used)
+	}
+}
+
+// View only draws: it reads no file, and changes nothing.
+func TestViewIsPure(t *testing.T) {
+	mail := make([]wire.ID, 60)
+	for i := range mail {
+		mail[i] = wire.NewID()
+	}
+	m := newModel(t.Context(), room.Open(&command.Scope{Team: &teams.Team{Name: "main"}}))
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
+	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
+	m.room = nil // whoever reads fails
+	m.rows[mail[0]] = row{item: &mailbox.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
+	before := *m
+	drawn := m.View().Content
+	if !strings.Contains(drawn, "hello") || !strings.Contains(drawn, "Go on?") || m.View().Content != drawn {
+		t.Errorf("drawn:\n%s", drawn)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", *m)); diff != "" {
+		t.Error(diff)
 	}
 }

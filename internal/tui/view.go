@@ -80,16 +80,39 @@ func (m *model) leftWidth() int {
 	return min(max(m.width/3, 28), 60)
 }
 
+// layOut fits everything into the terminal, as View draws it.
+func (m *model) layOut() {
+	if c := m.writing; c != nil {
+		c.line.SetWidth(max(10, m.width-len("search: ")-2))
+		c.text.SetWidth(m.width)
+		c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
+	}
+	m.waiting.scroll(len(m.snapshot.Waiting), m.waitingRows())
+	waiting, at := m.waitingLines()
+	m.waitingAt, m.bodyTop = at, 1+len(waiting)+1
+	m.bodyHeight = max(1, m.height-m.bodyTop-len(m.writingLines())-len(m.footLines()))
+	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
+	c, n := m.list(middlePane)
+	c.scroll(n, m.bodyHeight)
+	if p, width := m.page(), m.middleWidth(); p.isText() {
+		isAtEnd := p.kind == agentPage && p.view.AtBottom()
+		p.view.SetWidth(width)
+		p.view.SetHeight(m.bodyHeight)
+		p.view.SetContentLines(m.lines(p, width))
+		if isAtEnd {
+			p.view.GotoBottom()
+		}
+	}
+}
+
 // View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and
 // two lines for status and keys.
 func (m *model) View() tea.View {
 	if m.width == 0 {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
-	top, bottom := append([]string{m.header()}, m.waitingLines()...), append(m.writingLines(), m.footLines()...)
-	m.bodyTop = len(top) + 1
-	m.bodyHeight = max(1, m.height-m.bodyTop-len(bottom))
-	lines := slices.Concat(top, m.bodyLines(), bottom)
+	waiting, _ := m.waitingLines()
+	lines := slices.Concat([]string{m.header()}, waiting, m.bodyLines(), m.writingLines(), m.footLines())
 	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
 		lines = lines[max(0, len(lines)-m.height):]
 	}
@@ -102,18 +125,18 @@ func (m *model) View() tea.View {
 	return v
 }
 
+func (m *model) middleWidth() int { return m.width - m.leftWidth() - 1 }
+
 // bodyLines draws the members and the middle, each below its title.
 func (m *model) bodyLines() (lines []string) {
-	left, width := m.leftWidth(), m.width
-	if left >= 0 {
-		width -= left + 1
-	} else if m.focus == membersPane {
+	left := m.leftWidth()
+	if left < 0 && m.focus == membersPane {
 		return m.memberLines(m.width)
-	} else {
+	} else if left < 0 {
 		return m.middleLines(m.width)
 	}
 	members, border := m.memberLines(left), "┬"
-	for i, line := range m.middleLines(width) {
+	for i, line := range m.middleLines(m.middleWidth()) {
 		lines, border = append(lines, fit(nth(members, i), left)+border+line), "│"
 	}
 	return lines
@@ -148,12 +171,12 @@ func (m *model) marker(in pane, isSelected bool) string {
 // waitingIndent is the width of the marker and the age.
 const waitingIndent = 8
 
-// waitingLines draws the questions, the selected one in full if there is room for it.
-func (m *model) waitingLines() (lines []string) {
-	rows := min(len(m.snapshot.Waiting), max(1, m.height/4))
-	m.waiting.scroll(len(m.snapshot.Waiting), rows)
-	m.waitingAt = nil
-	for i := m.waiting.top; i < m.waiting.top+rows; i++ {
+// waitingRows is how many questions are shown.
+func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m.height/4)) }
+
+// waitingLines draws the questions, the selected one in full if there is room for it. at has the question of each line.
+func (m *model) waitingLines() (lines []string, at []int) {
+	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
 		q := m.snapshot.Waiting[i]
 		text := []string{questionLine(q)}
 		if i == m.waiting.selected {
@@ -164,15 +187,14 @@ func (m *model) waitingLines() (lines []string) {
 			if q.MayAnswer {
 				line = alert.Render(line)
 			}
-			lines, m.waitingAt = append(lines, fit(before, waitingIndent)+line), append(m.waitingAt, i)
+			lines, at = append(lines, fit(before, waitingIndent)+line), append(at, i)
 			before = ""
 		}
 	}
-	return lines
+	return lines, at
 }
 
 func (m *model) memberLines(width int) []string {
-	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
 	lines := []string{m.rule("members", width, membersPane)}
 	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
@@ -215,16 +237,8 @@ func (m *model) middleLines(width int) []string {
 	p := m.page()
 	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
 	c, n := m.list(middlePane)
-	c.scroll(n, m.bodyHeight)
 	switch {
 	case p.isText():
-		isAtEnd := p.kind == agentPage && p.view.AtBottom()
-		p.view.SetWidth(width)
-		p.view.SetHeight(m.bodyHeight)
-		p.view.SetContentLines(m.lines(p, width))
-		if isAtEnd {
-			p.view.GotoBottom()
-		}
 		lines = append(lines, strings.Split(p.view.View(), "\n")...)
 	case p.kind == mailPage && m.snapshot.Me == "":
 		lines = append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
@@ -232,13 +246,20 @@ func (m *model) middleLines(width int) []string {
 		lines = append(lines, "  no messages")
 	}
 	for i := c.top; i < min(n, c.top+m.bodyHeight); i++ {
-		lines = append(lines, m.mailRow(m.item(i), i == c.selected))
+		lines = append(lines, m.mailRow(i, i == c.selected))
 	}
 	return m.pad(lines)
 }
 
-func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
-	if it == nil {
+func (m *model) mailRow(i int, isSelected bool) string {
+	it, isRead := nth(m.page().items, i), true
+	if m.page().kind == mailPage {
+		it, isRead = m.rows[m.mail[i]].item, m.rows[m.mail[i]].isRead
+	}
+	switch {
+	case !isRead:
+		return m.marker(middlePane, isSelected)
+	case it == nil:
 		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
@@ -256,7 +277,6 @@ func (m *model) writingLines() []string {
 	if c == nil {
 		return nil
 	}
-	c.line.SetWidth(max(10, m.width-len("search: ")-2))
 	if c.kind == searching {
 		return []string{c.title + c.line.View()}
 	}
@@ -264,8 +284,6 @@ func (m *model) writingLines() []string {
 	if c.kind == sending {
 		title += c.line.View()
 	}
-	c.text.SetWidth(m.width)
-	c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
 	return append([]string{strings.Repeat("─", m.width), title}, strings.Split(c.text.View(), "\n")...)
 }
 

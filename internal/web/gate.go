@@ -66,6 +66,9 @@ func (g *gate) useToken(token string) bool {
 		return false
 	}
 	_, isUsed := g.used.LoadOrStore(token, true)
+	if !isUsed {
+		time.AfterFunc(tokenAge, func() { g.used.Delete(token) }) // then it is too old
+	}
 	return !isUsed
 }
 

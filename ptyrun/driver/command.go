@@ -70,6 +70,9 @@ func parseCommand(argv []string) (*Driver, []string) {
 
 // isPackage reports whether s names the agent's npm package, such as "@openai/codex@latest", or is a path into it.
 func (d *Driver) isPackage(s string) bool {
+	if d.npmPackage == "" {
+		return false
+	}
 	rest, ok := strings.CutPrefix(s, d.npmPackage)
 	isNamed := ok && (rest == "" || rest[0] == '@' || rest[0] == '/')
 	return isNamed || strings.Contains(s, "/node_modules/"+d.npmPackage+"/")

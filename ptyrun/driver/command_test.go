@@ -91,3 +91,12 @@ func TestRecognise(t *testing.T) {
 		}
 	}
 }
+
+// A driver without an npm package is chosen by no path.
+func TestNoPackage(t *testing.T) {
+	for _, word := range []string{"/bin/bash", "/app/node_modules/x/cli.js", "@x", ""} {
+		if (&Driver{}).isPackage(word) {
+			t.Errorf("%q names it", word)
+		}
+	}
+}

@@ -51,8 +51,8 @@ type Driver struct {
 
 	program string // plain: the first word of the command, if ForCommand chose the driver
 
-	commands   []string // names of the program
-	npmPackage string
+	commands   []string       // names of the program
+	npmPackage string         // "": it has none
 	sign       *regexp.Regexp // matches a title, a line break and a screen that only this program shows
 	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
 	unshared   string         // flag: no server that all sessions share, with the environment of the first
@@ -91,12 +91,12 @@ func (d *Driver) tableFor(l *Look) *Driver {
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends the text in the box. Write it separately, SubmitDelay after the text: in one write Codex
-// and Gemini CLI, and with long text Claude Code, take it for a line break.
+// Submit is the key that sends the text in the box. Write it separately, at least SubmitDelay after the text: in one
+// write Codex and Gemini CLI, and with long text Claude Code, take it for a line break.
 const Submit = "\r"
 
-// SubmitDelay is how long to wait between n bytes of text and [Submit].
-func (d *Driver) SubmitDelay(n int) time.Duration {
+// SubmitDelay is how long a program may take to read n bytes of text.
+func SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }
 
@@ -106,10 +106,10 @@ func (d *Driver) InterruptKeys() [][]byte {
 	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
 
-// drivers are all drivers, agents those that ForCommand and Recognise find.
+// agents are the drivers that ForCommand and Recognise find, drivers all.
 var (
-	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain, &front}
-	agents  = drivers[:4]
+	agents  = []*Driver{&claude, &codex, &gemini, &opencode}
+	drivers = append(slices.Clone(agents), &plain, &front)
 )
 
 // Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call

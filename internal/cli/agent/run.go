@@ -38,7 +38,7 @@ import (
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
 	Flags: []cli.Flag{
-		cmdline.ChoiceFlag("driver", "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp", config.Drivers...),
+		cmdline.ChoiceFlag("driver", "the `DRIVER`: "+cmdline.AnyOf(config.Drivers), config.Drivers...),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},

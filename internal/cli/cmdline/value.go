@@ -59,6 +59,12 @@ func ChoiceFlag(name, usage string, words ...string) cli.Flag {
 	}}
 }
 
+// AnyOf lists words: "a, b or c".
+func AnyOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 // durationValue is the value of a DurationFlag.
 type durationValue time.Duration
 
