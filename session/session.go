@@ -14,6 +14,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -146,20 +147,25 @@ func (s *Session) LogMessage(sender, content string, at time.Time) {
 	s.touch(m.Timestamp)
 }
 
-// AddInput logs human input once: unread input is folded again at every change, even if it was dropped from the log.
+// AddInput logs human input once, with the id of its message: unread input is folded again at every change, even if it was dropped from the log.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
 		content = in.Text
 	}
+	id := jsontext.Value(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)
 	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
-		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+		isSame := m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+		return isSame && (len(m.Extra) == 0 || in.ID == "" || bytes.Equal(m.Extra, id)) // older entries have no id
 	})
 	wasDropped := s.Notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
 	if isLogged || wasDropped {
 		return
 	}
 	s.LogMessage(SenderHuman, content, in.At)
+	if in.ID != "" {
+		s.Messages[len(s.Messages)-1].Extra = id
+	}
 	if in.IsVerdict() && in.ArtifactURI == nil {
 		s.AddDraft(in.DraftID)
 	}

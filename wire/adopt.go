@@ -171,8 +171,15 @@ func detectUpdate(params Object) (typeName, kind string) {
 
 // detectCall detects a call of ACP or Codex in JSON-RPC, with or without its version, and a response of the older ACP.
 func detectCall(o Object) (typeName, kind string) {
-	if _, kind := detectUntagged(o.Object("result")); o.Has("jsonrpc") && kind != "" {
-		return "acp.OlderResponse", kind
+	if o.Has("jsonrpc") {
+		result := o.Object("result")
+		_, kind := detectUntagged(result)
+		if len(result) == 1 && result.Has("session_id") { // of session/new: its state has a default
+			kind = "session_start"
+		}
+		if kind != "" {
+			return "acp.OlderResponse", kind
+		}
 	}
 	method, params := o.Text("method"), o.Object("params")
 	if !o.Has("jsonrpc", "emittedAtMs") && method != "error" && !strings.Contains(method, "/") || method == "" ||

@@ -124,3 +124,18 @@ func TestRenderCut(t *testing.T) {
 		}
 	}
 }
+
+// A program that uses the package with a length that is too short does not panic.
+func TestOddLengths(t *testing.T) {
+	for n := -1; n < 6; n++ {
+		for _, s := range []string{"", "abcdefg hij\nklm", "äöü 世界 a\tb"} {
+			for _, got := range []string{Clip(s, n), FirstLine(s, n), OneLine(s, n), Quote(s, n), Name(s, n), Fit(s, n), Wrap(s, n)} {
+				_ = Columns(got)
+			}
+			for lines := -1; lines < 3; lines++ {
+				(&Renderer{}).Body(s, n, lines)
+			}
+		}
+	}
+	ShortLength(nil)
+}
