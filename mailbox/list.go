@@ -226,6 +226,9 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 		ids = append(ids, some...)
 		return rg.Limit == 0 || len(ids) < rg.Limit
 	})
+	if rg.Limit > 0 && len(ids) > rg.Limit {
+		ids = ids[:rg.Limit]
+	}
 	return ids, err
 }
 

@@ -239,3 +239,39 @@ func TestReadDecodesClaimsOnce(t *testing.T) {
 		t.Errorf("the claims are read %d times for one message, %d times for 50", reads[1], reads[50])
 	}
 }
+
+// More counts what another call would show, also behind a full batch: no expired message if only current ones are
+// wanted.
+func TestMoreOfCurrent(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	for i := range 6 {
+		m := message("x")
+		if i%2 == 1 {
+			m.ExpiresAt = time.Now().Add(-time.Minute)
+		}
+		deliver(t, bob, m)
+	}
+	for opt, want := range map[*ReadOptions]int{
+		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*Item) bool { return true }}: 2,
+		{Limit: 1, Current: true, LookAhead: 2}: 2, {Limit: 3, Current: true}: 0,
+	} {
+		if b, err := bob.Peek(ctx, *opt); err != nil || b.More != want {
+			t.Errorf("%+v: %d more, %v", opt, b.More, err)
+		}
+	}
+}
+
+// IDs lists no more than its limit, also within a day.
+func TestIDsWithLimit(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	deliverN(t, bob, 5)
+	read(t, bob)
+	deliverN(t, bob, 5)
+	for _, limit := range []int{1, 4, 7, 10, 20} {
+		if ids, err := bob.IDs(Range{Unread: true, Done: true, Limit: limit}); err != nil || len(ids) != min(limit, 10) {
+			t.Errorf("%d of %d, %v", len(ids), limit, err)
+		}
+	}
+}
