@@ -133,6 +133,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
+	Large  bool                  // with Unread: Walk ingests large dropped files too
 	Newest bool                  // list days and messages of each part newest first
 	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
 	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
@@ -140,6 +141,8 @@ type Range struct {
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
+
+	unread []wire.ID // as listed just now; nil: they are listed
 }
 
 // everywhere is the whole mailbox without the index of sent messages.
@@ -167,7 +170,10 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 			slices.Reverse(places)
 		}
 		for _, p := range places {
-			ids, err := b.list(p)
+			ids, err := rg.unread, error(nil)
+			if p.state != Unread || ids == nil {
+				ids, err = b.list(p)
+			}
 			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
@@ -194,7 +200,12 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		return found, err
 	}
 	if rg.Unread {
-		b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+		ingest := b.ingestBriefly
+		if rg.Large {
+			ingest = b.Ingest
+		}
+		ingested, _ := ingest(ctx) // what cannot be ingested now stays where it is
+		rg.unread = ingested.unread
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
@@ -273,7 +284,7 @@ type Counts struct{ Unread, Leased, Owed, Bad int }
 // what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
-	unread, err := b.UnreadIDs()
+	unread, err := b.IDs(Range{Unread: true, unread: ingested.unread})
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()
 	claims, now := b.claims(), time.Now()

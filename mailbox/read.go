@@ -59,7 +59,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	}
 	var claimed claims
 	if opt.IDs == nil {
-		claimed = b.hiddenFromReaders()
+		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
 	}
 	opt.changesNothing = true
 	batch, err := b.choose(opt, claimed)

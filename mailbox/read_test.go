@@ -275,3 +275,27 @@ func TestIDsWithLimit(t *testing.T) {
 		}
 	}
 }
+
+// A look lists new once.
+func TestNewIsListedOnce(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		lists += count(op == "list" && name == "bob/inbox/new")
+		return nil
+	}, "bob").Box("bob")
+	deliverN(t, bob, 3)
+	for about, look := range map[string]func() (int, error){
+		"count": func() (int, error) { c, err := bob.Count(ctx); return c.Unread, err },
+		"peek":  func() (int, error) { b, err := bob.Peek(ctx, ReadOptions{}); return len(b.Items), err },
+		"walk": func() (n int, err error) {
+			_, err = bob.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+			return n, err
+		},
+	} {
+		lists = 0
+		if n, err := look(); n != 3 || err != nil || lists != 1 {
+			t.Errorf("%s: %d messages, new is listed %d times, %v", about, n, lists, err)
+		}
+	}
+}
