@@ -14,8 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Get finds a message by its full id in the mailbox or its archive, without listing a directory, or returns
-// ErrNotFound.
+// Get finds a message by its full id in the mailbox or its archive, or returns ErrNotFound. The cost
+// does not depend on how much is there.
 func (b *Box) Get(id wire.ID) (*Item, error) {
 	it, err := b.openAnywhere(id)
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	if it.State == Unread {
 		b.addLease(it, b.claims())
 	}
-	b.setSuperseded(it, b.replacements())
+	b.setSuperseded(it, b.replacing(id))
 	return it, nil
 }
 
@@ -258,7 +258,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 		if p.state == Unread {
 			claimed = b.claims()
 		}
-		replaced := b.replacements()
+		marked := b.marked()
 		for i, id := range ids {
 			it, err := b.openIn(dir, name(id), p, id, keep)
 			if err, isBad := errors.AsType[*BadError](err); isBad {
@@ -268,7 +268,11 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 				continue
 			}
 			b.addLease(it, claimed)
-			b.setSuperseded(it, replaced)
+			var replacing []wire.ID
+			if marked[id] {
+				replacing = b.replacing(id)
+			}
+			b.setSuperseded(it, replacing)
 			if !yield(i, it) {
 				return
 			}
