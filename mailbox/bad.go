@@ -106,14 +106,14 @@ func (b *Box) BadFiles() (out []BadFile, err error) {
 		}
 		out = append(out, f)
 	}
-	drops, left, err2 := b.drops()
-	for _, d := range drops {
+	found, err2 := b.listInbox()
+	for _, d := range found.drops {
 		f, err := b.store.root.Open(d.file)
 		f.Close()
 		if errors.Is(err, fs.ErrPermission) {
 			dir := strings.TrimPrefix(path.Dir(d.file), b.in()+"/")
-			left = append(left, BadFile{path.Base(d.file), leftReasons[leftUnreadable], d.size, dir})
+			found.left = append(found.left, BadFile{path.Base(d.file), leftReasons[leftUnreadable], d.size, dir})
 		}
 	}
-	return append(out, left...), cmp.Or(err, err2)
+	return append(out, found.left...), cmp.Or(err, err2)
 }

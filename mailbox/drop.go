@@ -23,6 +23,8 @@ type Ingested struct {
 	Bad     int // files moved to bad
 	Waiting int // files that are not ingested yet: look again in a second
 	Left    int // files that are left where they are: BadFiles says why
+
+	unread []wire.ID // all unread messages, if nothing was ingested; else nil
 }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
@@ -77,14 +79,18 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
 	b.restoreDeadLetters(ctx)
-	drops, left, err := b.drops()
-	result.Left = len(left)
-	if err != nil || len(drops) == 0 {
+	found, err := b.listInbox()
+	result.Left = len(found.left)
+	if err != nil {
 		return result, err
+	}
+	if len(found.drops) == 0 {
+		result.unread = found.unread
+		return result, nil
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		result.Waiting = len(drops)
+		result.Waiting = len(found.drops)
 		return result, nil
 	}
 	if err != nil {
@@ -92,13 +98,13 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 	}
 	defer l.Unlock()
 	mayAct := b.store.BeforeLook()
-	if drops, _, err = b.drops(); err == nil { // another process may have ingested some meanwhile
+	if found, err = b.listInbox(); err == nil { // another process may have ingested some meanwhile
 		err = mayAct(ctx)
 	}
 	if err != nil {
 		return result, err
 	}
-	began, hasAsked := time.Now(), false
+	began, hasAsked, drops := time.Now(), false, found.drops
 	for i, d := range drops {
 		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
 		isLate := i > 0 && time.Since(began) > brieflyTime && !hasAsked
@@ -153,9 +159,17 @@ type droppedFile struct {
 // file that is too large to be ingested is set aside at once.
 func (d droppedFile) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxDrop }
 
-// drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
-// come last, the smallest first. left is what stays where it is, because it is no file, empty or unfinished for long.
-func (b *Box) drops() (drops []droppedFile, left []BadFile, err error) {
+// inboxListing is what inbox and inbox/new have.
+type inboxListing struct {
+	// drops are the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
+	// come last, the smallest first.
+	drops  []droppedFile
+	left   []BadFile // what stays where it is, because it is no file, empty or unfinished for long
+	unread []wire.ID // oldest first
+}
+
+func (b *Box) listInbox() (found inboxListing, err error) {
+	var drops []droppedFile
 	names, err := b.store.root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
@@ -170,7 +184,11 @@ func (b *Box) drops() (drops []droppedFile, left []BadFile, err error) {
 		names, e := b.store.root.Names(b.in(dir))
 		err = cmp.Or(err, e)
 		for _, name := range names {
-			if isOurs(dir, name) || isLitter(name) {
+			if id, ok := messageID(name); ok && dir == "inbox/new" {
+				found.unread = append(found.unread, id)
+				continue
+			}
+			if dir == "inbox" && slices.Contains(inboxDirs, name) || isLitter(name) {
 				continue
 			}
 			info, err := b.store.root.Lstat(b.in(dir, name))
@@ -182,7 +200,7 @@ func (b *Box) drops() (drops []droppedFile, left []BadFile, err error) {
 			case why == "":
 				drops = append(drops, droppedFile{b.in(dir, name), info.Size(), info.ModTime()})
 			case isOld:
-				left = append(left, BadFile{Name: name, Reason: leftReasons[why], Size: info.Size(), Dir: dir})
+				found.left = append(found.left, BadFile{Name: name, Reason: leftReasons[why], Size: info.Size(), Dir: dir})
 			}
 		}
 	}
@@ -197,21 +215,14 @@ func (b *Box) drops() (drops []droppedFile, left []BadFile, err error) {
 		}
 		return cmp.Or(x.written.Compare(y.written), strings.Compare(x.file, y.file))
 	})
-	return drops, left, err
-}
-
-// isOurs reports whether an entry of inbox or new is the mailbox's own.
-func isOurs(dir, name string) bool {
-	if dir == "inbox/new" {
-		return isMessageFile(name)
-	}
-	return slices.Contains(inboxDirs, name)
+	found.drops = drops
+	return found, err
 }
 
 // Dropped counts the dropped files that wait to be ingested.
 func (b *Box) Dropped() int {
-	files, _, _ := b.drops() // what cannot be read does not count
-	return len(files)
+	found, _ := b.listInbox() // what cannot be read does not count
+	return len(found.drops)
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.

@@ -259,11 +259,6 @@ func FuzzDropped(f *testing.F) {
 	})
 }
 
-func isPassedOver(name string) bool {
-	_, isUnfinished := FinishedName(name)
-	return isUnfinished || isLitter(name)
-}
-
 // says reports whether a message has the dropped content: as its body, as an attachment, or in its fields.
 func says(t testing.TB, s *Store, m *wire.Message, content, text []byte) bool {
 	if m.Body == string(content) {

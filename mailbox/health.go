@@ -38,11 +38,11 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if fix {
 		b.removeStale(h.Stale)
 	}
-	drops, _, err2 := b.drops()
+	found, err2 := b.listInbox()
 	isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
-	still, _, _ := b.drops()
-	for _, d := range drops { // unless a process is ingesting it right now
-		if d.written.IsZero() && !isIngesting && slices.Contains(still, d) {
+	still, _ := b.listInbox()
+	for _, d := range found.drops { // unless a process is ingesting it right now
+		if d.written.IsZero() && !isIngesting && slices.Contains(still.drops, d) {
 			h.Interrupted++
 		}
 	}

@@ -40,7 +40,7 @@ type ReadOptions struct {
 type Batch struct {
 	Items    []*Item
 	Ahead    []*Item // further unread messages, up to LookAhead, without their texts
-	More     int     // unread messages that match and are not in the batch
+	More     int     // unread messages that match and are not in the batch; those behind a cut count without a look
 	IsCut    bool    // by MaxBytes, and there are more
 	SetAside int     // files that are not messages, moved to bad just now; if there are many, a later look moves the rest
 	Bad      int     // files that BadFiles lists
@@ -59,7 +59,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	}
 	var claimed claims
 	if opt.IDs == nil {
-		claimed = b.hiddenFromReaders()
+		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
 	}
 	opt.changesNothing = true
 	batch, err := b.choose(opt, claimed)
@@ -184,7 +184,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 			batch.Ahead = append(batch.Ahead, it.withoutText())
 			ahead += it.size
 		}
-		countsRest := opt.Match == nil || opt.countsAll || batch.IsCut
+		countsRest := opt.Match == nil && !opt.Current || opt.countsAll || batch.IsCut
 		if isFull && countsRest && !looksAhead() {
 			batch.More += len(list) - i - 1
 			break

@@ -46,7 +46,7 @@ type Log struct {
 	Root  *durable.Root // the team's directory
 	Owner wire.Address  // the team and agent of all events
 
-	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox
+	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox then
 	Present func() error                                     // called before each look; an error if there is no mailbox
 }
 
@@ -99,8 +99,9 @@ type newest struct {
 	seq   uint64   // the log's last number
 }
 
+// openNewest opens the newest segment. The caller has looked whether there is a mailbox, or holds the lock.
 func (l *Log) openNewest(flag int) (n newest, err error) {
-	segs, err := l.segments()
+	segs, err := l.segmentsIn(l.dir())
 	if err != nil || len(segs) == 0 {
 		base, _, baseErr := l.Base()
 		n.seq = base.Seq // numbers go on
@@ -251,6 +252,9 @@ func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
 
 // LastSeq returns the number of the newest event, or 0.
 func (l *Log) LastSeq() (uint64, error) {
+	if err := l.Present(); err != nil {
+		return 0, err
+	}
 	n, err := l.openNewest(os.O_RDONLY)
 	n.file.Close()                      // nil too
 	if errors.Is(err, fs.ErrNotExist) { // the agent may have been retired meanwhile

@@ -83,15 +83,12 @@ func ls(c *cli.Context, s *command.Scope) error {
 func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
 	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
 	isDone := all || done
-	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Since: f.since}
+	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
 	}
 	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
-	}
-	if rg.Unread {
-		box.Ingest(c.Context) // also large files, which Walk leaves
 	}
 	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		switch m := (message{Item: it}); {

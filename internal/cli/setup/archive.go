@@ -81,11 +81,15 @@ var restoreCommand = &cli.Command{
 	Action: restore,
 }
 
-// runBackup writes a temp file beside the target, and links it into place when it is complete.
+// runBackup writes a temp file beside the target, and renames it when it is complete.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
 	if path == "-" {
 		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
+	}
+	exists := failure.Refused("%s already exists", path).WithHint("use another name")
+	if _, err := os.Lstat(path); err == nil {
+		return exists
 	}
 	removeAbandoned(filepath.Dir(path))
 	temp, err := os.CreateTemp(filepath.Dir(path), backupTemp+"*")
@@ -93,13 +97,14 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
+	temp.Chmod(0o600) // under any umask; exFAT, which has no rights, refuses
 	release, _ := lockfile.HoldFile(temp.Name())
 	defer release()
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, missing, err := backup.Write(ctx, s.Root, temp, command.Progress(c, "backing up: %d messages"))
 	if err == nil {
-		err = cmp.Or(temp.Chmod(0o600), temp.Sync())
+		err = temp.Sync()
 	}
 	if info, statErr := temp.Stat(); statErr == nil {
 		moved.Bytes = info.Size()
@@ -107,14 +112,24 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
-		return failure.Refused("%s already exists", path).WithHint("use another name")
+	dir, err := durable.Open(filepath.Dir(path), nil)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := publish(dir, filepath.Base(temp.Name()), filepath.Base(path)); errors.Is(err, fs.ErrExist) {
+		return exists
 	} else if err != nil {
 		return err
 	}
 	text := fmt.Sprintf("backed up %s, %s; %s skipped",
 		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
 	return command.PrintDone(c, moved, text, missing)
+}
+
+// publish gives a file its name, durably. It makes no second name, which exFAT does not have.
+func publish(dir *durable.Root, temp, name string) error {
+	return cmp.Or(dir.Move(temp, name), dir.Sync("."))
 }
 
 const backupTemp = ".atm-backup-"
