@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -73,6 +75,7 @@ func (r *runner) startProgram() error {
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting,
 	}
+	p.screen.IsLight = isLight(r.Env)
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
@@ -94,6 +97,18 @@ func (r *runner) startProgram() error {
 	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
 	return nil
+}
+
+// isLight reports whether an environment says, with COLORFGBG, that the person's terminal has a light background: its
+// last number is one of the colours 7 and 9 to 15.
+func isLight(env []string) (light bool) {
+	for _, pair := range env { // the last one counts
+		if value, ok := strings.CutPrefix(pair, "COLORFGBG="); ok {
+			n, err := strconv.Atoi(value[strings.LastIndex(value, ";")+1:])
+			light = err == nil && (n == 7 || n >= 9 && n <= 15)
+		}
+	}
+	return light
 }
 
 // isScript reports whether the agent's command is a script.
