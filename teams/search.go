@@ -186,6 +186,7 @@ type Query struct {
 	To    string
 	In    string // new, cur, done; empty: everywhere
 	Since time.Time
+	Until time.Time // before it
 }
 
 // Search looks through every message of the team, newest first.
@@ -204,7 +205,7 @@ func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
-	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) {
+	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
 		return false
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {

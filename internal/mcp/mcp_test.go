@@ -213,7 +213,7 @@ func TestErrors(t *testing.T) {
 
 	// Without an identity and outside a team the server starts all the same.
 	c = s.connect()
-	c.says("read", nil, "who are you? members: alice, bob\nhint: put --as NAME on the command; do not take a name that is not yours", "null")
+	c.says("read", nil, "who are you? members: alice, bob\nhint: put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
 	c = s.connect("--root", filepath.Join(s.Dir, "nowhere"), "--as", "bob")
 	c.says("team", nil, "nowhere", "null")

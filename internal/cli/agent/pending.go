@@ -162,7 +162,7 @@ func subject(q policy.Question) string {
 }
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
+	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
 	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
@@ -170,7 +170,7 @@ var approveCommand = &cli.Command{
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
 
 var rejectCommand = &cli.Command{
-	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
+	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
@@ -185,6 +185,9 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
+	if c.NArg() == 0 {
+		return whichQuestion(ctx, c, s)
+	}
 	s, err := s.Acting()
 	if err != nil {
 		return err
@@ -196,6 +199,21 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	o, err := s.Decide(ctx, q, a)
 	r := resultOf(q.Agent, o)
 	return command.PrintUnlessError(c, err, r, r.String())
+}
+
+// whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it
+// may not be the one that the user has seen.
+func whichQuestion(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	e := failure.Usage("%s needs ID|NAME", c.Command.HelpName).WithHint("atm pending lists the open questions")
+	list, err := s.Team.PendingQuestions(ctx)
+	for _, q := range list {
+		e.WithCandidates(cmp.Or(q.Short(), string(q.Agent)))
+	}
+	if err == nil && len(list) == 1 {
+		e.Message += fmt.Sprintf("; one question is open: %s: %s", list[0].Agent, subject(list[0]))
+		e.WithHint("%s %s", c.Command.HelpName, e.Candidates[0])
+	}
+	return e
 }
 
 // findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits

@@ -370,6 +370,7 @@ func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
+	command.Warn(k.c, "no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
 	return k.awaitEnd(p)
 }
 

@@ -49,7 +49,11 @@ func (l *resultList) add(r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Members = append(l.Members, r)
-	if !l.isDocument() {
+	switch {
+	case l.isDocument():
+	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
+		failure.PrintLine("atm: " + r.String())
+	default:
 		command.Print(l.c, r) // up and down go on without a reader
 	}
 }

@@ -85,7 +85,7 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 	return found, err
 }
 
-// parseQuery parses words, from:, to:, in:new|cur|done and since:, also several in one quoted word.
+// parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
@@ -99,6 +99,10 @@ func parseQuery(words []string) (q teams.Query, err error) {
 			}
 		case isFilter && key == "since":
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
+				return q, err
+			}
+		case isFilter && key == "until":
+			if q.Until, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
 		default:

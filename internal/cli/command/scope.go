@@ -162,7 +162,7 @@ func (s *Scope) findMe() error {
 	name, source := GivenIdentity(s.c)
 	if name == "" {
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
-			WithHint("put --as NAME on the command; do not take a name that is not yours")
+			WithHint("put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours")
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {

@@ -142,17 +142,17 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "in", Hidden: true},
+		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
 		ifEmpty := "no match"
 		if strings.Contains(strings.Join(words, " "), ":") {
-			ifEmpty += "; the filters are from:, to:, in: and since:"
+			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
 		}
-		for _, key := range []string{"from", "to", "since", "in"} {
+		for _, key := range []string{"from", "to", "since", "until", "in"} {
 			if c.IsSet(key) {
-				words = append(words, key+":"+c.String(key))
+				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
 			}
 		}
 		if len(words) == 0 {

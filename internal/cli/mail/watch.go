@@ -27,6 +27,7 @@ var watchCommand = &cli.Command{
 		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
+		&cli.BoolFlag{Name: "follow", Hidden: true}, // tail -f, which is watch --no-follow without the -f
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),
 }
@@ -56,7 +57,8 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	wantsEarlier := c.IsSet("since") || c.Bool("no-follow") || c.Int("limit") > 0
+	isFollowing := !c.Bool("no-follow") || c.Bool("follow")
+	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
 	return s.FollowFor(func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
@@ -64,7 +66,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 				if wantsEarlier {
 					err = printEarlier(ctx, c, s, boxes, since, seen)
 				}
-				return c.Bool("no-follow"), err
+				return !isFollowing, err
 			}
 			l := logLine{e, time.Now()}
 			if e.Box == nil || seen[l.key()] {
