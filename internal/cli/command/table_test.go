@@ -33,6 +33,10 @@ func TestTeam(t *testing.T) {
 	if dave := Team(rows, 40)[3]; dave != "dave   blocked      permissi…  2 unread" {
 		t.Errorf("%q", dave)
 	}
+	rows[0].Name, rows[0].Unread = "integration-tests", 12 // as narrow as in the view of a terminal of 80 columns
+	if alice := Team(rows[:1], 28)[0]; alice != "integr…  unknown  12 unread" {
+		t.Errorf("%q", alice)
+	}
 	for _, line := range Team(rows, 20) {
 		if displaywidth.String(line) >= 20 {
 			t.Errorf("%q is wider than the terminal", line)
