@@ -420,7 +420,7 @@ func TestMail(t *testing.T) {
 	w.types("\tk")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
-	w.shows(`(?s)1 unread, 1 owed.*read `)
+	w.shows(`(?s)1 unread, 1 to ack.*read `)
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")

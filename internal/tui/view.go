@@ -136,7 +136,7 @@ func (m *model) header() string {
 		who = "as " + string(s.Me)
 	}
 	line := bold.Render(string(s.Team)) + ", " + who + "   "
-	line += fmt.Sprintf("%d waiting, %d unread, %d owed   ", len(s.Waiting), len(s.Unread), len(s.Owed))
+	line += fmt.Sprintf("%d waiting, %d unread, %d to ack   ", len(s.Waiting), len(s.Unread), len(s.Owed))
 	return line + alert.Render(letter.Escape(s.Problem))
 }
 

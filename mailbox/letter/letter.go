@@ -134,7 +134,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(f.Withdrawn, "withdrawn by its sender")
 	add(f.SupersededBy != "", "superseded by %s", r.Short(f.SupersededBy))
 	add(m.Supersedes != "", "replaces %s", r.Short(m.Supersedes))
-	add(f.Newer > 0, "%d newer from the same sender", f.Newer)
+	add(f.Newer > 0, "%s from %s", Many(f.Newer, "newer message"), r.Who(m.From))
 	add(origin != "", "%s", origin)
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
 	add(IsEscaped(m), "escaped (atm show %s --raw%s)", r.Short(m.ID), r.Show)

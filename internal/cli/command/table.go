@@ -89,7 +89,7 @@ func Team(members []teams.Member, width int) []string {
 		if m.Since != nil {
 			since = letter.Span(now.Sub(*m.Since))
 		}
-		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "to ack", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
 	lines := alignRows(rows, width, []int{detailColumn, nameColumn}, func(row, column int) string {
@@ -121,9 +121,9 @@ func detail(m teams.Member, now time.Time) string {
 	case m.PresenceAt == nil:
 		evidence = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		evidence = "last read " + letter.Age(now, *m.ReadAt)
+		evidence = "last read " + letter.Ago(now, *m.ReadAt)
 	default:
-		evidence = "last seen " + letter.Age(now, *m.PresenceAt)
+		evidence = "last seen " + letter.Ago(now, *m.PresenceAt)
 	}
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
@@ -154,7 +154,7 @@ func JoinFilled(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
-// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
+// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 to ack".
 func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {
