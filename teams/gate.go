@@ -108,7 +108,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		state += " " + letter.Span(now.Sub(*m.Since))
 	}
 	if m.ReadAt != nil {
-		lastRead = "last read " + letter.Age(now, *m.ReadAt)
+		lastRead = "last read " + letter.Ago(now, *m.ReadAt)
 	}
 	switch m.Inject {
 	case "pointer":
@@ -151,7 +151,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 	case m.State == reducer.WordUnknown:
 		return lastRead
 	case m.State != reducer.WordOff && m.HasHooks() && m.PresenceAt != nil:
-		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
+		return "at its next turn; last seen " + letter.Ago(now, *m.PresenceAt)
 	}
 	return state + "; " + lastRead
 }

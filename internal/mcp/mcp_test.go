@@ -162,7 +162,7 @@ func testTools(t *team) {
 	os.WriteFile(filepath.Join(c.Dir, "f"), []byte("x"), 0o600)
 	c.says("send", args{"to": "alice,carol", "text": long, "attach": []string{"f"}, "urgent": true, "once": "long"}, `no agent "carol"`, `"failed":[{`)
 	c.says("wait", args{"reply": id[:4], "timeout": "50ms"}, "no such message", "null")
-	c.says("wait", args{"exit": "alice"}, "exit: alice is unknown", `"message":null`)
+	c.says("wait", args{"exit": "alice"}, "exit: the state of alice is unknown", `"message":null`)
 	c.says("wait", args{"timeout": "50ms"}, "no mail within 50ms\nhint: ", `"timeout":true`)
 
 	sent := c.Atm("read", "--as", "alice", "--json", "--limit", "0")

@@ -61,7 +61,7 @@ func (m *model) open() tea.Cmd {
 	case m.focus == waitingPane:
 		q, _ := m.question()
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q)})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q, true)})
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
 			p := &page{kind: threadPage, title: "thread", message: it, items: []*mailbox.Item{it}}

@@ -365,6 +365,40 @@ func TestUnread(t *testing.T) {
 	refused("a", "bob is no longer asking that: Esc")
 }
 
+// A short command is there once, although the prompt on its screen repeats it, and is approved without being opened; the
+// next key takes away what was refused.
+func TestShortQuestion(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Since: time.Now(), Input: "touch one.txt",
+		Prompt: "Bash command\n\n  touch\n  one.txt\n  Make a file\n\nDo you want to proceed?", Options: []policy.Option{{ID: "1", Label: "Yes"}, {ID: "2", Label: "No"}},
+	}}
+	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.refuse("open it first: Enter")
+	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+	shown := m.View().Content
+	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
+		t.Error(shown)
+	}
+	m.targetSince = m.targetSince.Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
+		t.Error(m.status)
+	}
+	if whole := questionText(q, true); !strings.Contains(whole, "\n  Bash command\n") {
+		t.Error(whole)
+	}
+}
+
+// Where there is no room for all keys, those needed most are there.
+func TestKeysWithin(t *testing.T) {
+	for width := range 200 {
+		keys := keysWithin(width)
+		if len(keys) > width || width >= 30 && !strings.Contains(keys, "Esc back") || width == 199 && !strings.Contains(keys, "e editor") {
+			t.Errorf("%d: %q", width, keys)
+		}
+	}
+}
+
 func TestTerminated(t *testing.T) {
 	w := newTeam(t, people, "me").open(60, 10, nil, "--as", "me")
 	w.shows(`my mail`)
@@ -389,7 +423,7 @@ func TestMail(t *testing.T) {
 	w.types("\tk")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
-	w.shows(`(?s)1 unread, 1 owed.*read `)
+	w.shows(`(?s)1 unread, 1 to ack.*read `)
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")

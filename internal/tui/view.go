@@ -30,7 +30,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		return nil, false
 	}
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
-	lines = wrap(questionText(q), width)
+	lines = wrap(questionText(q, false), width)
 	most := max(1, m.height/4)
 	if m.writing != nil {
 		most = 1
@@ -43,10 +43,10 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 	return lines, isWhole
 }
 
-// questionLine renders a question and its options in one line. What an agent wrote has no three blanks in a row, which
-// are before everything of ours.
-func questionLine(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(q.Summary())))
+// questionLine renders a question, what it is about, and its options in one line. What an agent wrote has no three blanks
+// in a row, which are before everything of ours.
+func questionLine(q room.Question, about string) string {
+	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(about)))
 	if reason, _ := q.AnsweredElsewhere(); reason != "" {
 		line += "   (" + reason + ")"
 	} else if !q.MayAnswer {
@@ -58,19 +58,25 @@ func questionLine(q room.Question) string {
 	return line
 }
 
-// questionText renders all that is known of a question: its line, and those of its texts that the line shortens.
-func questionText(q room.Question) string {
-	text := questionLine(q)
-	for _, part := range []string{q.Input, q.Prompt} {
-		if !strings.Contains(q.Summary(), part) {
-			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
-		}
+// questionText renders a question: its line, below that what has more lines than one, and the prompt, unless that only
+// repeats the input and isWhole is not asked for.
+func questionText(q room.Question, isWhole bool) string {
+	about, text, prompt, below := q.Summary(), strings.TrimSpace(cmp.Or(q.Input, q.Prompt)), strings.TrimSpace(q.Prompt), ""
+	if strings.Contains(text, "\n") {
+		about, below = strings.TrimSuffix(about, " "+withoutSpace(text, " ")), "\n"+text
 	}
+	if prompt != text && prompt != "" && (isWhole || !strings.Contains(withoutSpace(prompt, ""), withoutSpace(text, ""))) {
+		below += "\n" + prompt
+	}
+	text = questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n  ")
 	if q.Cut {
 		text += "\n(only its terminal shows the rest)"
 	}
 	return text
 }
+
+// withoutSpace replaces white space, which a terminal breaks lines at.
+func withoutSpace(text, by string) string { return strings.Join(strings.Fields(text), by) }
 
 // leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
 func (m *model) leftWidth() int {
@@ -153,7 +159,7 @@ func (m *model) header() string {
 		who = "as " + string(s.Me)
 	}
 	line := bold.Render(string(s.Team)) + ", " + who + "   "
-	line += fmt.Sprintf("%d waiting, %d unread, %d owed   ", len(s.Waiting), len(s.Unread), len(s.Owed))
+	line += fmt.Sprintf("%d waiting, %d unread, %d to ack   ", len(s.Waiting), len(s.Unread), len(s.Owed))
 	return line + alert.Render(letter.Escape(s.Problem))
 }
 
@@ -178,7 +184,7 @@ func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m
 func (m *model) waitingLines() (lines []string, at []int) {
 	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
 		q := m.snapshot.Waiting[i]
-		text := []string{questionLine(q)}
+		text := []string{questionLine(q, q.Summary())}
 		if i == m.waiting.selected {
 			text, _ = m.selectedQuestion()
 		}
@@ -241,7 +247,7 @@ func (m *model) middleLines(width int) []string {
 	case p.isText():
 		lines = append(lines, strings.Split(p.view.View(), "\n")...)
 	case p.kind == mailPage && m.snapshot.Me == "":
-		lines = append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
+		lines = append(lines, wrap("  Nobody has said who you are: atm tui --as NAME shows your mail.", width)...)
 	case p.kind == mailPage && n == 0 && m.snapshot.Version > 0:
 		lines = append(lines, "  no messages")
 	}
@@ -293,8 +299,7 @@ func (m *model) footLines() []string {
 	if m.isError {
 		status = alert.Render(status)
 	}
-	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  " +
-		"Esc back  t attach  i interrupt  / search  e editor"
+	keys := keysWithin(m.width)
 	switch {
 	case m.confirm != nil:
 		status, keys = m.prompt, "y yes; any other key: no"
@@ -304,6 +309,20 @@ func (m *model) footLines() []string {
 		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
 	}
 	return []string{status, faint.Render(keys)}
+}
+
+// keysWithin lists the keys that a line of this width has room for, the most needed first.
+func keysWithin(width int) (line string) {
+	for _, key := range []string{
+		"? keys", "q leave", "Esc back", "Enter open", "a approve", "x reject", "r reply", "s send", "k ack", "Space read",
+		"t attach", "i interrupt", "/ search", "e editor",
+	} {
+		if len(line)+2+len(key) > width {
+			break
+		}
+		line = command.JoinFilled("  ", line, key)
+	}
+	return line
 }
 
 // paneAt returns the pane at a point of the terminal as it was drawn last, and the index in its list of what is there,

@@ -175,7 +175,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 		if m.ReadAt.After(since) || time.Since(since) < maxUnheard {
 			return
 		}
-		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
+		lastRead = "it last read " + letter.Ago(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunCommand(m.Name),
 		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",

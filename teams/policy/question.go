@@ -94,8 +94,8 @@ func (q *Question) words() (does, what string) {
 	switch {
 	case q.Kind != "permission" || q.Tool == "":
 		return "asks", what
-	case what != "" && (strings.EqualFold(q.Tool, "bash") || strings.EqualFold(q.Tool, "shell")):
-		return "wants to run", what
+	case what != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
+		return "wants to run", strings.TrimPrefix(what, "Run: ") // with which an ACP agent may begin the title of a call
 	}
 	return "wants to use " + letter.Name(q.Tool, 80), what
 }

@@ -101,7 +101,7 @@ func (l pendingList) String() string {
 	for _, q := range l.Pending {
 		since := age(q.Since)
 		if q.SeenAt != nil {
-			since += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
+			since += " (seen " + letter.Ago(time.Now(), *q.SeenAt) + ")"
 		}
 		add(answers(q), cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
 	}

@@ -23,6 +23,7 @@ import (
 // A result says what happened to a message at each recipient: send, reply, ack and withdraw print one.
 type result struct {
 	ID        wire.ID     `json:"id,omitempty"`
+	Short     string      `json:"short,omitempty"` // of ID
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
@@ -44,7 +45,7 @@ type failed struct {
 }
 
 func newResult(id wire.ID) *result {
-	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
+	return &result{ID: id, Short: id.Short(6), Delivered: []delivered{}, Failed: []failed{}}
 }
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
@@ -229,7 +230,7 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
 func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
-	note := "before"
+	note := "already sent"
 	if it, err := box.Get(m.ID); err == nil {
 		note += ": " + stateAt(it)
 		switch {

@@ -26,7 +26,7 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
-		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
@@ -66,7 +66,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 			ifEmpty = "0 unread"
 		}
 		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
-			ifEmpty += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), verb, s.Flags())
+			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Flags())
 		}
 	}
 	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {

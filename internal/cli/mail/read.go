@@ -23,7 +23,7 @@ var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},

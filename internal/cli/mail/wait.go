@@ -52,7 +52,7 @@ func wait(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		met, err := await(ctx, c, s, conditions, c.Bool("every"))
+		met, err := await(ctx, c, s, conditions, c.Bool("every") || namesAll(c, s))
 		if err != nil {
 			return err
 		}
@@ -62,6 +62,13 @@ func wait(c *cli.Context, s *command.Scope) error {
 		}
 		met[0].And = met[1:]
 		return command.PrintAs(c, met[0], text)
+	})
+}
+
+// namesAll reports whether one of the flags is for all agents, which then must all meet it.
+func namesAll(c *cli.Context, s *command.Scope) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		return slices.ContainsFunc(cmdline.List(c, kind), func(word string) bool { return isAll(s, word) })
 	})
 }
 
@@ -93,7 +100,13 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	}
 	isStranger := func(word string) bool { return !s.IsMember(word) && !isID(word) } // "bob to finish"
 	known := cmp.Or(strings.Join(slices.DeleteFunc(names, isStranger), ","), "NAME")
-	return failure.Usage("what of %s to wait for?", name).WithHint(hint, known)
+	what := "a state of " + known
+	if isID(name) {
+		what = "a reply to " + known + ", or an ack"
+	} else if state != "" {
+		what = "who shall be " + state
+	}
+	return failure.Usage("say what to wait for: %s", what).WithHint(hint, known)
 }
 
 func isID(word string) bool {
@@ -191,6 +204,8 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 			return nil, err
 		}
 		return []*condition{stageCondition(ctx, s, kind, it.Message)}, nil
+	case kind != "reply" && kind != "acked" && kind != "read" && isAll(s, word):
+		return allInState(s, kind)
 	case kind != "reply" && kind != "acked" && kind != "read":
 		cond, err := stateCondition(s, kind, word)
 		return []*condition{cond}, err
@@ -345,10 +360,31 @@ func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
 		if err != nil || !hasState(now, kind) {
 			return nil, err
 		}
-		text := command.JoinFilled(", ", string(now.Name)+" is "+string(now.State), now.StateDetail())
+		text := command.JoinFilled(", ", isInState(now), now.StateDetail())
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return cond, nil
+}
+
+func isAll(s *command.Scope, word string) bool { return word == "all" && !s.IsMember(word) }
+
+// allInState returns a condition for each agent of this machine but me.
+func allInState(s *command.Scope, kind string) (out []*condition, err error) {
+	for _, name := range s.Names() {
+		a := wire.Address{Agent: name, Team: s.Team.Name}
+		if m, err := s.Root.Summary(a); err == nil && m.Kind == "person" || s.Me != nil && s.Me.Address() == a {
+			continue
+		}
+		cond, err := stateCondition(s, kind, string(name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cond)
+	}
+	if len(out) == 0 {
+		err = failure.Usage("there is no other agent in team %q", s.Team.Name).WithHint("atm team add NAME")
+	}
+	return out, err
 }
 
 func hasState(m teams.Member, state string) bool {
@@ -449,9 +485,22 @@ func timeoutError(s *command.Scope, unmet []*condition, timeout time.Duration, e
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
+// isInState says in which state a member is.
+func isInState(m teams.Member) string {
+	switch m.State {
+	case reducer.WordUnknown:
+		return "the state of " + string(m.Name) + " is unknown"
+	case reducer.WordPerson:
+		return string(m.Name) + " is a person"
+	case reducer.WordError:
+		return string(m.Name) + " is in error"
+	}
+	return string(m.Name) + " is " + string(m.State)
+}
+
 func describe(m teams.Member) string {
-	text := string(m.Name) + " is " + string(m.State)
-	if m.Since != nil {
+	text := isInState(m)
+	if m.Since != nil && m.State != reducer.WordUnknown && m.State != reducer.WordError {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
 	if m.Detail != "" {

@@ -155,9 +155,12 @@ func (l logLine) line(s *command.Scope) string {
 	if !command.Terminal() {
 		return strings.Join(row, " ")
 	}
+	widest := 0
 	for _, n := range s.Names() {
-		row[1] = fmt.Sprintf("%-*s", len(n), row[1])
+		widest = max(widest, len(n))
 	}
+	// One long name must not take all the room: it is longer than the others' column.
+	row[1] = fmt.Sprintf("%-*s", min(widest, max(8, command.Width()/5)), row[1])
 	return command.Columns([][]string{row}, "2", "1", colour)[0]
 }
 
