@@ -25,22 +25,68 @@ const (
 // CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
 // asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
 // way. An abort ends the session.
-func (st *Store) CatchUp(ctx context.Context, s *Session) error {
+func (st *Store) CatchUp(ctx context.Context, s *Session) error { return st.catchUp(ctx, s, nil) }
+
+// catchUp is CatchUp that opens only those unread messages that are not in known.
+func (st *Store) catchUp(ctx context.Context, s *Session, known *unread) error {
 	if !s.State.Alive() {
 		return nil
 	}
-	box := st.box(s)
-	err := s.foldEvents(st, box)
+	err := s.foldEvents(st, st.box(s))
+	if err == nil && known == nil {
+		known, err = st.readUnread(ctx, s)
+	} else if err == nil {
+		err = known.addNew(st.box(s))
+	}
 	if err == nil {
-		human := []byte(`"` + wire.TypeHumanInput + `"`)
-		unread := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
-		_, err = box.Walk(ctx, unread, func(it *mailbox.Item) bool {
-			s.foldMessage(st, it.Message)
-			return true
-		})
+		for _, m := range known.human {
+			s.foldMessage(st, m)
+		}
 	}
 	if errors.Is(err, mailbox.ErrNoAgent) { // a retired agent says nothing more
 		return nil
+	}
+	return err
+}
+
+// unread is what was unread in an agent's inbox at some time.
+type unread struct {
+	ids   map[wire.ID]bool
+	human []*wire.Message // those with human input
+}
+
+func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
+	u := &unread{ids: make(map[wire.ID]bool)}
+	if !s.State.Alive() {
+		return u, nil
+	}
+	ids, err := st.box(s).UnreadIDs()
+	if err != nil {
+		return u, err
+	}
+	for _, id := range ids {
+		u.ids[id] = true
+	}
+	human := []byte(`"` + wire.TypeHumanInput + `"`)
+	rg := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
+	_, err = st.box(s).Walk(ctx, rg, func(it *mailbox.Item) bool {
+		u.ids[it.ID] = true
+		u.human = append(u.human, it.Message)
+		return true
+	})
+	return u, err
+}
+
+// addNew opens what has arrived since, but for dropped files that nobody has looked at yet.
+func (u *unread) addNew(box *mailbox.Box) error {
+	ids, err := box.UnreadIDs()
+	for _, id := range ids {
+		if u.ids[id] {
+			continue
+		}
+		if it, bad := box.Get(id); bad == nil { // else it was read meanwhile, of which an event tells, or is no message
+			u.human = append(u.human, it.Message)
+		}
 	}
 	return err
 }
