@@ -142,6 +142,9 @@ func statusText(m teams.Member) string {
 	if m.Host == "" && m.Running && m.PID != nil {
 		evidence += fmt.Sprintf(", process %d", *m.PID)
 	}
+	if m.State == reducer.WordUnknown && m.Presence == reducer.Online {
+		evidence += "; nothing says whether it works"
+	}
 	line("presence", "%s: %s", m.Presence, evidence)
 	if m.ReadAt != nil {
 		line("last read", "%s", letter.Ago(now, *m.ReadAt))
