@@ -35,7 +35,7 @@ type interruption struct {
 
 func (r *runner) Interrupt(context.Context) (control.Outcome, error) { return r.interrupt(byPerson) }
 
-// interrupt presses the driver's interrupt keys, and returns when the turn has been reported to be over. If the program
+// interrupt presses the driver's interrupt keys, and returns when the log says that the turn is over. If the program
 // asks something nothing is pressed, because the key would answer it. It runs beside the loop.
 func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
 	if err := r.awaitTurn(); err != nil {
@@ -64,7 +64,19 @@ func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
 	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
 	}
+	r.awaitLogged(turnEndTimeout)
 	return out, nil
+}
+
+// awaitLogged waits until what has been reported up to now is in the log, for whoever looks there next.
+func (r *runner) awaitLogged(within time.Duration) {
+	logged := make(chan struct{})
+	r.events.do(func() { close(logged) })
+	select {
+	case <-logged:
+	case <-r.ctx.Done():
+	case <-time.After(within):
+	}
 }
 
 // awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -63,6 +64,31 @@ func TestInterruptUndoes(t *testing.T) {
 	r.wait("the next to be read", r.read(r.send("do this instead")))
 	if got := r.fakes(testagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
 		t.Errorf("submitted %q", got)
+	}
+}
+
+// Whoever has interrupted a turn finds its end in the log.
+func TestInterruptIsLogged(t *testing.T) {
+	t.Parallel()
+	r := thinking(t, testagent.Options{}, "THINK 10m")
+	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
+	must(t, err)
+	defer lock.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.client().Interrupt(t.Context())
+		done <- err
+	}()
+	r.wait("the end", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
+	select {
+	case <-done:
+		t.Fatal("it was over before its end was logged")
+	case <-time.After(2 * quick.idle):
+	}
+	lock.Unlock()
+	must(t, <-done)
+	if !r.has("turn_completed")() {
+		t.Error("its end is not in the log")
 	}
 }
 
