@@ -175,6 +175,12 @@ func (s *State) startProgram(e *event, detail string) {
 	s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
 }
 
+// runnerKnowsBetter reports whether an event about the program of a live run does not come from its runner.
+func (s *State) runnerKnowsBetter(e *event) bool {
+	isRunners := e.source == "pty" || e.source == "acp"
+	return !isRunners && s.Run != nil && s.Run.IsLocked && !s.Run.HasExited
+}
+
 // applyProgram applies an event about the process that a runner runs.
 func (s *State) applyProgram(e *event) {
 	switch e.kind {

@@ -139,11 +139,14 @@ func (s *State) fold(e *event) {
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 	case "spawned", "exited", "restarting":
-		if s.isHeldAgainst(e) {
+		if s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e) {
 			return
 		}
 		s.applyProgram(e)
 	case "session_end":
+		if s.runnerKnowsBetter(e) && e.session == "" && e.source != "hook" {
+			return
+		}
 		s.endSession(e)
 	default:
 		if !isAboutAgent {

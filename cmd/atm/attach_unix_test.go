@@ -377,7 +377,7 @@ func TestPendingInColumns(t *testing.T) {
 		s.env = append(s.env, mode)
 		w := s.open(false, "pending")
 		w.ends(0)
-		w.shows("世界?\r\n    bob has no runner")
+		w.shows("世界?\r\n    bob asks what a message of yours answers")
 		plain := ansi.Strip(w.String())
 		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {
 			t.Errorf("%s: %q", mode, w.String())

@@ -183,8 +183,8 @@ func (e *ManyQuestionsError) Error() string {
 	return fmt.Sprintf("%q matches %d open questions", e.Word, len(e.Questions))
 }
 
-// Find returns the question that a word matches: the only one of the member with that name, else the one with that id
-// or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
+// Find returns the question that a word matches: the only one of the member with that name, or the only one that can be
+// answered with an option, else the one with that id or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
 func Find(list []Question, word string) (Question, error) {
 	fragment, bad := wire.ParseFragment(word)
 	hasOtherID := func(q Question) bool {
@@ -193,6 +193,10 @@ func Find(list []Question, word string) (Question, error) {
 	found := slices.DeleteFunc(slices.Clone(list), func(q Question) bool { return string(q.Agent) != word })
 	if len(found) == 0 {
 		found = slices.DeleteFunc(slices.Clone(list), hasOtherID)
+	}
+	hasNoOptions := func(q Question) bool { why, _ := q.AnsweredElsewhere(); return why != "" }
+	if answerable := slices.DeleteFunc(slices.Clone(found), hasNoOptions); len(answerable) > 0 {
+		found = answerable
 	}
 	switch len(found) {
 	case 0:
