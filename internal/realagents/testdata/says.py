@@ -18,14 +18,16 @@ answer, reply = model.answer, model.Handler.reply
 
 
 def says(said):
-    run = re.search(r"\bDORUN (.*)", said.user)
+    user = said.user.replace("$\\", "$").replace("\\@", "@").replace("\\/", "/")  # the forms that atm types
+    run = re.search(r"\bDORUN (.*)", user)
     if run and said.texts:
         return model.Answer(command=run.group(1).strip())
-    found = re.search(r"\bSAYS (.*)", said.user, re.S)
+    found = re.search(r"\bSAYS (.*)", user, re.S)
     if not found:
         return answer(said)
     text = re.sub(r"\s*</pasted_content[^>]*>\s*$", "", found.group(1))  # of the newest Claude Code
-    return model.Answer(re.sub(r"\n  ", "\n", text).strip())  # atm indents what it types
+    text = text.partition("[/atm]")[0]  # atm ends and indents what it types
+    return model.Answer(re.sub(r"\n  ", "\n", text).strip())
 
 
 def limited(self, api, kind, body, said):
