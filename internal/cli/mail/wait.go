@@ -308,7 +308,11 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 			return met, nil
 		}
 		cond.agents = slices.DeleteFunc(slices.Clone(m.To), hasReached)
-		late := s.Renderer().Recipients(cond.agents)
+		var names []string
+		for _, a := range cond.agents {
+			names = append(names, s.Renderer().Who(a))
+		}
+		late := strings.Join(names, ", ")
 		cond.unmet = map[string]string{"acked": "no ack from " + late, "read": "not read by " + late, "turn-done": "turn not over"}[kind]
 		if len(cond.agents) > 0 {
 			return nil, nil
