@@ -101,7 +101,12 @@ func TestDrop(t *testing.T) {
 				return m.Type == wire.TypeHumanInput && m.Body == "hi" && string(m.Payload) == `{"input_type":"message","text":"hi","note":1.0}`
 			}},
 
-		{about: "a daemon's event", name: "e.json", content: `{"kind":"turn_started","n":18446744073709551615}`, event: "turn_started"},
+		{about: "a daemon's event", name: "e.json", content: `{"kind":"turn_started","turn_id":"t","n":18446744073709551615}`, event: "turn_started"},
+		{about: "an event that says nothing else", name: "e.json", content: `{"kind":"exited","code":1}`, event: "exited"},
+		{about: "a note that shares a kind with us", name: "e.json", content: `{"kind":"exited","code":1,"service":"web"}`, message: text(`{"kind":"exited","code":1,"service":"web"}`)},
+		{about: "a note that shares a kind with a daemon", name: "e.json", content: `{"kind":"turn_completed","status":"failed","build":7}`, message: text(`{"kind":"turn_completed","status":"failed","build":7}`)},
+		{about: "what only atm appends", name: "e.json", content: `{"kind":"message_withdrawn","id":"` + v4 + `"}`, message: text(`{"kind":"message_withdrawn","id":"` + v4 + `"}`)},
+		{about: "an event of a PTY manager", name: "e.json", content: `{"kind":"exited","slot_id":"s1","exit_code":0}`, event: "exited"},
 		{about: "an update of the agent client protocol", name: "e.json", content: `{"sessionUpdate":"tool_call","title":"x"}`, event: "tool_call"},
 		{about: "a call of Codex", name: "e.json", content: `{"method":"turn/started","params":{"threadId":"t"}}`, event: "turn_started"},
 

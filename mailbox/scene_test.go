@@ -388,7 +388,7 @@ var scenes = map[string]scene{
 		}
 		return s
 	}(),
-	"drop an event":  dropScene("e.json", `{"kind":"turn_started","n":18446744073709551615}`, 0, 1, 0),
+	"drop an event":  dropScene("e.json", `{"kind":"turn_started","turn_id":"t","n":18446744073709551615}`, 0, 1, 0),
 	"drop binary":    dropScene("b.bin", "\x00\xff\x00", 1, 0, 0),
 	"drop torn JSON": dropScene("t.json", `{"body":"the`, 0, 0, 1),
 	"attach": {

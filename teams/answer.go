@@ -58,7 +58,7 @@ func (r *Root) doubt(m *wire.Message) string {
 	switch {
 	case by != wire.Address{}:
 		return "sent by a process of " + who(m, by)
-	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.isPerson(m.From):
+	case m.Origin != nil && m.Origin.Via == "cli" && !isAgents, !r.IsPerson(m.From):
 		return ""
 	case m.IsDropped():
 		return "dropped as a file"
@@ -68,9 +68,9 @@ func (r *Root) doubt(m *wire.Message) string {
 	return "not sent with a command of atm" // but by an MCP client, or put there by another program
 }
 
-// isPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
+// IsPerson reports whether an address may be a person's, as far as team.toml or another host says. The member called me
 // is one unless team.toml says otherwise or atm has run it: that is what people call themselves here.
-func (r *Root) isPerson(a wire.Address) bool {
+func (r *Root) IsPerson(a wire.Address) bool {
 	t, err := r.Team(a.Team)
 	if err != nil {
 		return false

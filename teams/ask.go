@@ -53,7 +53,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	box := o.Post.To[0]
 	q := &question{
 		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
-		root: r, isPerson: r.isPerson(box.Address()), others: map[wire.ID]bool{},
+		root: r, isPerson: r.IsPerson(box.Address()), others: map[wire.ID]bool{},
 	}
 	it, err := box.Get(a.ID)
 	if err == nil {

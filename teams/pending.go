@@ -60,7 +60,7 @@ func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Qu
 			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
 		})
 	}
-	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) {
+	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) && t.checkHumanInput(m.Name) == nil {
 		session := t.onlySession(m.Name)
 		for i := range out {
 			out[i].Session = session

@@ -66,7 +66,7 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) bool {
 	t := r.Trace(ctx, m, a)
 	now, _ := r.Summary(a)
-	return !r.isPerson(a) && (t.Reached("turn_done") || t.Reached("turn_started") && now.RunnerGone)
+	return !r.IsPerson(a) && (t.Reached("turn_done") || t.Reached("turn_started") && now.RunnerGone)
 }
 
 // RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.

@@ -50,10 +50,11 @@ func Adopt(line []byte) (Event, error) {
 }
 
 // AdoptDropped is Adopt for a dropped file, which may be anything and must not disappear: it is an event only if its kind
-// is known, it is as its owner writes it, and it has nothing that makes it a message.
+// is known, it is as its owner writes it, and it has nothing that makes it a message. A file cannot report what only atm
+// appends.
 func AdoptDropped(data []byte) (e Event, isEvent bool) {
 	o, err := ReadObject(data)
-	if err == nil && (isLogLine(o) || isKnown(o) && !o.Has("body", "to", "from", "subject")) {
+	if err == nil && (isLogLine(o) || isKnown(o) && !saysMore(o) && !o.Has("body", "to", "from", "subject")) {
 		e, err = Adopt(data)
 		return e, err == nil
 	}
@@ -73,9 +74,26 @@ func isKnown(o Object) bool {
 		return kind != methodKind(o.Text("method"))
 	case currentUpdate:
 		return hasKind(currentUpdate, kind) || o.Text("method") == "session/request_permission"
+	case mailboxEvent:
+		return false
 	default:
 		return hasKind(typeName, kind)
 	}
+}
+
+// saysMore reports whether an object with a "kind" has members that this kind does not have, and nothing that says whose
+// event it is. Others use the same words as kinds: {"kind":"restarting","service":"web"}.
+func saysMore(o Object) bool {
+	typeName, kind := detectTagged(o)
+	s := schemas()[typeName]
+	if s.tag != "kind" || o.Has("agent", "agent_id", "slot_id", "thread_id", "turn_id", "session", "session_id", "sessionId") {
+		return false
+	}
+	more := o.without("kind")
+	for _, f := range slices.Concat(s.fields, s.kinds[kind]) {
+		more = more.without(f.name)
+	}
+	return len(more) > 0
 }
 
 func isLogLine(o Object) bool {

@@ -373,17 +373,20 @@ func TestPendingInColumns(t *testing.T) {
 	s := newStage(t)
 	s.atm(0, "event", "confirm_required", "tool=Bash", "prompt="+strings.Repeat("rm -rf build ", 20), "--as", "alice")
 	s.atm(0, "event", "waiting_for_input", "prompt=Welcher Zweig, 世界?", "--as", "bob")
+	s.atm(0, "team", "add", "reader-of-the-documents")
+	s.atm(0, "event", "waiting_for_input", "prompt=Which one?", "--as", "reader-of-the-documents")
 	for _, mode := range []string{"TERM=xterm", "NO_COLOR=1"} {
 		s.env = append(s.env, mode)
 		w := s.open(false, "pending")
 		w.ends(0)
-		w.shows("世界?\r\n    bob asks what a message of yours answers")
+		w.shows("世界?\r\n    bob asks what a message of yours answers: ")
+		w.shows("human_input\r\n") // no command is cut
 		plain := ansi.Strip(w.String())
 		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {
 			t.Errorf("%s: %q", mode, w.String())
 		}
 		lines := strings.Split(plain, "\r\n")
-		if !regexp.MustCompile(`^-  alice  permission  \d+[sm]  +Bash: rm`).MatchString(lines[0]) || !strings.HasPrefix(lines[2], "-  bob    prompt      ") {
+		if !regexp.MustCompile(`^-  alice  +permission  \d+[sm]  +Bash: rm`).MatchString(lines[0]) || !regexp.MustCompile(`^-  bob  +prompt      `).MatchString(lines[2]) {
 			t.Errorf("not in columns: %q", lines)
 		}
 		for _, line := range lines {

@@ -47,6 +47,25 @@ func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (st
 	return "", fmt.Errorf("%s: %w", asked.ID, policy.ErrNoQuestion)
 }
 
+// AnswerText answers a question that takes a text, as `atm send --type human_input` does. The question must be in the
+// snapshot.
+func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (string, error) {
+	if err := r.checkMayAct(); err != nil {
+		return "", err
+	}
+	s, _ := r.Snapshot()
+	for _, q := range s.Waiting {
+		switch {
+		case !q.TakesText() || !q.Is(asked):
+		case q.Agent == r.Scope.Me.Agent():
+			return "", failure.Refused("nobody answers a question of their own")
+		default:
+			return r.send(ctx, string(q.Agent), nil, &wire.Message{Type: wire.TypeHumanInput, Body: text})
+		}
+	}
+	return "", fmt.Errorf("%s: %w", asked.Agent, policy.ErrNoQuestion)
+}
+
 // outcomeLine renders a runner's outcome, "" if there is none.
 func outcomeLine(name wire.Name, o control.Outcome) string {
 	if o.Done == "" {
@@ -68,12 +87,16 @@ func (e *NotSentError) Unwrap() error { return e.Err }
 // parent it replies to that, which marks the parent as read, and acknowledges it if it asked for that. With a
 // *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
-	err := cmp.Or(r.checkMayAct(), command.CheckText(text))
+	return r.send(ctx, to, parent, &wire.Message{Body: text})
+}
+
+func (r *Room) send(ctx context.Context, to string, parent, m *wire.Message) (string, error) {
+	err := cmp.Or(r.checkMayAct(), command.CheckText(m.Body))
 	if err != nil {
 		return "", err
 	}
-	o := &teams.Outgoing{From: r.Scope.Me, Parent: parent, Person: command.Person()}
-	o.Message = &wire.Message{Body: text, Origin: r.Scope.Origin(), SentAt: time.Now().UTC()}
+	m.Origin, m.SentAt = r.Scope.Origin(), time.Now().UTC()
+	o := &teams.Outgoing{From: r.Scope.Me, Message: m, Parent: parent, Person: command.Person()}
 	if parent != nil {
 		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
 	} else if o.To, o.All, err = r.Scope.Addresses([]string{to}); err != nil {

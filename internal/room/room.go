@@ -74,6 +74,9 @@ type Question struct {
 	MayAnswer bool // by me, from here
 }
 
+// TakesText reports whether a text answers the question, which an agent here asks on its session channel.
+func (q Question) TakesText() bool { return q.OnChannel && q.Host == "" }
+
 // Is reports whether both are the same question. An id alone may be another agent's as well.
 func (q *Question) Is(other Question) bool {
 	return q.Agent == other.Agent && q.ID == other.ID && q.Since.Equal(other.Since)

@@ -168,6 +168,27 @@ func TestQuestion(t *testing.T) {
 	stop()
 }
 
+// A question on an agent's session channel is answered with a text, by anybody but the agent.
+func TestAnswerText(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	team.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	r, own := team.open("me"), team.open("bob")
+	asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 }
+	q := team.until(r, "the question", asked).Waiting[0]
+	team.until(own, "the question", asked)
+	if said, err := own.AnswerText(t.Context(), q, "main"); own.Scope.Explain(err).Exit != failure.ExitRefused {
+		t.Error(said, err)
+	}
+	if said, err := r.AnswerText(t.Context(), q, "main"); !strings.Contains(said, "to bob (") || err != nil {
+		t.Error(said, err)
+	}
+	team.Atm("read", "--as", "bob")
+	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
+	if _, err := r.AnswerText(t.Context(), q, "main"); r.Scope.Explain(err).Exit != failure.ExitNotFound {
+		t.Error(err)
+	}
+}
+
 // A screen on which nothing changes is not followed when nobody has asked for it for a while.
 func TestScreenIsForgotten(t *testing.T) {
 	defer func(before time.Duration) { followFor = before }(followFor)

@@ -27,7 +27,7 @@ back. Left and Right scroll a wide screen.
 a       approve the selected or first question
 1 to 9  answer with that option
 x       reject it, and say why
-r       reply            s      write to the member
+r       reply, answer    s      write to the member
 e       the same in $EDITOR
 k       acknowledge      Space  mark as read
 t       attach to its terminal; Ctrl-\ d returns
@@ -172,6 +172,8 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		return m.refuse("%s is no longer asking that: Esc", m.member())
 	case i < 0:
 		return m.refuse("nothing is waiting for you")
+	case q.TakesText():
+		return m.refuse("%s asks for words: r", q.Agent)
 	case q.ID == "":
 		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
 	case key == "x":
@@ -195,13 +197,17 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 	})
 }
 
-// startMessage starts a reply to the message, or a message to the member.
+// startMessage starts a reply to the message, an answer to the question, or a message to the member.
 func (m *model) startMessage(key string) (cmd tea.Cmd) {
 	it := m.message()
+	q, i := m.question()
 	switch {
 	case it != nil && m.focus == middlePane && key != "s":
 		title := fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
 		cmd = m.startWriting(&composer{kind: replying, key: "reply " + string(it.ID), title: title, parent: it.Message}, "")
+	case i >= 0 && q.TakesText() && key != "s":
+		about := fmt.Sprint("answer ", q.Agent, q.Since)
+		cmd = m.startWriting(&composer{kind: answering, key: about, title: fmt.Sprintf("answer %s", q.Agent), question: q}, "")
 	case key == "r":
 		return m.refuse("no message is selected")
 	default:

@@ -207,7 +207,7 @@ func (m *model) page() *page { return m.pages[len(m.pages)-1] }
 // question returns the question that is selected or open, or that of the selected or open member, else the first that I
 // may answer. Its index is -1 if there is none.
 func (m *model) question() (q room.Question, i int) {
-	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer }
+	all, name, matches := m.snapshot.Waiting, m.member(), func(q room.Question) bool { return q.MayAnswer || q.TakesText() }
 	p := m.page()
 	switch {
 	case m.focus == waitingPane:

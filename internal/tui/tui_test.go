@@ -464,6 +464,23 @@ func TestMail(t *testing.T) {
 	w.leave()
 }
 
+// What an agent asks in its session is answered with a text.
+func TestAnswerText(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	team.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	w := team.open(80, 20, nil, "--as", "me")
+	w.shows(`bob asks: Which branch\?   \(r answers\)`)
+	w.types("a")
+	w.shows(`bob asks for words: r`)
+	w.types("r")
+	w.shows(`answer bob`)
+	w.types("main\x13")
+	w.shows(`sent [0-9a-f]{6} to bob`)
+	team.Atm("read", "--as", "bob")
+	w.shows(`nothing is waiting|0 waiting`)
+	w.leave()
+}
+
 // A text is a draft until it is sent, and one from an editor is sent with its tabs.
 func TestDrafts(t *testing.T) {
 	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))

@@ -47,7 +47,9 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 // in a row, which are before everything of ours.
 func questionLine(q room.Question, about string) string {
 	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(about)))
-	if reason, _ := q.AnsweredElsewhere(); reason != "" {
+	if reason, _ := q.AnsweredElsewhere(); q.TakesText() {
+		line += "   (r answers)"
+	} else if reason != "" {
 		line += "   (" + reason + ")"
 	} else if !q.MayAnswer {
 		line += "   (not yours to answer)"

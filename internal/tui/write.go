@@ -23,6 +23,7 @@ type writing int
 const (
 	replying writing = iota
 	sending
+	answering
 	rejecting
 	searching
 )
@@ -145,9 +146,12 @@ func (m *model) send() tea.Cmd {
 	return func() (msg tea.Msg) {
 		var result string
 		var err error
-		if c.kind == rejecting {
+		switch c.kind {
+		case answering:
+			result, err = m.room.AnswerText(m.ctx, c.question, text)
+		case rejecting:
 			result, err = m.room.Decide(m.ctx, c.question, command.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
-		} else {
+		default:
 			result, err = m.room.Send(m.ctx, to, c.parent, text)
 		}
 		return m.sent(c, result, err)

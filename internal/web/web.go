@@ -207,9 +207,12 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
 	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
 	switch verb := form.Get("do"); verb {
-	case "approve", "reject":
+	case "approve", "reject", "answer":
 		q := policy.Question{ID: id, Agent: wire.Name(form.Get("agent"))}
 		q.Since, _ = time.Parse(time.RFC3339Nano, form.Get("since")) // a zero time matches no open question
+		if verb == "answer" {
+			return s.AnswerText(ctx, room.Question{Question: q}, text)
+		}
 		answer := command.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
 		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":

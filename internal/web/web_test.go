@@ -234,6 +234,23 @@ func TestWithoutScript(t *testing.T) {
 		t.Error(code)
 	}
 
+	// A question on the session channel has a field for its answer.
+	s.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "alice")
+	field := regexp.MustCompile(`name="do" value="answer"><input type="hidden" name="agent" value="alice"><input type="hidden" name="id" value=""><input type="hidden" name="since" value="([^"]+)">`)
+	var asked []string
+	for end := time.Now().Add(time.Minute); asked == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_, text = v.get("/")
+		asked = field.FindStringSubmatch(text)
+	}
+	if asked == nil {
+		t.Fatal(text)
+	}
+	code, text = v.do("/", "do", "answer", "agent", "alice", "since", asked[1], "text", "main")
+	says(code, text, "sent ")
+	if got := s.Atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "human_input\n  main") {
+		t.Error(got)
+	}
+
 	// A search finds mail between others, also in a thread that is partly mine.
 	id := strings.Fields(s.Atm("send", "alice", "of mine"))[1]
 	s.Atm("send", "bob", "between others", "--thread", id, "--as", "alice")

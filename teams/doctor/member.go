@@ -167,7 +167,7 @@ const maxUnheard = time.Hour
 func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
-	if len(unread) == 0 || shared || err != nil || m.Running || m.Kind == "person" || m.HasHooks() {
+	if len(unread) == 0 || shared || err != nil || m.Running || d.root.IsPerson(b.Address()) || m.HasHooks() {
 		return
 	}
 	since, lastRead := unread[0].Time(), "it has never read mail"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -56,12 +58,16 @@ func (a answer) String() string {
 }
 
 func ask(c *cli.Context, s *command.Scope) error {
-	box, err := s.MemberOrMe(c.Args().First())
+	to := c.Args().First()
+	if strings.Contains(to, ",") || to == "all" {
+		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
+	}
+	box, err := s.MemberOrMe(to)
 	if err != nil {
 		return err
 	}
 	if box.Address() == s.Me.Address() {
-		return failure.Usage("you cannot ask yourself").WithHint("atm team lists them")
+		return failure.Usage("you cannot ask yourself").WithHint("atm team lists the others")
 	}
 	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {

@@ -40,6 +40,8 @@ type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []heldMail            `json:"held,omitempty"`
+
+	c *cli.Context // completes the commands
 }
 
 // heldMail is mail that is not typed into an idle agent until a person acts at its terminal.
@@ -57,7 +59,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	if err := command.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
-	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}
+	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue, c: c}
 	for _, m := range members {
 		if m.Held != "" && m.Host == "" && m.Inject != "off" {
 			l.Held = append(l.Held, heldMail{m.Name, m.Unread, m.Held})
@@ -103,7 +105,13 @@ func (l pendingList) String() string {
 		if q.SeenAt != nil {
 			since += " (seen " + letter.Ago(time.Now(), *q.SeenAt) + ")"
 		}
-		add(answers(q), cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
+		below := answers(q)
+		if q.Host == "" { // else they are typed there
+			for i := range below {
+				below[i] = command.CompleteHint(l.c, below[i])
+			}
+		}
+		add(below, cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
 	}
 	for _, o := range l.Overdue {
 		about := "from " + o.From
@@ -111,11 +119,11 @@ func (l pendingList) String() string {
 			about += ", not read yet"
 		}
 		about += ": " + letter.OneLine(o.Subject, 100)
-		add([]string{"atm trace " + o.ID.Short(6)}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
+		add([]string{command.CompleteHint(l.c, "atm trace "+o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
-		add([]string{"atm attach " + string(h.Agent)}, "-", string(h.Agent), "mail", "", about)
+		add([]string{command.CompleteHint(l.c, "atm attach "+string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
 	}
 	var lines []string
 	if command.Terminal() {
@@ -125,8 +133,8 @@ func (l pendingList) String() string {
 		if !command.Terminal() {
 			lines = append(lines, command.JoinFilled("  ", cells...))
 		}
-		for _, text := range below[i] {
-			lines[i] += "\n" + command.Fit("    "+text, command.Width())
+		for _, text := range below[i] { // a command that is cut is of no use
+			lines[i] += "\n" + letter.Wrap("    "+text, max(command.Width()-1, 0))
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")

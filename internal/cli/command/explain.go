@@ -233,20 +233,21 @@ func errorObject(e *failure.Error) map[string]any {
 }
 
 // actsAsMe are the verbs that need --as to mean the same again.
-var actsAsMe = strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event")
+var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"), "session message")
 
 // CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
 func CompleteHint(c *cli.Context, hint string) string {
 	// Commands to type, not those in a sentence such as "bob has not called atm read".
-	commands := regexp.MustCompile("(^|[:;,|?] |or |and |then |`)atm [a-z-]+")
+	commands := regexp.MustCompile("(^|[:;,|?] +|or |and |then |`)atm (session message|[a-z-]+)")
 	return commands.ReplaceAllStringFunc(hint, func(found string) string {
-		at := strings.LastIndex(found, " ")
-		verb := found[at+1:]
+		at := strings.Index(found, "atm ") + len("atm")
+		command := found[at+1:]
+		verb, _, _ := strings.Cut(command, " ")
 		hasFlag := verb[0] == '-' // atm --team main read
 		if c == nil || c.App.Commands != nil && !hasFlag && c.App.Command(verb) == nil {
 			return found
 		}
-		if slices.Contains(actsAsMe, verb) {
+		if slices.Contains(actsAsMe, command) {
 			found += flagsFor(c, hint, "as")
 		}
 		return found[:at] + flagsFor(c, hint, "root", "team") + found[at:]

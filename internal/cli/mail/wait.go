@@ -94,6 +94,13 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	if state == "" && name == "NAME" {
 		return nil
 	}
+	switch state {
+	case "":
+	case "reply", "acked", "read":
+		return needsID(state, "")
+	default:
+		return failure.Usage("--%s needs the name of an agent, or all", state).WithHint("atm wait --%s NAME; atm team lists them", state)
+	}
 	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
 	if isID(name) {
 		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
@@ -103,10 +110,14 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	what := "a state of " + known
 	if isID(name) {
 		what = "a reply to " + known + ", or an ack"
-	} else if state != "" {
-		what = "who shall be " + state
 	}
 	return failure.Usage("say what to wait for: %s", what).WithHint(hint, known)
+}
+
+// needsID is the error for a word that is not the id that a flag needs.
+func needsID(flag, word string) error {
+	return failure.Usage("--%s needs the id of a message that you sent, not %q", flag, word).
+		WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 }
 
 func isID(word string) bool {
@@ -210,8 +221,7 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 		cond, err := stateCondition(s, kind, word)
 		return []*condition{cond}, err
 	case !isID(word):
-		return nil, failure.Usage("--%s needs the id of a message that you sent, not %q", kind, word).
-			WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
+		return nil, needsID(kind, word)
 	}
 	if _, err := s.MemberOrMe(""); err != nil {
 		return nil, err
@@ -308,7 +318,11 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 			return met, nil
 		}
 		cond.agents = slices.DeleteFunc(slices.Clone(m.To), hasReached)
-		late := s.Renderer().Recipients(cond.agents)
+		var names []string
+		for _, a := range cond.agents {
+			names = append(names, s.Renderer().Who(a))
+		}
+		late := strings.Join(names, ", ")
 		cond.unmet = map[string]string{"acked": "no ack from " + late, "read": "not read by " + late, "turn-done": "turn not over"}[kind]
 		if len(cond.agents) > 0 {
 			return nil, nil
@@ -372,7 +386,7 @@ func isAll(s *command.Scope, word string) bool { return word == "all" && !s.IsMe
 func allInState(s *command.Scope, kind string) (out []*condition, err error) {
 	for _, name := range s.Names() {
 		a := wire.Address{Agent: name, Team: s.Team.Name}
-		if m, err := s.Root.Summary(a); err == nil && m.Kind == "person" || s.Me != nil && s.Me.Address() == a {
+		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
 			continue
 		}
 		cond, err := stateCondition(s, kind, string(name))

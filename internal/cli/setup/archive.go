@@ -173,6 +173,12 @@ func restore(c *cli.Context) error {
 	if errors.Is(err, rootdir.ErrNoRoot) {
 		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(c.Args().First()))
 	}
+	if err == nil && s.IsInAgent() {
+		if inUse, _ := s.Root.Teams(); len(inUse) > 0 && s.CheckAccepted() == nil {
+			return failure.Refused("an agent may not restore into a root in use: nothing there acts until a person has accepted it").
+				WithHint("ask your person; to look at what is in it: atm restore %s --root DIR", policy.Quote(c.Args().First()))
+		}
+	}
 	if err == nil { // before anything of it is there
 		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
 	}

@@ -109,6 +109,15 @@ func initRoot(c *cli.Context) error {
 	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
 		return err
 	}
+	before, err := s.Team.Agents()
+	for _, n := range names {
+		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
+			err = s.MayStop("add", n)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
 		return err
 	}
