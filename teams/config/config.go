@@ -235,14 +235,6 @@ func ParseSize(s string) (cols, rows int, err error) {
 	return cols, rows, nil
 }
 
-// Mistake is a mistake in team.toml.
-type Mistake struct {
-	Line int
-	Text string
-}
-
-func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
-
 // Error reports all mistakes in a team.toml.
 type Error struct {
 	Path     string
