@@ -34,6 +34,7 @@ var layers = strings.Fields(`
 	ptyrun/runinfo
 	ptyrun/record
 	ptyrun/screen
+	ptyrun/driver/agents
 	ptyrun/driver
 	internal/testagent
 	internal/testagent/cmd/fakeagent

@@ -141,6 +141,8 @@ func (d *decoder) decode(path string, value any, into reflect.Value) {
 		for i, v := range list {
 			d.decode(below(i), v, into.Index(i))
 		}
+	case into.Kind() == reflect.Int && reflect.TypeOf(value).Kind() == reflect.Int64:
+		into.SetInt(value.(int64))
 	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
 		into.Set(reflect.ValueOf(value).Convert(into.Type()))
 	default:

@@ -79,7 +79,7 @@ func TestRecognise(t *testing.T) {
 		if got := ForCommand([]string{"run", "DIR"}).Recognise(l).Name; got != want && !(want == "codex" && got == "plain") {
 			t.Errorf("%s is recognised as %s", c.file, got)
 		}
-		for _, other := range []*Driver{&claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
+		for _, other := range []*Driver{claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
 			if got := other.Recognise(l); got != other {
 				t.Errorf("%s: %s becomes %s", c.file, other.Name, got.Name)
 			}

@@ -31,7 +31,7 @@ func FuzzRead(f *testing.F) {
 		for _, line := range l.Lines {
 			marked = marked || hasAny(line, marks)
 		}
-		for _, d := range drivers {
+		for _, d := range drivers() {
 			r := d.Read(l, Reading{})
 			again := d.Read(l, r)
 			if again.Activity == "" || r.Prompt != (r.NotPromptReason == "") {
