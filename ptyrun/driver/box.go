@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -57,13 +58,16 @@ func (d *Driver) findBox(l *Look) *inputBox {
 			return nil
 		}
 	}
-	if filled > box.MaxBelow {
+	if filled > cmp.Or(box.MaxBelow, usualBelow) {
 		return nil
 	}
 	p.foot, p.notice = d.gateIn(l, first, end)
 	p.draft = d.draftIn(l, p)
 	return &p
 }
+
+// usualBelow is how many rows below a box may be filled if its file does not say.
+const usualBelow = 8
 
 // gateIn returns the gate that rows first to end (exclusive) show, and the row's text from there on.
 func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {

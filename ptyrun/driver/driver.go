@@ -77,7 +77,7 @@ func Use(entries []agents.Entry) {
 	for _, e := range entries {
 		switch {
 		case e.File == nil:
-		case e.Path != "":
+		case e.Fault() == nil && e.Path != "":
 			own = append(own, newDriver(e.File))
 		default:
 			builtIn = append(builtIn, newDriver(e.File))

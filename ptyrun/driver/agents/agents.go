@@ -119,7 +119,7 @@ type Box struct {
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
 	Pasted       []string // beginnings of what it shows for a long paste
-	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled
+	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled; 0: 8
 	Below        []Phrase // texts below the box and the gate of each; the first in the file counts
 	NeverBelow   []string `toml:"never_below"` // texts that are never below a box
 	Starting     string   // the text below the box while the program starts, with an empty title
@@ -155,7 +155,7 @@ type Condition struct {
 
 // A Dialog describes what the program asks in place of its input box.
 type Dialog struct {
-	Shape       string   // one of DialogShapes
+	Shape       string   // one of DialogShapes; "": only lists with numbers are found
 	Outright    bool     // it is also told as JSON, in a sequence of atm's own
 	Digits      bool     // the digit of an option chooses it at once
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
@@ -271,6 +271,16 @@ var BuiltIn = sync.OnceValue(func() (files []*File) {
 	return files
 })
 
+// BuiltInNamed returns an embedded file by its name; nil: there is none.
+func BuiltInNamed(name string) *File {
+	for _, f := range BuiltIn() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
 func builtInNames() (names []string) {
 	entries, _ := embedded.ReadDir(".")
 	for _, e := range entries {
@@ -282,47 +292,80 @@ func builtInNames() (names []string) {
 // fileName matches the name of a driver. "auto" is none: it stands for choosing one.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
-// ownNames returns the names of the files in a person's directory, sorted.
+// Dir is where a person keeps own files: drivers in atm's part of the configuration directory, the same on every system;
+// "" without a home directory. The root of a team is no place for them, because a repository must not bring any.
+func Dir() string {
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) { // its specification has us ignore a relative one
+		home, _ := os.UserHomeDir()
+		if dir = filepath.Join(home, ".config"); !filepath.IsAbs(dir) {
+			return ""
+		}
+	}
+	return filepath.Join(dir, "atm", "drivers")
+}
+
+// ownNames returns the names of the files in a person's directory ("": none), sorted.
 func ownNames(dir string) (names []string) {
-	paths, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "*.toml"))
-	for _, path := range paths {
-		names = append(names, strings.TrimSuffix(filepath.Base(path), ".toml"))
+	if dir == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".toml"); ok && !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
-func escapeGlob(dir string) string {
-	return regexp.MustCompile(`[][*?\\]`).ReplaceAllString(dir, `\$0`)
-}
-
-// Names returns the names of all drivers, without reading a file.
+// Names returns the names of all drivers, sorted, without reading a file.
 func Names(dir string) []string {
 	names := append(builtInNames(), ownNames(dir)...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
+// Own returns the drivers in a person's directory, by name.
+func Own(dir string) (entries []Entry) {
+	for _, name := range ownNames(dir) {
+		e := Entry{Name: name, Path: filepath.Join(dir, name+".toml"), Overrides: slices.Contains(builtInNames(), name)}
+		if e.File, e.Mistakes, e.Err = ReadFile(e.Path); e.File == nil && e.Overrides {
+			e.File = BuiltInNamed(name)
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
 // Load returns all drivers by name: those in a person's directory, and the built-in ones that these do not replace.
 func Load(dir string) []Entry {
-	entries := map[string]Entry{}
+	entries := Own(dir)
 	for _, f := range BuiltIn() {
-		entries[f.Name] = Entry{Name: f.Name, File: f}
-	}
-	for _, name := range ownNames(dir) {
-		e := Entry{Name: name, Path: filepath.Join(dir, name+".toml")}
-		builtIn := entries[name].File
-		e.File, e.Mistakes, e.Err = ReadFile(e.Path)
-		if e.Overrides = builtIn != nil; e.File == nil {
-			e.File = builtIn
+		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == f.Name }) {
+			entries = append(entries, Entry{Name: f.Name, File: f})
 		}
-		entries[name] = e
 	}
-	var all []Entry
-	for _, e := range entries {
-		all = append(all, e)
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return entries
+}
+
+// Fault says why the file at Path is not used, and what is used instead; nil: it is used.
+func (e *Entry) Fault() error {
+	err := e.Err
+	if len(e.Mistakes) > 0 {
+		err = fmt.Errorf("%s: %s", e.Path, e.Mistakes[0])
+		if more := len(e.Mistakes) - 1; more > 0 {
+			err = fmt.Errorf("%w, and %d more", err, more)
+		}
 	}
-	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	switch {
+	case err == nil:
+		return nil
+	case e.File != nil:
+		return fmt.Errorf("%w; the built-in driver %s is used", err, e.Name)
+	}
+	return fmt.Errorf("%w; there is no driver %s", err, e.Name)
 }
 
 // ReadFile reads a file. With mistakes it returns no File.

@@ -170,7 +170,9 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	b, d := &s.Box, &s.Dialog
 	of := func(key string) int { return k.lines.Of(path + "." + key) }
 	k.checkWord(of("box.shape"), "box.shape", b.Shape, BoxShapes)
-	k.checkWord(of("dialog.shape"), "dialog.shape", d.Shape, DialogShapes)
+	if d.Shape != "" {
+		k.checkWord(of("dialog.shape"), "dialog.shape", d.Shape, DialogShapes)
+	}
 	if d.Request != "" {
 		k.checkWord(of("dialog.request"), "dialog.request", d.Request, Requests)
 	}
