@@ -29,7 +29,7 @@ var driverCommand = &cli.Command{
 		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes", Action: listDrivers},
 		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file", Action: showDriver},
 		{
-			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recorded screen, and by which rules",
+			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and by which rules",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "agent", Usage: "the terminal of this member, as its runner records it, in place of FILE"},
 				&cli.StringFlag{Name: "size", Usage: "terminal size, unless FILE says it (default `100x30`)"},
