@@ -156,7 +156,7 @@ func (d *decoder) decode(path string, value any, into reflect.Value) {
 
 // kindNames are the names of TOML's types. go-toml decodes a date as a struct.
 var kindNames = map[reflect.Kind]string{
-	reflect.Bool: "true or false", reflect.Int64: "a number", reflect.Float64: "a number", reflect.String: "a string",
+	reflect.Bool: "true or false", reflect.Int: "a number", reflect.Int64: "a number", reflect.Float64: "a number", reflect.String: "a string",
 	reflect.Slice: "a list", reflect.Map: "a table", reflect.Struct: "a date",
 }
 

@@ -106,8 +106,12 @@ type checker struct {
 	terms    int // conditions yet
 }
 
+// add adds a mistake once: a condition is checked wherever it is named.
 func (k *checker) add(line int, format string, args ...any) {
-	k.mistakes = append(k.mistakes, tomlfile.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
+	m := tomlfile.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
+	if !slices.Contains(k.mistakes, m) {
+		k.mistakes = append(k.mistakes, m)
+	}
 }
 
 func (k *checker) check(f *File) {
@@ -179,7 +183,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	if b.Shape == Rest && b.Above == nil {
 		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
 	}
-	if b.Shape != Rest && b.Shape != Bars && b.Glyph == "" {
+	if needsGlyph := b.Shape == Rules || b.Shape == Halves || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
 		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
 	}
 	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
@@ -216,8 +220,8 @@ func (k *checker) checkScreen(path string, s *Screen) {
 		}
 		k.checkCondition(r.Line, s, &r.Condition, 0)
 	}
-	for name, c := range s.Conditions {
-		k.checkCondition(of("conditions."+name), s, c, 0)
+	for _, name := range slices.Sorted(maps.Keys(s.Conditions)) {
+		k.checkCondition(of("conditions."+name), s, s.Conditions[name], 0)
 	}
 }
 
