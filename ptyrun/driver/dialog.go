@@ -278,7 +278,7 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 		}
 		switch {
 		case isTyped && len(o.ID) == 1:
-			o.Keys = o.ID + Submit
+			o.Keys = o.ID + enter
 		case f.selected < 0, o.isBox():
 			o.Keys = "" // its position is unknown, or its key only marks it
 		case d.screen.Dialog.Digits && len(o.ID) == 1:
@@ -466,5 +466,5 @@ func arrowKeys(l *Look, on, back string, n int) string {
 	if n < 0 {
 		n, key = -n, back
 	}
-	return strings.Repeat(intro+key, n) + Submit
+	return strings.Repeat(intro+key, n) + enter
 }

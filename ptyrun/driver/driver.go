@@ -128,11 +128,13 @@ func (d *Driver) tableFor(l *Look) *Driver {
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends the text in the box. Write it separately, SubmitDelay after the text: in one write Codex
-// and Gemini CLI, and with long text Claude Code, take it for a line break.
-const Submit = "\r"
+const enter = "\r" // chooses the selected option of a dialog
 
-// SubmitDelay is how long to wait between n bytes of text and [Submit].
+// SubmitKeys returns the keys that send the text in the box. Write them separately, SubmitDelay after the text: in one
+// write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
+func (d *Driver) SubmitKeys() string { return strings.Join(d.file.Keys.Submit, "") }
+
+// SubmitDelay is how long to wait between n bytes of text and the SubmitKeys.
 func (d *Driver) SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }

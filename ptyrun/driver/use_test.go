@@ -14,6 +14,7 @@ const echoer = `
 names = ["echoer"]
 packages = ["@x/echoer"]
 [keys]
+submit = "Ctrl-S"
 interrupt = "Ctrl-X Esc"
 [screen]
 shown = 'Welcome to echoer'
@@ -57,6 +58,9 @@ func TestOwnDriver(t *testing.T) {
 	d := ForCommand([]string{"run"}).Recognise(sketch("", "Welcome to echoer\n> ▮"))
 	if d.Name != "echoer" || len(d.InterruptKeys()) != 2 || string(d.InterruptKeys()[0]) != "\x18" {
 		t.Fatalf("it is %s, with the keys %q", d.Name, d.InterruptKeys())
+	}
+	if d.SubmitKeys() != "\x13" || builtIn("claude").SubmitKeys() != "\r" {
+		t.Errorf("a text is sent with %q", d.SubmitKeys())
 	}
 	for text, want := range map[string]Reading{
 		"> hello\n\n* hi\n\n> ▮":        {Activity: reducer.Idle, Prompt: true},

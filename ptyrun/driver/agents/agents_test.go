@@ -1,9 +1,13 @@
 package agents
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -107,6 +111,47 @@ func TestLoad(t *testing.T) {
 	}
 	if len(Names(dir)) != len(want) || len(Load("")) != len(builtInNames()) {
 		t.Errorf("%v", Names(dir))
+	}
+}
+
+// docs/drivers.md explains every key and word, and its example has no mistakes.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/drivers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(r reflect.Type) {
+		for r.Kind() == reflect.Pointer || r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
+			r = r.Elem()
+		}
+		if r.Kind() != reflect.Struct || seen[r] || r == reflect.TypeFor[Pattern]() || r == reflect.TypeFor[Style]() {
+			return
+		}
+		seen[r] = true
+		for _, f := range reflect.VisibleFields(r) {
+			key := cmp.Or(f.Tag.Get("toml"), strings.ToLower(f.Name))
+			if key == "-" || f.Anonymous {
+				continue
+			}
+			if !regexp.MustCompile("`" + key + "`|`" + key + " =|[.[]" + key + "\\]").MatchString(page) {
+				t.Errorf("docs/drivers.md does not explain %s", key)
+			}
+			check(f.Type)
+		}
+	}
+	check(reflect.TypeFor[File]())
+	for _, word := range slices.Concat(BoxShapes, DialogShapes, Kinds, styles, gates) {
+		if !strings.Contains(page, "`"+word+"`") {
+			t.Errorf("docs/drivers.md does not explain the word %q", word)
+		}
+	}
+	_, example, _ := strings.Cut(page, "as little as this:\n\n   ```\n")
+	example, _, _ = strings.Cut(example, "   ```\n")
+	if _, mistakes := Parse("mine", []byte(example)); example == "" || len(mistakes) > 0 {
+		t.Errorf("the example: %v", mistakes)
 	}
 }
 
