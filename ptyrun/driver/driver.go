@@ -27,6 +27,7 @@ package driver
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +74,11 @@ var inUse atomic.Pointer[[]*Driver]
 // Use makes this process use the drivers that agents.Load has found, a person's own ones first. Without it the built-in
 // ones are used. It is called before anything else here.
 func Use(entries []agents.Entry) {
+	drivers := newDrivers(entries)
+	inUse.Store(&drivers)
+}
+
+func newDrivers(entries []agents.Entry) []*Driver {
 	var own, builtIn []*Driver
 	for _, e := range entries {
 		switch {
@@ -83,15 +89,16 @@ func Use(entries []agents.Entry) {
 			builtIn = append(builtIn, newDriver(e.File))
 		}
 	}
-	drivers := append(own, builtIn...)
-	inUse.Store(&drivers)
+	return append(own, builtIn...)
 }
 
+var builtInDrivers = sync.OnceValue(func() []*Driver { return newDrivers(agents.Load("")) })
+
 func drivers() []*Driver {
-	if inUse.Load() == nil {
-		Use(agents.Load(""))
+	if own := inUse.Load(); own != nil {
+		return *own
 	}
-	return *inUse.Load()
+	return builtInDrivers()
 }
 
 // Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call

@@ -330,8 +330,15 @@ func Names(dir string) []string {
 func Own(dir string) (entries []Entry) {
 	for _, name := range ownNames(dir) {
 		e := Entry{Name: name, Path: filepath.Join(dir, name+".toml"), Overrides: slices.Contains(builtInNames(), name)}
-		if e.File, e.Mistakes, e.Err = ReadFile(e.Path); e.File == nil && e.Overrides {
-			e.File = BuiltInNamed(name)
+		e.File, e.Mistakes, e.Err = ReadFile(e.Path)
+		if e.Overrides {
+			builtIn := BuiltInNamed(name)
+			if builtIn.isOurs() {
+				e.File, e.Err = nil, fmt.Errorf("read driver %s: %s is atm's own and stays as it is", e.Path, name)
+			}
+			if e.File == nil {
+				e.File = builtIn
+			}
 		}
 		entries = append(entries, e)
 	}
@@ -349,6 +356,9 @@ func Load(dir string) []Entry {
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return entries
 }
+
+// isOurs reports whether the driver is for what atm itself counts on: a shell, or the front for ACP.
+func (f *File) isOurs() bool { return f.Plain || f.OwnEvents || f.Screen.Dialog.Outright }
 
 // Fault says why the file at Path is not used, and what is used instead; nil: it is used.
 func (e *Entry) Fault() error {
@@ -386,6 +396,9 @@ func ReadFile(path string) (*File, []tomlfile.Mistake, error) {
 		return nil, nil, fmt.Errorf("read driver %s: %w", path, err)
 	}
 	f, mistakes := Parse(name, text)
+	if f.OwnEvents || f.Screen.Dialog.Outright {
+		mistakes = append(mistakes, tomlfile.Mistake{Line: 1, Text: "own_events and outright are for atm's own front"})
+	}
 	if len(mistakes) > 0 {
 		return nil, mistakes, nil
 	}

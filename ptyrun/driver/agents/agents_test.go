@@ -87,7 +87,7 @@ func growing(n int) (text string) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"aider.toml": start, "claude.toml": start, "codex.toml": "x = 1\n", "no_good.toml": "x = 1\n", "auto.toml": start, "Big.toml": start,
+		"aider.toml": start, "claude.toml": start, "codex.toml": "x = 1\n", "no_good.toml": "x = 1\n", "plain.toml": start, "front.toml": "own_events = true\n" + start, "auto.toml": start, "Big.toml": start,
 		"large.toml": strings.Repeat("#", MaxSize+1), "notes.txt": "", ".hidden.toml": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -103,8 +103,8 @@ func TestLoad(t *testing.T) {
 	}
 	want := []string{
 		"Big own=true used=false any=false", "acp own=false used=true any=true", "aider own=true used=true any=true", "auto own=true used=false any=false",
-		"claude own=true used=true any=true", "codex own=true used=false any=true", "dir own=true used=false any=false", "gemini own=false used=true any=true",
-		"large own=true used=false any=false", "no_good own=true used=false any=false", "opencode own=false used=true any=true", "plain own=false used=true any=true",
+		"claude own=true used=true any=true", "codex own=true used=false any=true", "dir own=true used=false any=false", "front own=true used=false any=false", "gemini own=false used=true any=true",
+		"large own=true used=false any=false", "no_good own=true used=false any=false", "opencode own=false used=true any=true", "plain own=true used=false any=true",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s", strings.Join(got, "\n"))
