@@ -158,7 +158,7 @@ func (d *Driver) Explain(l Look) (Reading, []Match) {
 	l.seen = &seen
 	r := d.Read(l, Reading{})
 	if !d.Plain {
-		t := d.tableFor(&l)
+		t := d.lookFor(&l)
 		for y := range l.Lines {
 			t.ruleOf(&l, y)
 		}

@@ -121,8 +121,8 @@ func Names() (names []string) {
 	return names
 }
 
-// tableFor returns the driver for the look on the screen: d, or the one for a screen reader.
-func (d *Driver) tableFor(l *Look) *Driver {
+// lookFor returns the driver for the look on the screen: d, or the one for a screen reader.
+func (d *Driver) lookFor(l *Look) *Driver {
 	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}

@@ -55,7 +55,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	if d.Plain {
 		return d.readPlain(&l, before)
 	}
-	return d.tableFor(&l).readAgent(&l, before)
+	return d.lookFor(&l).readAgent(&l, before)
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {

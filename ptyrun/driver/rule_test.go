@@ -65,7 +65,7 @@ type seenScreens struct {
 
 func (s *seenScreens) add(d *Driver, l Look) {
 	s.texts["\x00"+strings.TrimSpace(l.Title)] = true
-	look := d.tableFor(&l)
+	look := d.lookFor(&l)
 	for y, line := range l.Lines {
 		s.texts[line] = true
 		s.rules[look.ruleOf(&l, y)] = true

@@ -24,7 +24,7 @@ func (d *Driver) HasInBox(l Look, text string) bool {
 	if d.Plain {
 		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
 	}
-	p := d.tableFor(&l).findBox(&l)
+	p := d.lookFor(&l).findBox(&l)
 	return p != nil && d.matchesDraft(p.draft, want)
 }
 
@@ -56,7 +56,7 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
 		start = RemoveBlanks(line) // our first line, with the message's ID
 	}
-	t := d.tableFor(&l)
+	t := d.lookFor(&l)
 	p := t.findBox(&l)
 	r := t.Read(l, Reading{})
 	switch {
@@ -138,7 +138,7 @@ func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	d = d.tableFor(&l)
+	d = d.lookFor(&l)
 	answer, first, end := "", d.rowAfterMessage(&l, prompt), d.boxRow(&l)
 	isInAnswer := isCut && first == 0
 	for y := first; y < end; y++ {
