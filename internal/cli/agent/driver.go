@@ -25,6 +25,7 @@ import (
 
 var driverCommand = &cli.Command{
 	Name: "driver", Usage: "what atm knows of agent programs: their screens, keys and triggers",
+	Action: listDrivers,
 	Subcommands: []*cli.Command{
 		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes", Action: listDrivers},
 		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file", Action: showDriver},
