@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -63,8 +62,11 @@ func builtInNames() (names []string) {
 	return names
 }
 
-// fileName matches the name of a driver. "auto" is none: it stands for choosing one.
-var fileName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+// isName reports whether a driver may have a name. "auto" stands for choosing one.
+func isName(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return name != "auto" && name != "" && len(name) < 64 && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"0123456789_-") == ""
+}
 
 // Dir is where a person keeps own files: drivers in atm's part of the configuration directory, the same on every system;
 // "" without a home directory. The root of a team is no place for them, because a repository must not bring any.
@@ -155,7 +157,7 @@ func (e *Entry) Fault() error {
 // ReadFile reads a file. With mistakes it returns no File.
 func ReadFile(path string) (*File, []tomlfile.Mistake, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".toml")
-	if !fileName.MatchString(name) || name == "auto" {
+	if !isName(name) {
 		return nil, nil, fmt.Errorf("read driver %s: %q is no name for a driver: lower-case letters, digits, - and _", path, name)
 	}
 	info, err := os.Stat(path) // opening a pipe would wait
