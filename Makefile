@@ -29,7 +29,7 @@ TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install dist demo demo-team test race check vet fuzz stress machines windows faults powercut bench real-agents clean
+.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench real-agents clean
 
 build:
 	@mkdir -p bin
@@ -62,15 +62,26 @@ test:
 	$(GO) test $(TESTFLAGS) $(PURE:%=./%)
 	$(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(addprefix %/,$(PURE)),$(shell $(GO) list ./...))
 
+# For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
+HEAVY = cmd/% examples examples/% internal/testagent/% $(addprefix internal/,acpagent agentconfig bench bridge claudeteam cli/agent crashtest \
+	machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process
+quick: gofmt
+	$(GO) vet ./...
+	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
+		$(filter-out $(addprefix github.com/agentteammail/atm/,$(HEAVY)),$(shell $(GO) list ./...))
+	@[ -z '$(RUN)' ] || $(GO) test $(TESTFLAGS) ./cmd/atm -run 'Scripts/($(RUN))'
+
 race:
 	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./...
 
-check: vet
-	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt'd:"; echo "$$bad"; exit 1; fi
+check: vet gofmt
 	$(STATICCHECK) ./...
 	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
 	elif echo "$$out" | grep -qE 'fetching vulnerabilities|not available|403 Forbidden|dial tcp'; then echo "govulncheck: its data cannot be had here"; \
 	else echo "$$out"; exit 1; fi
+
+gofmt:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt'd:"; echo "$$bad"; exit 1; fi
 
 vet:
 	@set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
@@ -110,10 +121,9 @@ bench:
 # The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
 # directory of scripts that set them up, which is no part of this repository:
 # make real-agents KIT=DIR RUN=/claude
-RUN ?= .
 real-agents:
 	@[ -n '$(KIT)' ] || { echo 'real-agents: KIT=DIR names the kit'; exit 2; }
-	ATM_REAL_AGENTS='$(abspath $(KIT))' $(GO) test -count=1 -v -timeout 60m -run '$(RUN)' ./internal/realagents
+	ATM_REAL_AGENTS='$(abspath $(KIT))' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
 
 clean:
 	rm -rf bin dist

@@ -18,6 +18,7 @@ type GCOptions struct {
 	Before   time.Time // only days that ended before it
 	KeepLast int       // keep at least this many of the newest done messages
 	DryRun   bool      // only count
+	Progress func()    // called for each message that is moved or counted; nil: nobody asks
 }
 
 // Moved counts the messages and events that gc, backup and restore have moved.
@@ -49,7 +50,7 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 			if e != nil || isKept {
 				total.Skipped += len(ids)
 			} else if e = ctx.Err(); e == nil {
-				size := b.sizeOf(day, ids)
+				size := b.sizeOf(day, ids, opt.Progress)
 				if !opt.DryRun {
 					e = b.archiveDay(day, ids)
 				}
@@ -70,8 +71,11 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	return total, err
 }
 
-func (b *Box) sizeOf(day place, ids []wire.ID) (size Moved) {
+func (b *Box) sizeOf(day place, ids []wire.ID, progress func()) (size Moved) {
 	for _, id := range ids {
+		if progress != nil {
+			progress()
+		}
 		if info, err := b.store.root.Lstat(day.file(id)); err == nil {
 			size.Add(Moved{Messages: 1, Bytes: info.Size()})
 		}

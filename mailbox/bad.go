@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -66,12 +67,14 @@ func (b *Box) setAside(file, as, reason string) error {
 	return err
 }
 
-// BadFile is a file in bad.
+// BadFile is a file that is not taken for mail.
 type BadFile struct {
 	Name, Reason string
 	Size         int64
+	Dir          string // inbox/bad, or where it is left: inbox or inbox/new
 }
 
+// badNames lists the files in bad.
 func (b *Box) badNames() (bad []string, err error) {
 	names, err := b.store.root.Names(b.in("inbox/bad"))
 	for _, name := range names {
@@ -82,12 +85,19 @@ func (b *Box) badNames() (bad []string, err error) {
 	return bad, err
 }
 
-// BadFiles lists the files in bad.
+// countBad counts the files that BadFiles lists, after Ingest.
+func (b *Box) countBad(in Ingested) int {
+	bad, _ := b.badNames() // doctor reports a directory that cannot be read
+	return len(bad) + in.Left
+}
+
+// BadFiles lists the files in bad, and those that are left in inbox or new: what is no file, what cannot be read, and
+// what has been empty or unfinished for an hour.
 func (b *Box) BadFiles() (out []BadFile, err error) {
 	names, err := b.badNames()
 	for _, name := range names {
 		file := b.in("inbox/bad", name)
-		f := BadFile{Name: name, Reason: "no reason recorded"}
+		f := BadFile{Name: name, Reason: "no reason recorded", Dir: "inbox/bad"}
 		if info, err := b.store.root.Lstat(file); err == nil {
 			f.Size = info.Size()
 		}
@@ -96,5 +106,14 @@ func (b *Box) BadFiles() (out []BadFile, err error) {
 		}
 		out = append(out, f)
 	}
-	return out, err
+	found, err2 := b.listInbox()
+	for _, d := range found.drops {
+		f, err := b.store.root.Open(d.file)
+		f.Close()
+		if errors.Is(err, fs.ErrPermission) {
+			dir := strings.TrimPrefix(path.Dir(d.file), b.in()+"/")
+			found.left = append(found.left, BadFile{path.Base(d.file), leftReasons[leftUnreadable], d.size, dir})
+		}
+	}
+	return append(out, found.left...), cmp.Or(err, err2)
 }

@@ -22,6 +22,9 @@ import (
 type Ingested struct {
 	Bad     int // files moved to bad
 	Waiting int // files that are not ingested yet: look again in a second
+	Left    int // files that are left where they are: BadFiles says why
+
+	unread []wire.ID // all unread messages, if nothing was ingested; else nil
 }
 
 // ingestLockTimeout is how long Ingest waits for a lock: a delivery holds one for an instant.
@@ -33,17 +36,6 @@ var ingestTime, brieflyTime = 2 * time.Second, 500 * time.Millisecond
 
 // MaxDrop is the size of the largest dropped file that is ingested. A larger one is set aside without being read.
 const MaxDrop = 256 << 20
-
-// isIgnored reports whether a name is hidden, or one that editors, browsers and copiers give to unfinished files.
-func isIgnored(name string) bool {
-	for _, end := range []string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	isAutosave := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
-	return isAutosave || name == "4913" || strings.HasPrefix(name, ".")
-}
 
 // parseIngestFile splits the path of a dropped file that is being ingested: inbox/tmp/<id>.<original name>.drop
 func parseIngestFile(file string) (id wire.ID, original string, ok bool) {
@@ -87,26 +79,32 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
 	b.restoreDeadLetters(ctx)
-	drops, err := b.drops()
-	if err != nil || len(drops) == 0 {
+	found, err := b.listInbox()
+	result.Left = len(found.left)
+	if err != nil {
 		return result, err
+	}
+	if len(found.drops) == 0 {
+		result.unread = found.unread
+		return result, nil
 	}
 	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
-		return Ingested{Waiting: len(drops)}, nil
+		result.Waiting = len(found.drops)
+		return result, nil
 	}
 	if err != nil {
 		return result, err
 	}
 	defer l.Unlock()
 	mayAct := b.store.BeforeLook()
-	if drops, err = b.drops(); err == nil { // another process may have ingested some meanwhile
+	if found, err = b.listInbox(); err == nil { // another process may have ingested some meanwhile
 		err = mayAct(ctx)
 	}
 	if err != nil {
 		return result, err
 	}
-	began, hasAsked := time.Now(), false
+	began, hasAsked, drops := time.Now(), false, found.drops
 	for i, d := range drops {
 		isFirstLarge := d.isLarge() && (i == 0 || !drops[i-1].isLarge())
 		isLate := i > 0 && time.Since(began) > brieflyTime && !hasAsked
@@ -161,9 +159,17 @@ type droppedFile struct {
 // file that is too large to be ingested is set aside at once.
 func (d droppedFile) isLarge() bool { return d.size > wire.MaxFile && d.size <= MaxDrop }
 
-// drops lists the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
-// come last, the smallest first.
-func (b *Box) drops() (drops []droppedFile, err error) {
+// inboxListing is what inbox and inbox/new have.
+type inboxListing struct {
+	// drops are the files whose ingestion was interrupted, and then those that were dropped, oldest first. Large files
+	// come last, the smallest first.
+	drops  []droppedFile
+	left   []BadFile // what stays where it is, because it is no file, empty or unfinished for long
+	unread []wire.ID // oldest first
+}
+
+func (b *Box) listInbox() (found inboxListing, err error) {
+	var drops []droppedFile
 	names, err := b.store.root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
 		if _, _, isInterrupted := parseIngestFile(name); isInterrupted {
@@ -178,16 +184,23 @@ func (b *Box) drops() (drops []droppedFile, err error) {
 		names, e := b.store.root.Names(b.in(dir))
 		err = cmp.Or(err, e)
 		for _, name := range names {
-			isOurs := slices.Contains(inboxDirs, name)
-			if dir == "inbox/new" {
-				isOurs = isMessageFile(name)
+			if id, ok := messageID(name); ok && dir == "inbox/new" {
+				found.unread = append(found.unread, id)
+				continue
 			}
-			if isOurs || isIgnored(name) {
+			if dir == "inbox" && slices.Contains(inboxDirs, name) || isLitter(name) {
 				continue
 			}
 			info, err := b.store.root.Lstat(b.in(dir, name))
-			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			if err != nil {
+				continue
+			}
+			why, isOld := whyLeft(info, names)
+			switch {
+			case why == "":
 				drops = append(drops, droppedFile{b.in(dir, name), info.Size(), info.ModTime()})
+			case isOld:
+				found.left = append(found.left, BadFile{Name: name, Reason: leftReasons[why], Size: info.Size(), Dir: dir})
 			}
 		}
 	}
@@ -202,13 +215,14 @@ func (b *Box) drops() (drops []droppedFile, err error) {
 		}
 		return cmp.Or(x.written.Compare(y.written), strings.Compare(x.file, y.file))
 	})
-	return drops, err
+	found.drops = drops
+	return found, err
 }
 
 // Dropped counts the dropped files that wait to be ingested.
 func (b *Box) Dropped() int {
-	files, _ := b.drops() // what cannot be read does not count
-	return len(files)
+	found, _ := b.listInbox() // what cannot be read does not count
+	return len(found.drops)
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
@@ -231,8 +245,11 @@ func beingWritten(f *os.File) (writing, certain bool) {
 func (b *Box) ingest(ctx context.Context, file string, result *Ingested) error {
 	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(file)
-	if err != nil {
-		return nil // it is gone, or not ours to open, which doctor reports
+	if err != nil { // it is gone, or not ours to open
+		if errors.Is(err, fs.ErrPermission) {
+			result.Left++
+		}
+		return nil
 	}
 	defer f.Close()
 	writing, certain := beingWritten(f)

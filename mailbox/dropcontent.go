@@ -53,13 +53,9 @@ func (b *Box) parseDropped(ctx context.Context, d *openDrop) (*wire.Message, *wi
 // parseDroppedJSON makes an event, a human_input message or another message of a JSON object. It returns nothing if the
 // JSON is to be sent as text: it has none of our fields, or would be too large as a message.
 func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
-	e, err := wire.AdoptDropped(data)
-	if err == nil {
+	if e, isEvent := wire.AdoptDropped(data); isEvent {
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil
-	}
-	if err != wire.ErrNotEvent {
-		return nil, nil, err
 	}
 	m := &wire.Message{Type: wire.TypeHumanInput}
 	body, isHuman, err := wire.HumanText(data)

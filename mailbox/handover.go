@@ -120,11 +120,11 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 		case !h.call.ProvesReceipt || !c.Offered:
 			continue
 		}
-		moveErr := b.markRead(id)
+		it, moveErr := b.markRead(id, c)
 		bad, isBad := errors.AsType[*BadError](moveErr)
 		switch {
 		case moveErr == nil:
-			h.Received = append(h.Received, h.event(wire.EventRead, id).With("batch", string(batch)))
+			h.Received = append(h.Received, b.WithType(h.event(wire.EventRead, id).With("batch", string(batch)), it))
 		case isBad && bad.Unreadable != nil:
 			continue
 		case !isBad && !errors.Is(moveErr, ErrNotFound):

@@ -38,11 +38,11 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if fix {
 		b.removeStale(h.Stale)
 	}
-	drops, err2 := b.drops()
+	found, err2 := b.listInbox()
 	isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
-	still, _ := b.drops()
-	for _, d := range drops { // unless a process is ingesting it right now
-		if d.written.IsZero() && !isIngesting && slices.Contains(still, d) {
+	still, _ := b.listInbox()
+	for _, d := range found.drops { // unless a process is ingesting it right now
+		if d.written.IsZero() && !isIngesting && slices.Contains(still.drops, d) {
 			h.Interrupted++
 		}
 	}
@@ -104,22 +104,23 @@ func (h *Health) examineFiles(b *Box) {
 		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
 			info, err := b.store.root.Lstat(b.in(dir, name))
-			if err != nil || isIgnored(name) {
+			if err != nil || isLitter(name) {
 				continue
 			}
-			if code := b.fileProblem(dir, info); code != "" {
+			if code := b.fileProblem(dir, info, names); code != "" {
 				h.add(code, path.Join(dir, name))
 			}
 		}
 	}
 }
 
-// fileProblem returns doctor's code for what is wrong with an entry of a directory, or "".
-func (b *Box) fileProblem(dir string, info fs.FileInfo) string {
+// fileProblem returns doctor's code for what is wrong with an entry of a directory, which has these names, or "".
+func (b *Box) fileProblem(dir string, info fs.FileInfo, names []string) string {
 	name, isDropDir := info.Name(), dir == "inbox" || dir == "inbox/new"
 	id, _, _ := strings.Cut(name, ".")
+	_, isUnfinished := FinishedName(name)
 	switch {
-	case info.IsDir() && !isDropDir,
+	case info.IsDir() && !isDropDir, !isDropDir && isUnfinished,
 		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name),
 		dir == "inbox" && slices.Contains(inboxDirs, name),
 		dir == "inbox/tmp" && wire.IsID(id),
@@ -127,17 +128,14 @@ func (b *Box) fileProblem(dir string, info fs.FileInfo) string {
 		return ""
 	case !isDropDir:
 		return "drop.misplaced"
-	case info.IsDir() && slices.Contains([]string{"aside", "leases", "dated"}, name): // from the first generation
-		return ""
-	case !info.Mode().IsRegular():
-		return "drop.not_a_file"
-	case info.Size() == 0:
-		return "drop.empty"
+	}
+	if code, isOld := whyLeft(info, names); isOld || code == leftEmpty {
+		return code
 	}
 	f, err := b.store.root.Open(b.in(dir, name))
 	f.Close()
 	if errors.Is(err, fs.ErrPermission) {
-		return "drop.unreadable"
+		return leftUnreadable
 	}
 	return ""
 }

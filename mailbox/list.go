@@ -14,8 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Get finds a message by its full id in the mailbox or its archive, without listing a directory, or returns
-// ErrNotFound.
+// Get finds a message by its full id in the mailbox or its archive, or returns ErrNotFound. The cost
+// does not depend on how much is there.
 func (b *Box) Get(id wire.ID) (*Item, error) {
 	it, err := b.openAnywhere(id)
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	if it.State == Unread {
 		b.addLease(it, b.claims())
 	}
-	b.setSuperseded(it, b.replacements())
+	b.setSuperseded(it, b.replacing(id))
 	return it, nil
 }
 
@@ -96,9 +96,11 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 
 // HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
 // message was put back after an ack or a reply.
-func (b *Box) HasAcked(id wire.ID) bool {
+func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
+
+func (b *Box) hasSentAck(id wire.ID) bool {
 	ack, err := b.Sent(wire.AckID(id, b.Address()))
-	return err == nil && ack.Acks(id) || b.claims()[id].Acked
+	return err == nil && ack.Acks(id)
 }
 
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
@@ -131,6 +133,7 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
+	Large  bool                  // with Unread: Walk ingests large dropped files too
 	Newest bool                  // list days and messages of each part newest first
 	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
 	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
@@ -138,6 +141,8 @@ type Range struct {
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
 	Since time.Time
+
+	unread []wire.ID // as listed just now; nil: they are listed
 }
 
 // everywhere is the whole mailbox without the index of sent messages.
@@ -165,7 +170,10 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 			slices.Reverse(places)
 		}
 		for _, p := range places {
-			ids, err := b.list(p)
+			ids, err := rg.unread, error(nil)
+			if p.state != Unread || ids == nil {
+				ids, err = b.list(p)
+			}
 			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
@@ -192,7 +200,12 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		return found, err
 	}
 	if rg.Unread {
-		b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+		ingest := b.ingestBriefly
+		if rg.Large {
+			ingest = b.Ingest
+		}
+		ingested, _ := ingest(ctx) // what cannot be ingested now stays where it is
+		rg.unread = ingested.unread
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
@@ -224,6 +237,9 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 		ids = append(ids, some...)
 		return rg.Limit == 0 || len(ids) < rg.Limit
 	})
+	if rg.Limit > 0 && len(ids) > rg.Limit {
+		ids = ids[:rg.Limit]
+	}
 	return ids, err
 }
 
@@ -242,7 +258,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 		if p.state == Unread {
 			claimed = b.claims()
 		}
-		replaced := b.replacements()
+		marked := b.marked()
 		for i, id := range ids {
 			it, err := b.openIn(dir, name(id), p, id, keep)
 			if err, isBad := errors.AsType[*BadError](err); isBad {
@@ -252,7 +268,11 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 				continue
 			}
 			b.addLease(it, claimed)
-			b.setSuperseded(it, replaced)
+			var replacing []wire.ID
+			if marked[id] {
+				replacing = b.replacing(id)
+			}
+			b.setSuperseded(it, replacing)
 			if !yield(i, it) {
 				return
 			}
@@ -260,14 +280,15 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 	}
 }
 
-// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones.
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// lists.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
 // what it could count.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
-	b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
-	unread, err := b.UnreadIDs()
+	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+	unread, err := b.IDs(Range{Unread: true, unread: ingested.unread})
 	owed, err2 := b.OwedIDs()
 	bad, err3 := b.badNames()
 	claims, now := b.claims(), time.Now()
@@ -276,7 +297,7 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 			c.Leased++
 		}
 	}
-	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
 	return c, cmp.Or(err, err2, err3)
 }
 

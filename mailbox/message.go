@@ -162,16 +162,22 @@ func (b *Box) list(p place) (ids []wire.ID, err error) {
 	names, err := b.store.root.Names(p.dir)
 	ids = make([]wire.ID, 0, len(names))
 	for _, name := range names {
-		if isMessageFile(name) {
-			ids = append(ids, wire.ID(strings.TrimSuffix(name, ".json")))
+		if id, ok := messageID(name); ok {
+			ids = append(ids, id)
 		}
 	}
 	return ids, err
 }
 
+// messageID returns the id that a file has as its name.
+func messageID(name string) (id wire.ID, ok bool) {
+	before, ok := strings.CutSuffix(name, ".json")
+	return wire.ID(before), ok && wire.IsID(before)
+}
+
 func isMessageFile(name string) bool {
-	id, ok := strings.CutSuffix(name, ".json")
-	return ok && wire.IsID(id)
+	_, ok := messageID(name)
+	return ok
 }
 
 // days lists the days below a place that have changed since then, oldest first. A file with the name of a day is

@@ -10,26 +10,39 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead returns the place of a message once it is read: cur if it asks for an acknowledgement, else done.
-func (b *Box) afterRead(m *wire.Message) place {
-	if m.RequiresAck && !b.HasAcked(m.ID) {
+// afterRead returns the place of a message, which has this claim, once it is read: cur if it asks for an acknowledgement,
+// else done.
+func (b *Box) afterRead(m *wire.Message, c claim) place {
+	if m.RequiresAck && !c.Acked && !b.hasSentAck(m.ID) {
 		return b.owed()
 	}
 	return b.done(m.ID)
 }
 
 // markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
-// holds the reader lock.
-func (b *Box) markRead(id wire.ID) error {
+// holds the reader lock. c is the message's claim.
+func (b *Box) markRead(id wire.ID, c claim) (*Item, error) {
 	it, err := b.open(b.unread(), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return b.move(id, b.unread(), b.afterRead(it.Message))
+	return it, b.move(id, b.unread(), b.afterRead(it.Message, c))
 }
 
-func readEvent(id, batch wire.ID) wire.Event {
-	return event("cli", wire.EventRead, id).With("batch", string(batch))
+func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
+	return b.WithType(event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
+}
+
+// WithType adds to an event the type of what a person says to the agent: it answers what the agent has asked. The
+// agent's own does not.
+func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
+	if it.Kind() != wire.TypeHumanInput || it.From == b.Address() {
+		return e
+	}
+	if _, by := it.FromAgent(); by == b.Address() {
+		return e
+	}
+	return e.With("type", wire.TypeHumanInput)
 }
 
 // choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
@@ -78,7 +91,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
 		if err != nil {
 			return from, nil, err
 		}
-		return b.afterRead(it.Message), []wire.Event{readEvent(id, wire.NewID())}, nil
+		return b.afterRead(it.Message, c), []wire.Event{b.readEvent(it, wire.NewID())}, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -107,7 +120,11 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 				return from, nil, err
 			}
 			if isMine {
-				events = append(events, readEvent(id, wire.NewID()))
+				it, err := b.open(from, id)
+				if err != nil {
+					return from, nil, err
+				}
+				events = append(events, b.readEvent(it, wire.NewID()))
 			}
 		case from.state == Withdrawn:
 			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)

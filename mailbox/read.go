@@ -40,9 +40,10 @@ type ReadOptions struct {
 type Batch struct {
 	Items    []*Item
 	Ahead    []*Item // further unread messages, up to LookAhead, without their texts
-	More     int     // unread messages that match and are not in the batch
+	More     int     // unread messages that match and are not in the batch; those behind a cut count without a look
 	IsCut    bool    // by MaxBytes, and there are more
 	SetAside int     // files that are not messages, moved to bad just now; if there are many, a later look moves the rest
+	Bad      int     // files that BadFiles lists
 
 	Unreadable []error // why files that may be messages could not be read; they are skipped
 	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
@@ -52,16 +53,18 @@ type Batch struct {
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	b.ingestUnlessMail(ctx)
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {
 		return Batch{}, err
 	}
 	var claimed claims
 	if opt.IDs == nil {
-		claimed = b.hiddenFromReaders()
+		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
 	}
 	opt.changesNothing = true
-	return b.choose(opt, claimed)
+	batch, err := b.choose(opt, claimed)
+	batch.Bad = b.countBad(ingested)
+	return batch, err
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
@@ -83,7 +86,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
 		return batch, err
 	}
-	batch.SetAside += ingested.Bad
+	batch.Bad = b.countBad(ingested)
 	if len(batch.Items) > 0 {
 		batch.MarkErr = cmp.Or(lockErr, b.checkMovable(batch.Items))
 	}
@@ -110,13 +113,14 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 // markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
 // that say so. The caller holds the reader lock.
 func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
+	all := b.claims() // once: there may be many
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, isClaimed := claimed[it.ID]; isClaimed {
 			continue
 		}
-		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
+		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))
 		if err == nil {
-			events = append(events, readEvent(it.ID, batchID))
+			events = append(events, b.readEvent(it, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
 			batch.MarkErr = err
 		}
@@ -180,7 +184,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 			batch.Ahead = append(batch.Ahead, it.withoutText())
 			ahead += it.size
 		}
-		countsRest := opt.Match == nil || opt.countsAll || batch.IsCut
+		countsRest := opt.Match == nil && !opt.Current || opt.countsAll || batch.IsCut
 		if isFull && countsRest && !looksAhead() {
 			batch.More += len(list) - i - 1
 			break

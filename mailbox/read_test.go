@@ -210,3 +210,92 @@ func TestLargeMail(t *testing.T) {
 	}
 	equal(t, "shown", shown, ids[:29]...)
 }
+
+// What a read costs grows with its messages: the claims, which grow too, are read as often for many as for one.
+func TestReadDecodesClaimsOnce(t *testing.T) {
+	t.Parallel()
+	reads := map[int]int{}
+	for _, n := range []int{1, 50} {
+		bob := openStore(t, scratch(t), func(op, name string) error {
+			if op == "open" && name == "bob/run/claims.json" {
+				reads[n]++
+			}
+			return nil
+		}, "bob").Box("bob")
+		var ids []wire.ID
+		for range n {
+			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
+		}
+		must(t, bob.updateClaims(ctx, func(all claims) error {
+			for _, id := range ids {
+				all[id] = claim{Owner: "lease:carol@main", At: claimNow(), Until: claimNow(), Times: 1}
+			}
+			return nil
+		}))
+		reads[n] = 0
+		equal(t, "read", read(t, bob), ids...)
+	}
+	if reads[1] == 0 || reads[1] != reads[50] {
+		t.Errorf("the claims are read %d times for one message, %d times for 50", reads[1], reads[50])
+	}
+}
+
+// More counts what another call would show, also behind a full batch: no expired message if only current ones are
+// wanted.
+func TestMoreOfCurrent(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	for i := range 6 {
+		m := message("x")
+		if i%2 == 1 {
+			m.ExpiresAt = time.Now().Add(-time.Minute)
+		}
+		deliver(t, bob, m)
+	}
+	for opt, want := range map[*ReadOptions]int{
+		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*Item) bool { return true }}: 2,
+		{Limit: 1, Current: true, LookAhead: 2}: 2, {Limit: 3, Current: true}: 0,
+	} {
+		if b, err := bob.Peek(ctx, *opt); err != nil || b.More != want {
+			t.Errorf("%+v: %d more, %v", opt, b.More, err)
+		}
+	}
+}
+
+// IDs lists no more than its limit, also within a day.
+func TestIDsWithLimit(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	deliverN(t, bob, 5)
+	read(t, bob)
+	deliverN(t, bob, 5)
+	for _, limit := range []int{1, 4, 7, 10, 20} {
+		if ids, err := bob.IDs(Range{Unread: true, Done: true, Limit: limit}); err != nil || len(ids) != min(limit, 10) {
+			t.Errorf("%d of %d, %v", len(ids), limit, err)
+		}
+	}
+}
+
+// A look lists new once.
+func TestNewIsListedOnce(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		lists += count(op == "list" && name == "bob/inbox/new")
+		return nil
+	}, "bob").Box("bob")
+	deliverN(t, bob, 3)
+	for about, look := range map[string]func() (int, error){
+		"count": func() (int, error) { c, err := bob.Count(ctx); return c.Unread, err },
+		"peek":  func() (int, error) { b, err := bob.Peek(ctx, ReadOptions{}); return len(b.Items), err },
+		"walk": func() (n int, err error) {
+			_, err = bob.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+			return n, err
+		},
+	} {
+		lists = 0
+		if n, err := look(); n != 3 || err != nil || lists != 1 {
+			t.Errorf("%s: %d messages, new is listed %d times, %v", about, n, lists, err)
+		}
+	}
+}

@@ -103,7 +103,8 @@ type Claim struct {
 	Leased     []wire.ID // skipped because they are leased
 	Turn       string    // the turn that the messages went into, if known, for the event injected
 
-	runner *Runner
+	runner   *Runner
+	unlogged []wire.Event // of messages that Typed has moved
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
@@ -128,32 +129,31 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
 		these := ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
 		c.claimGroup, err = r.box.claimUnread(all, these, live, claim{Owner: r.owner, At: now})
-		if err != nil {
-			return err
-		}
-		var injecting []wire.Event
-		for _, it := range c.Items {
-			injecting = append(injecting, event("pty", wire.EventInjecting, it.ID))
-		}
-		return r.box.Log().Append(ctx, injecting...)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	var injecting []wire.Event // logged last: no event takes one back
 	for _, id := range c.left {
 		r.typing.Store(id, c)
+		injecting = append(injecting, event("pty", wire.EventInjecting, id))
+	}
+	if err := r.box.Log().Append(ctx, injecting...); err != nil {
+		return nil, errors.Join(err, c.NotTyped(ctx))
 	}
 	return c, nil
 }
 
 // Typed moves the messages as read, since the agent received them, and logs injected; also for a message that the agent
-// has moved meanwhile by answering it. A message that cannot be moved stays claimed, and calling Typed again moves it.
-// An *UnloggedError is about the events alone.
+// has moved meanwhile by answering it. A message that cannot be moved stays claimed. After an error, calling Typed again
+// does what is missing.
 func (c *Claim) Typed(ctx context.Context) error {
 	var errs []error
 	err := c.runner.box.updateClaims(ctx, func(all claims) error {
+		errs = append(errs, c.logInjected(ctx))
 		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
-			if err := c.box.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
+			if _, err := c.box.markRead(id, all[id]); err != nil && !errors.Is(err, ErrNotFound) {
 				errs = append(errs, err)
 				return false
 			}
@@ -162,12 +162,23 @@ func (c *Claim) Typed(ctx context.Context) error {
 			// Logged before the claim is gone from the file, so that whoever misses the claim finds the event.
 			injected := event("pty", wire.EventInjected, id)
 			injected.TurnID = c.Turn
-			errs = append(errs, c.box.logEvents(ctx, injected))
+			i := slices.IndexFunc(c.Items, func(it *Item) bool { return it.ID == id })
+			c.unlogged = append(c.unlogged, c.box.WithType(injected, c.Items[i]))
+			errs = append(errs, c.logInjected(ctx))
 			return true
 		})
 		return nil
 	})
 	return errors.Join(append(errs, err)...)
+}
+
+// logInjected logs what Typed has not logged yet.
+func (c *Claim) logInjected(ctx context.Context) error {
+	err := c.box.logEvents(ctx, c.unlogged...)
+	if err == nil {
+		c.unlogged = nil
+	}
+	return err
 }
 
 // NotTyped releases the messages because nothing of them has reached the agent. The caller logs injection_failed with

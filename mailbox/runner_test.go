@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"slices"
-
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,4 +125,68 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	third := holds(t, openStore(t, path, nil))
 	must(t, claimAll(t, third, more, true, more[1:]...).Typed(ctx))
 	owned(t, bob, list...)
+}
+
+// A claim that fails leaves neither a claim nor the event that something is being typed.
+func TestClaimThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, full := range []string{"bob/run/", "bob/events/"} {
+		var isFull atomic.Bool
+		s := openStore(t, scratch(t), func(op, name string) error {
+			if isFull.Load() && op == "write" && strings.Contains(name, full) {
+				return syscall.ENOSPC
+			}
+			return nil
+		}, "bob")
+		bob, r := s.Box("bob"), holds(t, s)
+		id := deliver(t, bob, message("x"))[0]
+		isFull.Store(true)
+		if c, err := r.Claim(ctx, []wire.ID{id}); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(c, err)
+		}
+		isFull.Store(false)
+		if events := eventsOf(t, bob); len(events) > 0 {
+			t.Errorf("with %s full: %v", full, events)
+		}
+		owned(t, bob)
+		claimAll(t, r, []wire.ID{id}, false, id)
+	}
+}
+
+// What Typed could not do is done when it is called again, and nothing twice: messages that moved are logged, others
+// move.
+func TestTypedAgain(t *testing.T) {
+	t.Parallel()
+	var ids []wire.ID
+	var isBroken atomic.Bool
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if isBroken.Load() && (op == "write" && strings.Contains(name, "bob/events/") || op == "rename" && strings.Contains(name, string(ids[1]))) {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob")
+	bob, r := s.Box("bob"), holds(t, s)
+	ids = append(deliver(t, bob, message("one")), deliver(t, bob, message("two"))...)
+	c := claimAll(t, r, ids, false, ids...)
+	isBroken.Store(true)
+	for range 2 {
+		if err := c.Typed(ctx); !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+	}
+	unread, err := bob.UnreadIDs()
+	must(t, err)
+	equal(t, "still unread", unread, ids[1])
+	isBroken.Store(false)
+	for range 2 {
+		must(t, c.Typed(ctx))
+	}
+	var injected []wire.ID
+	for _, e := range eventsOf(t, bob) {
+		if e.Kind == wire.EventInjected {
+			injected = append(injected, e.MessageID())
+		}
+	}
+	equal(t, "injected", injected, ids...)
+	owned(t, bob)
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -14,69 +13,83 @@ import (
 
 // A superseded mark is an empty file that says that one message replaces another, also after the new one was read:
 //
-//	inbox/superseded/<old id>.<new id>
+//	inbox/superseded/<old id>/<new id>
 //
 // It is made before the new message is delivered, or, if another program has put the message into new, when the message
 // is read or its runner sees it. A mark is only a hint: it counts if the new message is there, not withdrawn, and from
 // the same sender; a dropped file replaces only dropped files.
 
-func (b *Box) supersededMark(old, new wire.ID) string {
-	return b.in("inbox/superseded", string(old)+"."+string(new))
-}
+func (b *Box) supersededMarks(old wire.ID) string { return b.in("inbox/superseded", string(old)) }
 
 // NoteSuperseded durably makes the mark for a message that replaces another.
 func (b *Box) NoteSuperseded(m *wire.Message) error {
 	if m.Supersedes == "" || b.host != "" {
 		return nil
 	}
-	file := b.supersededMark(m.Supersedes, m.ID)
-	if there, err := b.store.root.Exists(file); there || err != nil {
+	root, dir := b.store.root, b.supersededMarks(m.Supersedes)
+	file := dir + "/" + string(m.ID)
+	there, err := root.Exists(file)
+	if there || err != nil {
 		return err
 	}
-	err := b.mkdir(path.Dir(file))
-	if err == nil {
-		err = b.store.root.Create(file, nil)
+	for range 2 { // gc may remove an empty directory
+		if err = b.mkdir(dir); err == nil {
+			err = root.Create(file, nil)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return b.store.root.Sync(path.Dir(file))
+	return cmp.Or(root.Sync(dir), root.Sync(path.Dir(dir)))
 }
 
 // removeSupersededMarks removes the marks of messages from days before limit that are not in the inbox: they were
 // withdrawn, archived or never delivered. The caller holds the reader lock.
 func (b *Box) removeSupersededMarks(limit string) {
-	for old, ids := range b.replacements() {
+	for old := range b.marked() {
 		p, isThere, err := b.locate(old)
 		isKept := isThere && b.isInInbox(p, old) || old.Day() >= limit
 		if err != nil || isKept {
 			continue
 		}
-		for _, id := range ids {
-			b.store.root.Remove(b.supersededMark(old, id))
+		dir := b.supersededMarks(old)
+		for _, id := range b.replacing(old) {
+			b.store.root.Remove(dir + "/" + string(id))
 		}
+		b.store.root.Remove(dir)
 	}
 }
 
-// replacements maps a message to those that, by their marks, replace it.
-type replacements map[wire.ID][]wire.ID
-
-// replacements reads the marks. If that fails, nothing is superseded.
-func (b *Box) replacements() replacements {
+// marked returns the messages that have marks. If that cannot be read, nothing is superseded.
+func (b *Box) marked() map[wire.ID]bool {
 	names, _ := b.store.root.Names(b.in("inbox/superseded"))
-	all := replacements{}
+	marked := map[wire.ID]bool{}
 	for _, name := range names {
-		old, id, _ := strings.Cut(name, ".")
-		if wire.IsID(old) && wire.IsID(id) && old != id {
-			all[wire.ID(old)] = append(all[wire.ID(old)], wire.ID(id))
+		if wire.IsID(name) {
+			marked[wire.ID(name)] = true
 		}
 	}
-	return all
+	return marked
 }
 
-// setSuperseded sets SupersededBy of an item, and clears its Supersedes if that names another sender's message.
-func (b *Box) setSuperseded(it *Item, all replacements) {
-	for _, id := range all[it.ID] {
+// replacing returns the messages that, by their marks, replace another.
+func (b *Box) replacing(old wire.ID) (ids []wire.ID) {
+	names, _ := b.store.root.Names(b.supersededMarks(old))
+	for _, name := range names {
+		if wire.IsID(name) && wire.ID(name) != old {
+			ids = append(ids, wire.ID(name))
+		}
+	}
+	return ids
+}
+
+// setSuperseded sets SupersededBy of an item to one of those that replace it, by their marks. It clears its Supersedes if
+// that names another sender's message.
+func (b *Box) setSuperseded(it *Item, replacing []wire.ID) {
+	for _, id := range replacing {
 		by, err := b.openAnywhere(id)
 		if err == nil && mayReplace(by.Message, it.Message) && by.Supersedes == it.ID && by.State != Withdrawn {
 			it.SupersededBy = cmp.Or(it.SupersededBy, id)

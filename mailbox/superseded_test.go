@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -51,9 +50,8 @@ func TestGCForgetsWhatWasSuperseded(t *testing.T) {
 		left int
 	}{{GCOptions{Before: time.Now(), DryRun: true}, 3}, {GCOptions{Before: time.Now().AddDate(0, 0, -15)}, 2}, {GCOptions{Before: time.Now()}, 1}} {
 		_, err := bob.GC(ctx, c.opt)
-		names := filesIn(t, filepath.Join(bob.Path(), "inbox/superseded"))
-		if err != nil || len(names) != c.left {
-			t.Error(names, err)
+		if left := bob.marked(); err != nil || len(left) != c.left {
+			t.Error(left, err)
 		}
 	}
 	if it, err := bob.Get(unread); err != nil || it.SupersededBy == "" {
@@ -75,12 +73,33 @@ func TestSupersedesOfAnother(t *testing.T) {
 	}
 	// Nor is one that was sent by a file that claims to be from its sender.
 	file := message("new")
-	file.Supersedes, file.Origin = old.ID, &wire.Origin{Via: "drop"}
-	deliver(t, bob, file)
+	drop(t, bob, "inbox", "new.json", `{"id":"`+string(file.ID)+`","from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
+	settleDrops(t, bob)
 	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != "" {
 		t.Error(it, err)
 	}
 	if it, err := bob.Get(file.ID); err != nil || it.Supersedes != "" {
 		t.Error(it, err)
 	}
+}
+
+// Whoever looks at one message lists no directory that grows with the others.
+func TestGetListsNoOtherMarks(t *testing.T) {
+	t.Parallel()
+	var listed []string
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "list" {
+			listed = append(listed, name)
+		}
+		return nil
+	}, "bob").Box("bob")
+	old, m := message("old"), message("new")
+	m.Supersedes = old.ID
+	deliver(t, bob, old)
+	deliver(t, bob, m)
+	listed = nil
+	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != m.ID {
+		t.Error(it, err)
+	}
+	equal(t, "listed", listed, "bob/inbox/superseded/"+string(old.ID))
 }

@@ -65,6 +65,8 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
+	} else if r.finalScreen != nil {
+		v.Repaint(r.finalScreen)
 	}
 }
 

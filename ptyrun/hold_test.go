@@ -207,7 +207,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
 	}
 	mailbox.Deliver(t.Context(), posts...)
-	r := &runner{Options: rg.opt}
+	r := &runner{Options: rg.opt, ctx: t.Context(), calls: make(chan func())}
 	r.setDefaults()
 
 	now := time.Now()
@@ -222,6 +222,9 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		r.apply(reducer.Input{Now: now, Settled: id})
 	}
 	r.readMoreMail()
+	for r.isReadingMail {
+		(<-r.calls)()
+	}
 	for i := range 97 { // the messages that had no room were typed
 		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)

@@ -335,7 +335,7 @@ func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
 		}
 		return false, &injectError{outcomeFailed, string(control.GateNoPrompt)}
 	}
-	at := t.wroteAt.Add(max(r.timing.beforeReturn, p.driver.SubmitDelay(len(t.text))))
+	at := t.wroteAt.Add(r.timing.beforeReturn + driver.SubmitDelay(len(t.text)))
 	return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
 }
 

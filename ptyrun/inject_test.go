@@ -112,7 +112,7 @@ func TestPromptOfAScript(t *testing.T) {
 func TestFirstPromptTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{PasteOff: true})
-	r.opt.Prompt = strings.Repeat("long ", control.MaxLine)
+	r.opt.Prompt = strings.Repeat("long ", control.MaxLine())
 	r.run()
 	id := r.send("hello\n?")
 	r.wait("the pointer", r.has("injected"))

@@ -140,7 +140,7 @@ func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
 		return "the message has no text to type"
-	case !isPaste && len(text) > control.MaxLine:
+	case !isPaste && len(text) > control.MaxLine():
 		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
 	case len(text) > maxPasted:
 		return fmt.Sprintf("%d bytes are too many to type; send them as a file: --attach", len(text))

@@ -40,6 +40,7 @@ type runner struct {
 
 	state    reducer.State
 	prog     *program // nil between two programs
+	isEnding bool     // what the last program started is being ended; prog is nil
 	pid      int      // of the current or the last program
 	restarts restarts
 	stopping *stopping
@@ -55,7 +56,8 @@ type runner struct {
 
 	attached
 
-	hasMoreMail bool // there is unread mail that the reducer had no room for
+	hasMoreMail   bool // there is unread mail that the reducer had no room for
+	isReadingMail bool // that mail is being read
 }
 
 // Run runs the agent until its program has exited for good, ctx ends or somebody stops it. The caller holds the runner
@@ -199,11 +201,15 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		var output <-chan []byte
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
-			ended = p.child.Done()
+			output = p.output
 			if r.stopping != nil {
 				ended = r.stopping.done // even if the program is stuck in the kernel and cannot be killed
+			} else {
+				ended = p.child.Done()
 			}
-			output = p.output
+			if output != nil {
+				ended = nil // what it wrote comes first
+			}
 		}
 		select {
 		case piece, isOpen := <-output:

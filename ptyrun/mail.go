@@ -87,19 +87,27 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
 
-// readMoreMail gives the reducer the mail that it had no room for.
+// readMoreMail gives the reducer the mail that it had no room for. It reads beside the loop: there may be much.
 func (r *runner) readMoreMail() {
-	if !r.hasMoreMail || !r.state.HasRoom() {
+	if !r.hasMoreMail || !r.state.HasRoom() || r.isReadingMail {
 		return
 	}
-	ids, err := r.Box.UnreadIDs()
-	r.hasMoreMail = err != nil
-	for _, id := range ids {
-		r.rereadMessage(id)
-		if r.hasMoreMail {
-			return
+	r.hasMoreMail, r.isReadingMail = false, true
+	r.wg.Go(func() {
+		ids, err := r.Box.UnreadIDs()
+		isFull := false
+		for i := 0; i < len(ids) && !isFull; i++ {
+			it, err := r.Box.Get(ids[i])
+			isOver := err == nil && !r.call(func() {
+				r.messageArrived(it, r.now())
+				isFull = r.hasMoreMail
+			})
+			if isOver {
+				return
+			}
 		}
-	}
+		r.post(func() { r.hasMoreMail, r.isReadingMail = r.hasMoreMail || err != nil, false })
+	})
 }
 
 func (r *runner) apply(in reducer.Input) {

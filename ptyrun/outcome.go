@@ -29,13 +29,7 @@ func (r *runner) typingDone(t *typing) {
 	switch {
 	case t.claim != nil && !t.asPointer:
 		t.claim.Turn = turn
-		r.changeClaim(func() error {
-			err := t.claim.Typed(context.Background())
-			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // retry only the events
-				r.appendForAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
-			}
-			return err
-		})
+		r.changeClaim(func() error { return t.claim.Typed(context.Background()) })
 	case t.claim != nil:
 		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -73,6 +75,7 @@ func (r *runner) startProgram() error {
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting,
 	}
+	p.screen.IsLight = isLight(r.Env)
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
@@ -94,6 +97,18 @@ func (r *runner) startProgram() error {
 	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
 	return nil
+}
+
+// isLight reports whether an environment says, with COLORFGBG, that the person's terminal has a light background: its
+// last number is one of the colours 7 and 9 to 15.
+func isLight(env []string) (light bool) {
+	for _, pair := range env { // the last one counts
+		if value, ok := strings.CutPrefix(pair, "COLORFGBG="); ok {
+			n, err := strconv.Atoi(value[strings.LastIndex(value, ";")+1:])
+			light = err == nil && (n == 7 || n >= 9 && n <= 15)
+		}
+	}
+	return light
 }
 
 // isScript reports whether the agent's command is a script.
@@ -148,19 +163,11 @@ func (r *runner) takeOutput(written []byte) {
 	p.scheduleRead(r.now())
 }
 
-// programEnded processes the rest of the output and the program's exit.
+// programEnded processes the program's exit, after its last output. What it has left running is ended beside the loop.
 func (r *runner) programEnded() {
 	p := r.prog
-	if p.output != nil {
-		for piece := range p.output {
-			r.takeOutput(piece)
-		}
-	}
 	now := r.now()
 	r.setExit(p)
-	if _, err := p.child.Stop(context.Background(), exitGrace); err != nil {
-		r.Log.Error("ending the processes that the program started", "err", err)
-	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
 		r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
@@ -171,6 +178,26 @@ func (r *runner) programEnded() {
 	r.closeQuestion("")
 	r.setFinalScreen(p.screen)
 	r.recording.Exit(r.exit.Code)
+	if r.stopping != nil { // which ends all processes
+		r.processesEnded(p)
+		return
+	}
+	r.isEnding = true
+	r.wg.Go(func() {
+		_, err := p.child.Stop(context.Background(), exitGrace)
+		r.logSurvivors(err)
+		r.post(func() { r.processesEnded(p) })
+	})
+}
+
+// processesEnded goes on when a program and all that it started is gone.
+func (r *runner) processesEnded(p *program) {
+	now := r.now()
+	r.isEnding = false
+	r.exit.Stopped = r.stopping != nil
+	if r.stopping != nil {
+		r.exit.Ended = r.stopping.ended
+	}
 	r.appendExited(p.child.PID())
 	r.appendTurnCutOff(p)
 	r.turn, r.leftover = turn{lastAnswer: r.turn.lastAnswer}, nil
@@ -192,8 +219,11 @@ func (r *runner) setExit(p *program) {
 	default:
 	}
 	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: p.screen.Tail(10)}
-	if r.stopping != nil {
-		r.exit.Ended = r.stopping.ended
+}
+
+func (r *runner) logSurvivors(err error) {
+	if err != nil {
+		r.Log.Error("ending the processes that the program started", "err", err)
 	}
 }
 

@@ -130,7 +130,7 @@ type timing struct {
 	personQuiet  time.Duration // since a person's last key
 	render       time.Duration // for the text to appear in the draft
 	quiet        time.Duration // without output before the return key
-	beforeReturn time.Duration // from the last byte to the return key, at least
+	beforeReturn time.Duration // from the last byte to the return key, beside driver.SubmitDelay
 	accept       time.Duration // for the draft to disappear
 	retryReturn  time.Duration // before the return key is pressed again
 	settle       time.Duration // until a state on the screen is reported
@@ -141,7 +141,7 @@ type timing struct {
 // standardTiming fits real programs: it was measured with four.
 var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
-	quiet: 100 * time.Millisecond, beforeReturn: 150 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
+	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
 	settle: driver.DialogSettle, hookSettle: 2 * time.Second, backoff: 500 * time.Millisecond,
 }
 

@@ -81,7 +81,7 @@ type stopping struct {
 	done      chan struct{} // closed when all processes are gone
 }
 
-// stop stops the program and everything it started; programEnded ends the run then, or restarts the program.
+// stop stops the program and everything it started; processesEnded ends the run then, or restarts the program.
 func (r *runner) stop(why string) {
 	if r.stopping != nil {
 		r.stopping.isRestart = false // a stop during a restart is a stop
@@ -90,6 +90,10 @@ func (r *runner) stop(why string) {
 	r.abandonTyping("it is being stopped")
 	s := &stopping{reason: why, done: make(chan struct{})}
 	r.stopping = s
+	if r.isEnding { // processesEnded sees it
+		close(s.done)
+		return
+	}
 	if r.prog == nil { // between two programs
 		r.restarts.next, r.exit.Stopped, r.isOver = time.Time{}, true, true
 		r.appendExited(r.pid)
@@ -98,7 +102,8 @@ func (r *runner) stop(why string) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		others, _ := c.Stop(context.Background(), stopGrace) // programEnded tries again and logs the error
+		others, err := c.Stop(context.Background(), stopGrace)
+		r.logSurvivors(err)
 		s.ended = process.Names(others)
 		close(s.done)
 	})

@@ -53,6 +53,26 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// While what an exited program has left running is being ended, the runner answers and shows the last screen.
+func TestServedWhileProcessesEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "bash", "-c", `trap "" TERM HUP; sleep 1000 & echo started; read; exit 3`).run()
+	r.wait("the start", r.shows("started"))
+	asking, attached, out := r.client(), r.client(), &terminal{}
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("an answer without a program", func() bool {
+		s, err := asking.Status(t.Context())
+		return err == nil && s.ChildPID == 0
+	})
+	attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
+	<-r.done
+	if r.exit.Code != 3 || !strings.Contains(out.String(), "started") {
+		t.Errorf("%+v, attached: %q", r.exit, out)
+	}
+}
+
 // A stop names the processes that it ended, not those that a restart ended.
 func TestStopAfterRestart(t *testing.T) {
 	t.Parallel()

@@ -82,7 +82,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
-		time.Sleep(max(r.timing.beforeReturn, typed.prog.driver.SubmitDelay(n)))
+		time.Sleep(r.timing.beforeReturn + driver.SubmitDelay(n))
 	}
 	return inLoop(r, func() (control.Outcome, error) {
 		if r.prog != typed.prog {
@@ -136,7 +136,7 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	t := &requestedText{prog: p, data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		isPaste := p.screen.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
-		if !isPaste && len(req.Text) > control.MaxLine {
+		if !isPaste && len(req.Text) > control.MaxLine() {
 			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
 		}
 		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
@@ -179,7 +179,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 		if r.stopping != nil {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
-		if r.prog == nil {
+		if r.prog == nil && !r.isEnding {
 			r.restarts.next = r.now()
 			return control.Outcome{Done: "restarted"}, nil
 		}

@@ -199,7 +199,7 @@ func (r *runner) stopForSession(why string) {
 // isEngaged reports whether the agent starts, works or is about to, or a person types in its terminal. No session times
 // out meanwhile.
 func (r *runner) isEngaged() bool {
-	switch r.state.Turn().Word() {
+	switch r.state.Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
 		return true
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 17
+const Version = 18
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -67,10 +67,12 @@ const (
 
 // State is the fold of one agent's events. The zero value knows nothing of its agent. Not for concurrent use.
 type State struct {
-	Team  wire.Name `json:"team,omitempty"`
-	Agent wire.Name `json:"agent,omitempty"`
-	Seq   uint64    `json:"seq"`             // of the newest event folded
-	Turns []Turn    `json:"turns,omitempty"` // the newest sessions, ordered by their last event
+	Team     wire.Name `json:"team,omitempty"`
+	Agent    wire.Name `json:"agent,omitempty"`
+	Seq      uint64    `json:"seq"`                 // of the newest event folded
+	Turns    []Turn    `json:"turns,omitempty"`     // the newest sessions, ordered by their last event
+	Asked    []Waiting `json:"asked,omitempty"`     // what it asks on its session channel
+	AskedSeq uint64    `json:"asked_seq,omitempty"` // the newest event that asked there
 
 	HeardAt  time.Time `json:"heard,omitzero"` // the newest sign of life
 	OffSince time.Time `json:"gone,omitzero"`  // since when it is known to be off

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //
 //	KIND k=v …            an event as for `atm event`, after its source: pty,
 //	                      hook (by default), acp, cli or drop
-//	{"kind":…}            an event of any vocabulary
+//	{"kind":…}            an event of any vocabulary, after its source: acp by default
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	settled ID
 //	may ID                whether it may still be handed over
@@ -99,15 +99,16 @@ func words(line string) (out []string) {
 func (p *player) event(line string) (*wire.Event, error) {
 	var e wire.Event
 	var err error
-	source := "hook"
+	source := ""
+	if before, rest, _ := strings.Cut(line, " "); slices.Contains([]string{"pty", "hook", "acp", "cli", "drop"}, before) {
+		source, line = before, rest
+	}
 	if strings.HasPrefix(line, "{") {
 		e, err = wire.Adopt([]byte(line))
-		source = "acp"
+		source = cmp.Or(source, "acp")
 	} else {
 		w := words(line)
-		if slices.Contains([]string{"pty", "hook", "acp", "cli", "drop"}, w[0]) {
-			source, w = w[0], w[1:]
-		}
+		source = cmp.Or(source, "hook")
 		var pairs [][2]string
 		for _, s := range w[1:] {
 			k, v, ok := strings.Cut(s, "=")
@@ -233,7 +234,7 @@ func clock(t time.Time) string {
 // show describes a state in one line.
 func show(s *State) string {
 	t := s.Turn()
-	out := fmt.Sprintf("%s: %s", t.Word(), t.Activity)
+	out := fmt.Sprintf("%s: %s", s.Word(), t.Activity)
 	if t.Detail != "" && t.Waiting() == nil {
 		out += " " + strconv.Quote(t.Detail)
 	}
@@ -252,6 +253,9 @@ func show(s *State) string {
 		for i := range t.Requests[1:] {
 			out += ", then " + showWaiting(&t.Requests[i+1])
 		}
+	}
+	for i := range s.Asked {
+		out += ", on its channel asks " + showWaiting(&s.Asked[i])
 	}
 	if l := t.Last; l != nil {
 		out += fmt.Sprintf("; last %s %s", cmp.Or(l.ID, "-"), l.Status)

@@ -32,9 +32,10 @@ func (s *State) Apply(in Input) []Effect {
 	return s.decide(in.Now)
 }
 
-// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not.
+// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not. A question
+// on the channel holds nothing: mail may be its answer.
 func (s *State) handoverWord() Word {
-	if len(s.Requests()) > 0 {
+	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
 		return WordBlocked
 	}
 	return s.Turn().Word()
@@ -92,6 +93,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if s.handoverWord() != before {
 		s.wordChanged()
 	}
+	s.answerOnChannel(logged)
 	s.applyToInbox(logged, now)
 }
 
@@ -114,6 +116,11 @@ var agentKinds = map[string]bool{
 func (s *State) fold(e *event) {
 	isLife, isAboutAgent := agentKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
+	before := s.Turn().Word()
+	if e.isOnChannel() {
+		s.askOnChannel(e)
+		isLife, isAboutAgent = true, true
+	}
 	switch e.kind {
 	case wire.EventRead, wire.EventInjected:
 		if e.Text("as") == "" { // else it was only told about the message
@@ -147,6 +154,9 @@ func (s *State) fold(e *event) {
 		s.HeardAt = e.at
 	}
 	word := s.Turn().Word()
+	if word != before && (word == WordOff || word == WordStarting) {
+		s.Asked = nil // with its program
+	}
 	if word != WordOff && (word != WordError || s.Run == nil || !s.Run.HasExited) {
 		s.OffSince = time.Time{}
 	} else if s.OffSince.IsZero() {

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/agentteammail/atm/wire"
@@ -28,6 +29,26 @@ func TestNumbers(t *testing.T) {
 	fold(wire.Event{Kind: "turn_idle"})
 	if got := show(&s); got != "idle: idle, turn turn-7 idle; errors 1" {
 		t.Error(got)
+	}
+}
+
+// A view stays as it is when the state goes on.
+func TestViewStays(t *testing.T) {
+	p := newPlayer()
+	for _, line := range []string{"turn_started turn_id=t1", "confirm_required id=a tool=Bash", "confirm_required id=b tool=Edit", "confirm_required id=c tool=Read"} {
+		if _, err := p.play(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := p.state.Evaluate(Evidence{Now: p.now})
+	before := fmt.Sprintf("%+v", v.Turn)
+	for _, line := range []string{"permission_result id=a", "permission_result id=b", "turn_completed turn_id=t1"} {
+		if _, err := p.play(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := fmt.Sprintf("%+v", v.Turn); after != before {
+		t.Errorf("%s\nwas %s", after, before)
 	}
 }
 

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type Evidence struct {
 	IsStopping     bool   // the runner says that it is stopping the program
 }
 
-// View is what is true of an agent now, as a team's listing shows it.
+// View is what is true of an agent now, as a team's listing shows it. It shares nothing with the State.
 type View struct {
 	Word       Word
 	Detail     string
@@ -59,7 +60,11 @@ func (s *State) Evaluate(ev Evidence) View {
 			t.Activity = Exited
 		}
 	}
-	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t}
+	if since, waits := s.waitsOnChannel(&t); waits {
+		t.Activity, t.Detail = s.Asked[0].activity()
+		t.Since = since
+	}
+	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t.clone()}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
 	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.IsRunnerLocked
 	v.Presence, v.PresenceAt = s.presence(ev, isRunnerGone)
@@ -78,6 +83,13 @@ func (s *State) Evaluate(ev Evidence) View {
 		v.Detail = t.Last.problem()
 	}
 	return v
+}
+
+// clone returns a copy that stays as it is when the state goes on.
+func (t Turn) clone() Turn {
+	t.Requests, t.Ended = slices.Clone(t.Requests), slices.Clone(t.Ended)
+	t.StartedCalls, t.EndedCalls = slices.Clone(t.StartedCalls), slices.Clone(t.EndedCalls)
+	return t
 }
 
 // withRunner changes a view by what is known of the runner, which holds its lock.

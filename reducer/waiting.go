@@ -35,9 +35,10 @@ type Waiting struct {
 	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
 	Options      json.RawMessage `json:"options,omitempty"`
 	Since        time.Time       `json:"since"`
-	IsOnWire     bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
-	IsIncomplete bool            `json:"cut,omitempty"`     // Prompt or Tool was cut, or they have two sources: no rule may allow it
-	Source       string          `json:"source,omitempty"`  // of the event that asked it; of several the surest
+	IsOnWire     bool            `json:"by_wire,omitempty"`    // it was asked on a wire, and is answered there
+	IsOnChannel  bool            `json:"on_channel,omitempty"` // it was asked on the session channel: a person's message answers it
+	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they have two sources: no rule may allow it
+	Source       string          `json:"source,omitempty"`     // of the event that asked it; of several the surest
 }
 
 // isHeldAgainst reports whether the request stands whatever events from that source say: a file is no evidence against
@@ -62,7 +63,7 @@ func (s *State) isHeldAgainst(e *event) bool {
 	return slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.isHeldAgainst(e) })
 }
 
-// Requests returns what the agent asks in all sessions, beginning with the one that is shown.
+// Requests returns what the agent asks: in all sessions, beginning with the one that is shown, then on its channel.
 func (s *State) Requests() []Waiting {
 	shown := s.Turn()
 	all := slices.Clone(shown.Requests)
@@ -71,7 +72,7 @@ func (s *State) Requests() []Waiting {
 			all = append(all, t.Requests...)
 		}
 	}
-	return all
+	return append(all, s.Asked...)
 }
 
 // Waiting returns the request that is shown, nil if the session asks nothing.

@@ -84,7 +84,7 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		e.Content = wire.Clip(content, maxOutput)
 		content = content[len(e.Content):]
-		raw, err := wire.MarshalAs("session.SessionEvent", e)
+		raw, err := e.MarshalJSON()
 		if err != nil {
 			return nil, &wire.SessionError{Reason: "not an event: " + err.Error()}
 		}

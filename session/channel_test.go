@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -181,5 +182,25 @@ func TestNothingAfterAnAbort(t *testing.T) {
 	got := refresh(t, st, s.SessionID)
 	if got.State != wire.SessionAborted || strings.Contains(encode(t, got), "after") {
 		t.Error(encode(t, got))
+	}
+}
+
+// Two inputs with the same words and the same time, such as dropped files with a time of their own, are two.
+func TestSameInputTwice(t *testing.T) {
+	st := openTeam(t, t.TempDir())
+	s := begin(t, st)
+	at := now()
+	for range 2 {
+		m, err := Message(s.SessionID, text("yes"))
+		must(t, err)
+		m.From, m.To, m.SentAt = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}, at
+		p := &mailbox.Post{Message: m, To: []*mailbox.Box{st.Mail.Box("bob")}}
+		mailbox.Deliver(ctx, p)
+		must(t, p.Outcomes[0].Err)
+	}
+	for range 2 {
+		if s = refresh(t, st, s.SessionID); len(s.Messages) != 2 {
+			t.Fatalf("%d entries: %v", len(s.Messages), s.Messages)
+		}
 	}
 }

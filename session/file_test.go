@@ -94,7 +94,7 @@ func TestVectors(t *testing.T) {
 			n++
 			s := &Session{}
 			for _, id := range c.Calls {
-				s.addDraft(Draft{ID: id})
+				s.AddDraft(id)
 			}
 			var want []wire.UUID
 			if json.Unmarshal(c.Result, &want); !slices.Equal(s.DraftIDs, want) {
@@ -136,7 +136,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is not a session: ") {
 				t.Errorf("Get: %v", err)
 			}
-			if _, err := st.Change(ctx, id, func(s *Session) error { s.addMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
+			if _, err := st.Change(ctx, id, func(s *Session) error { s.LogMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
 				t.Errorf("Change: %v", err)
 			}
 			list, bad, err := st.List()
@@ -160,7 +160,7 @@ func TestLogIsBounded(t *testing.T) {
 	block := strings.Repeat("wörd \"x\"\n", 2000)
 	var all uint64
 	for range 200 {
-		s.addMessage(SenderAgent, block, now())
+		s.LogMessage(SenderAgent, block, now())
 	}
 	b := encode(t, s)
 	if len(b) > maxLog+4096 || len(b) < maxLog/2 {
@@ -177,7 +177,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("not read back: %v", err)
 	}
 	// A message longer than the log loses its beginning, cut between characters.
-	s.addMessage(SenderAgent, strings.Repeat("\x01ü", maxLog), now())
+	s.LogMessage(SenderAgent, strings.Repeat("\x01ü", maxLog), now())
 	entries, all = s.Entries(201)
 	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
 		t.Errorf("%d entries", len(entries))
@@ -228,7 +228,7 @@ func TestFirstGeneration(t *testing.T) {
 		!s.Notes.Runner.Owned || !s.Notes.Runner.AutoPaused || !s.Notes.Runner.Lines || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%+v", s.Notes)
 	}
-	s.addMessage(SenderAgent, "hi", now())
+	s.LogMessage(SenderAgent, "hi", now())
 	must(t, s.Move(wire.SessionPaused, "by me", now()))
 	got := encode(t, s)
 	for _, part := range []string{`"workspace":{"path":"/tmp","ids":[1.50]}`, `"seen":{"me":2}`} {

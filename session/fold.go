@@ -25,22 +25,68 @@ const (
 // CatchUp folds what its agent's events and inbox have gained into a session that is not over: what the agent emits,
 // asks and, unless its output is captured anyway, answers at the end of a turn; and human input, delivered in whatever
 // way. An abort ends the session.
-func (st *Store) CatchUp(ctx context.Context, s *Session) error {
+func (st *Store) CatchUp(ctx context.Context, s *Session) error { return st.catchUp(ctx, s, nil) }
+
+// catchUp is CatchUp that opens only those unread messages that are not in known.
+func (st *Store) catchUp(ctx context.Context, s *Session, known *unread) error {
 	if !s.State.Alive() {
 		return nil
 	}
-	box := st.box(s)
-	err := s.foldEvents(st, box)
+	err := s.foldEvents(st, st.box(s))
+	if err == nil && known == nil {
+		known, err = st.readUnread(ctx, s)
+	} else if err == nil {
+		err = known.addNew(st.box(s))
+	}
 	if err == nil {
-		human := []byte(`"` + wire.TypeHumanInput + `"`)
-		unread := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
-		_, err = box.Walk(ctx, unread, func(it *mailbox.Item) bool {
-			s.foldMessage(st, it.Message)
-			return true
-		})
+		for _, m := range known.human {
+			s.foldMessage(st, m)
+		}
 	}
 	if errors.Is(err, mailbox.ErrNoAgent) { // a retired agent says nothing more
 		return nil
+	}
+	return err
+}
+
+// unread is what was unread in an agent's inbox at some time.
+type unread struct {
+	ids   map[wire.ID]bool
+	human []*wire.Message // those with human input
+}
+
+func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
+	u := &unread{ids: make(map[wire.ID]bool)}
+	if !s.State.Alive() {
+		return u, nil
+	}
+	ids, err := st.box(s).UnreadIDs()
+	if err != nil {
+		return u, err
+	}
+	for _, id := range ids {
+		u.ids[id] = true
+	}
+	human := []byte(`"` + wire.TypeHumanInput + `"`)
+	rg := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
+	_, err = st.box(s).Walk(ctx, rg, func(it *mailbox.Item) bool {
+		u.ids[it.ID] = true
+		u.human = append(u.human, it.Message)
+		return true
+	})
+	return u, err
+}
+
+// addNew opens what has arrived since, but for dropped files that nobody has looked at yet.
+func (u *unread) addNew(box *mailbox.Box) error {
+	ids, err := box.UnreadIDs()
+	for _, id := range ids {
+		if u.ids[id] {
+			continue
+		}
+		if it, bad := box.Get(id); bad == nil { // else it was read meanwhile, of which an event tells, or is no message
+			u.human = append(u.human, it.Message)
+		}
 	}
 	return err
 }
@@ -91,19 +137,19 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *mailbox.Box) {
 		answer := cmp.Or(AnswerOf(e), s.Notes.Said)
 		s.Notes.Said = ""
 		if answer != "" && !s.Notes.Runner.Lines {
-			s.addMessage(SenderAgent, answer, e.At)
+			s.LogMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
 		// A hook and the screen report the same dialog.
 		question := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
-			s.addMessage(SenderSystem, question, e.At)
+			s.LogMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
 		s.Notes.Said = ""
 	case "tool_call_start", "tool_call":
 		if e.Source != "hook" { // an ACP agent's
-			s.addMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
+			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
 	case "message_delta", "agent_message_chunk":
 		s.Notes.Said = JoinDelta(s.Notes.Said, e)
@@ -121,10 +167,10 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 		if e.Stream == "std_err" {
 			content = e.String() // it names the stream
 		}
-		s.addMessage(SenderAgent, content, at)
+		s.LogMessage(SenderAgent, content, at)
 		return
 	case "draft_ready":
-		if !s.addDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
+		if !s.announceDraft(Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: at}) {
 			return
 		}
 	case "goal_complete":
@@ -132,7 +178,7 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 			s.Notes.Goal = at
 		}
 	}
-	s.addMessage(SenderSystem, e.String(), at)
+	s.LogMessage(SenderSystem, e.String(), at)
 }
 
 // foldMessage folds human input that names this session, or names none and was delivered since this session began.
@@ -174,5 +220,5 @@ func JoinDelta(said string, e *wire.Event) string {
 // ChannelEvent translates an event for a session's channel; false if it has no counterpart there.
 func ChannelEvent(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
-	return out, ok && wire.UnmarshalAs("session.SessionEvent", raw, &out) == nil
+	return out, ok && out.UnmarshalJSON(raw) == nil
 }

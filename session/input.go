@@ -7,7 +7,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is what a person said to a session, and the message that carried it.
+// Input is what a person said to a session, and the message that carried it. Its JSON is that of the HumanInput alone.
 type Input struct {
 	wire.HumanInput
 	ID   wire.ID         // of the message
@@ -42,7 +42,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 		return Input{}, false
 	}
 	in := Input{ID: m.ID, From: m.From, At: m.SentAt, Session: wire.UUID(m.MetaString(FieldSession))}
-	if err := wire.UnmarshalAs("session.HumanInput", m.Payload, &in.HumanInput); err == nil {
+	if err := in.HumanInput.UnmarshalJSON(m.Payload); err == nil {
 		in.Wire = m.Payload
 	} else {
 		in.HumanInput = wire.HumanInput{Kind: "message", Text: m.Body}
@@ -52,7 +52,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 
 // Message returns a message with an input, without sender and recipient. Malformed input is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
-	raw, err := wire.MarshalAs("session.HumanInput", in)
+	raw, err := in.MarshalJSON()
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "not human input: " + err.Error()}
 	}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	case "say":
 		for i := 0; ; i++ {
 			word := fmt.Sprintf("%s-%d", os.Args[3], i)
-			_, err := st.Change(ctx, id, func(s *Session) error { s.addMessage(SenderHuman, word, now()); return nil })
+			_, err := st.Change(ctx, id, func(s *Session) error { s.LogMessage(SenderHuman, word, now()); return nil })
 			must(t, err)
 			fmt.Println(word)
 		}

@@ -14,6 +14,8 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,19 +104,29 @@ type Draft struct {
 	Artifacts uint64    `json:"artifact_count,omitzero"`
 }
 
-// Drafts lists the session's drafts, oldest first.
+// Drafts lists the drafts that were announced in the session, reviewed or not, oldest first.
 func (s *Session) Drafts() []Draft {
-	out := make([]Draft, len(s.DraftIDs))
-	for i, id := range s.DraftIDs {
-		out[i] = s.Notes.Drafts[id]
-		out[i].ID = id
+	out := make([]Draft, 0, len(s.Notes.Drafts))
+	for id, d := range s.Notes.Drafts {
+		d.ID = id
+		out = append(out, d)
 	}
+	slices.SortFunc(out, func(a, b Draft) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 
-// addDraft adds a draft, or updates the summary of one that is announced again.
-func (s *Session) addDraft(d Draft) (isNew bool) {
-	if before, ok := s.Notes.Drafts[d.ID]; ok {
+// AddDraft records that a draft was reviewed in the session. Repeated, it is activity and nothing else.
+func (s *Session) AddDraft(id wire.UUID) {
+	if !slices.Contains(s.DraftIDs, id) {
+		s.DraftIDs = append(s.DraftIDs, id)
+	}
+	s.touch(now())
+}
+
+// announceDraft adds a draft, or updates the summary of one that is announced again.
+func (s *Session) announceDraft(d Draft) (isNew bool) {
+	before, isKnown := s.Notes.Drafts[d.ID]
+	if isKnown {
 		d.At = before.At
 	}
 	d.Summary = wire.Clip(d.Summary, 4<<10)
@@ -122,14 +134,11 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 		s.Notes.Drafts = map[wire.UUID]Draft{}
 	}
 	s.Notes.Drafts[d.ID] = d
-	if isNew = !slices.Contains(s.DraftIDs, d.ID); isNew {
-		s.DraftIDs = append(s.DraftIDs, d.ID)
-	}
-	return isNew
+	return !isKnown
 }
 
-// addMessage appends to the log. A message beyond maxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
-func (s *Session) addMessage(sender, content string, at time.Time) {
+// LogMessage appends to the log. A message beyond maxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
+func (s *Session) LogMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
 	if encodedSize(m) > maxLog { // a byte takes at most six
 		m.Content = "…" + strings.ToValidUTF8(m.Content[max(0, len(m.Content)-maxLog/8):], "")
@@ -138,18 +147,27 @@ func (s *Session) addMessage(sender, content string, at time.Time) {
 	s.touch(m.Timestamp)
 }
 
-// AddInput logs human input once: unread input is folded again at every change, even if it was dropped from the log.
+// AddInput logs human input once, with the id of its message: unread input is folded again at every change, even if it was dropped from the log.
 func (s *Session) AddInput(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
 		content = in.Text
 	}
+	id := jsontext.Value(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)
 	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
-		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+		isSame := m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+		return isSame && (len(m.Extra) == 0 || in.ID == "" || bytes.Equal(m.Extra, id)) // older entries have no id
 	})
 	wasDropped := s.Notes.Dropped > 0 && len(s.Messages) > 0 && in.At.Before(s.Messages[0].Timestamp)
-	if !isLogged && !wasDropped {
-		s.addMessage(SenderHuman, content, in.At)
+	if isLogged || wasDropped {
+		return
+	}
+	s.LogMessage(SenderHuman, content, in.At)
+	if in.ID != "" {
+		s.Messages[len(s.Messages)-1].Extra = id
+	}
+	if in.IsVerdict() && in.ArtifactURI == nil {
+		s.AddDraft(in.DraftID)
 	}
 }
 
@@ -172,7 +190,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 		return err
 	}
 	s.Notes.Runner.AutoPaused = false
-	s.addMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
+	s.LogMessage(SenderSystem, strings.TrimSpace("Session "+change+" "+why), now)
 	return nil
 }
 

@@ -197,13 +197,21 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 // Change reads a session under the team's lock, folds its agent's new events, calls f (nil: nothing) to change it, and
 // writes it if it differs. After an error of f nothing is written. Change returns the session as it is on disk now.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
+	// The inbox may be large, so it is read before the lock, under which only what has arrived since is opened.
+	if s, err = st.Get(id); err != nil {
+		return nil, err
+	}
+	known, err := st.readUnread(ctx, s)
+	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+		return nil, err
+	}
 	err = st.Exclusive(ctx, func() error {
 		if s, err = st.Get(id); err != nil {
 			return err
 		}
 		before, err := s.encode()
 		if err == nil {
-			err = st.CatchUp(ctx, s)
+			err = st.catchUp(ctx, s, known)
 		}
 		if err == nil && f != nil {
 			err = f(s)

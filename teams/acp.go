@@ -96,8 +96,10 @@ func acpState(turn *reducer.Turn, word reducer.Word) string {
 		return "active"
 	case turn.IsOpen():
 		return "failed" // with its program
-	case last == nil || last.Status == reducer.Completed:
+	case (last == nil || last.Status == reducer.Completed) && word == reducer.WordOff:
 		return "completed"
+	case last == nil || last.Status == reducer.Completed:
+		return "awaiting_input"
 	case last.Status == reducer.Interrupted:
 		return reducer.Cancelled
 	}

@@ -36,13 +36,16 @@ type Observer struct {
 	Other   func(NoAnswer)                  // a reply that does not count, once
 }
 
-// Ask, called after Prepare, delivers a question to one recipient and waits for what comes first: a reply that counts
+// Ask prepares a question, unless Prepare was called before, delivers it to one recipient and waits for what comes first: a reply that counts
 // (CheckAnswer), which it does not mark as read, or the end of the turn that the question was handed into. A person
 // answers with a reply only.
 //
-// With an id or key that was used before (Outgoing.Message, SetIdempotencyKey) it sends nothing, but hands a question
+// With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
 // over again whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
+	if err := r.PrepareAll(o); err != nil {
+		return &Response{}, err
+	}
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("ask exactly one other member")

@@ -230,5 +230,5 @@ func (m *Member) EvidenceAge(now time.Time) string {
 	if m.SeenAt == nil {
 		return "no news from " + string(m.Host) + " yet"
 	}
-	return strings.TrimSuffix("seen "+letter.Age(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
+	return strings.TrimSuffix("seen "+letter.Ago(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
 }

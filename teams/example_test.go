@@ -15,34 +15,20 @@ import (
 
 // ask asks a member as the member script, and returns the answer.
 func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string) (string, error) {
-	o, err := question(team, to, once, text)
-	if err != nil {
-		return "", err
-	}
-	answer, err := team.Root().Ask(ctx, o, teams.Observer{})
+	answer, err := team.Root().Ask(ctx, question(team, to, once, text), teams.Observer{})
 	return answer.Text, err
 }
 
 // send sends the same message without waiting.
 func send(ctx context.Context, team *teams.Team, to wire.Name, once, text string) error {
-	o, err := question(team, to, once, text)
-	if err != nil {
-		return err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
+	return team.Root().Send(ctx, question(team, to, once, text))
 }
 
-func question(team *teams.Team, to wire.Name, once, text string) (*teams.Outgoing, error) {
-	o := &teams.Outgoing{
+func question(team *teams.Team, to wire.Name, once, text string) *teams.Outgoing {
+	return &teams.Outgoing{
 		From: team.Box("script"), To: []wire.Address{{Agent: to, Team: team.Name}},
-		Message: &wire.Message{Body: text, ReplyWanted: "yes"},
+		Message: &wire.Message{Body: text, ReplyWanted: "yes"}, Once: once,
 	}
-	if err := team.Root().Prepare(o); err != nil {
-		return nil, err
-	}
-	err := o.SetIdempotencyKey(once)
-	return o, err
 }
 
 // plays answers a member's mail until ctx ends. A message with an empty answer is only marked as read.
@@ -77,15 +63,9 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 		err := me.MarkRead(ctx, to.ID)
 		return err
 	}
-	o := &teams.Outgoing{From: me, To: team.Root().ReplyTo(ctx, to, me, false), Parent: to, Message: &wire.Message{Body: text}}
-	if err := team.Root().Prepare(o); err != nil {
-		return err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	if err := o.Post.Outcomes[0].Err; err != nil {
-		return err
-	}
-	return team.Root().MarkAnswered(ctx, me, to)
+	return team.Root().Send(ctx, &teams.Outgoing{
+		From: me, To: team.Root().ReplyTo(ctx, to, me, false), Parent: to, Message: &wire.Message{Body: text},
+	})
 }
 
 // says always gives the same answer.

@@ -20,11 +20,23 @@ import (
 // IsSilent reports whether the member's runner does not answer.
 func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
+// toMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
+// holds up none.
+func (m *Member) toMail() *Member {
+	if m.atPrompt == "" {
+		return m
+	}
+	out := *m
+	out.State, out.WaitingOn = m.atPrompt, nil
+	return &out
+}
+
 // slowStart is how long a program may take to show its prompt before that is reported.
 const slowStart = 10 * time.Second
 
 // holdReason returns what keeps the runner from typing in unread mail, unless State says it.
 func (m *Member) holdReason() string {
+	m = m.toMail()
 	why, isSlow := m.gateReason(), m.Runner.ChildPID != 0 && time.Since(m.Runner.Started) > slowStart
 	switch {
 	case m.Inject == "off":
@@ -89,13 +101,14 @@ func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when stri
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
 func (m *Member) Forecast(sent *wire.Message) string {
+	m = m.toMail()
 	now := time.Now()
 	state, lastRead, typed := string(m.State), "not read yet", "typed in"
 	if m.State == reducer.WordBusy && m.Since != nil {
 		state += " " + letter.Span(now.Sub(*m.Since))
 	}
 	if m.ReadAt != nil {
-		lastRead = "last read " + letter.Age(now, *m.ReadAt)
+		lastRead = "last read " + letter.Ago(now, *m.ReadAt)
 	}
 	switch m.Inject {
 	case "pointer":
@@ -121,7 +134,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		return state + ", but " + m.gateReason() + ": not typed in"
 	case m.Running && m.State == reducer.WordIdle && m.gateReason() != "":
 		return "idle, but " + m.gateReason() + ": " + typed + " later"
-	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine:
+	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine():
 		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
 	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
 		return "idle: typed in and run now, line by line"
@@ -138,7 +151,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 	case m.State == reducer.WordUnknown:
 		return lastRead
 	case m.State != reducer.WordOff && m.HasHooks() && m.PresenceAt != nil:
-		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
+		return "at its next turn; last seen " + letter.Ago(now, *m.PresenceAt)
 	}
 	return state + "; " + lastRead
 }
@@ -196,6 +209,7 @@ func (m *Member) firstShut(gates []gate, again string) string {
 func (m *Member) questionGates() []gate {
 	return []gate{
 		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
+		{m.atPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
 		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
 		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
 		{m.Runner.Gate == control.GateDialog, runnerGates[control.GateDialog].why},
@@ -203,6 +217,7 @@ func (m *Member) questionGates() []gate {
 }
 
 func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
+	m = m.toMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
 	return m.firstShut(slices.Concat([]gate{

@@ -46,9 +46,11 @@ type Member struct {
 	Runner     control.Status    `json:"-"` // what its runner answers
 	RunnerErr  error             `json:"-"` // why its runner does not answer
 	Started    time.Time         `json:"-"` // when a runner last started its program
+	Programs   []Program         `json:"-"` // that people have started under its name, and that still run
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string            // the end of Detail that is atm's own
+	atPrompt   reducer.Word      // State but for a question on the session channel, which holds up no mail; "": State
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -108,24 +110,34 @@ type Stats struct {
 // no error.
 func (t *Team) Summary(name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
-	return t.SummaryWith(c, name)
+	return t.SummaryWith(context.Background(), c, name)
 }
 
 // SummaryWith is Summary with a team.toml that the caller has read: parsing it for each of many members takes long.
-func (t *Team) SummaryWith(c *config.Config, name wire.Name) (Member, error) {
+func (t *Team) SummaryWith(ctx context.Context, c *config.Config, name wire.Name) (Member, error) {
+	return t.summary(ctx, known{config: c}, name)
+}
+
+// known is what a look at one member, or at many, has found out before.
+type known struct {
+	config  *config.Config
+	runners map[wire.Name]runnerAnswer // of those that ran then
+}
+
+func (t *Team) summary(ctx context.Context, k known, name wire.Name) (Member, error) {
 	s, err := t.State(name)
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		return Member{Name: name}, err
 	}
 	if err != nil {
-		m, bad := t.summaryOf(c, name, &reducer.State{})
+		m, bad := t.summaryOf(ctx, k, name, &reducer.State{})
 		m.Detail, m.LastError, m.EventsErr = "its events cannot be read", err.Error(), Unreadable(t.Box(name), err)
 		return m, bad
 	}
-	m, err := t.summaryOf(c, name, s)
+	m, err := t.summaryOf(ctx, k, name, s)
 	if m.RunnerGone { // or it ended after State had read the log, which says so by now
 		if s, bad := t.State(name); bad == nil {
-			return t.summaryOf(c, name, s)
+			return t.summaryOf(ctx, k, name, s)
 		}
 	}
 	return m, err
@@ -146,38 +158,52 @@ func (r *Root) Summary(a wire.Address) (Member, error) {
 // SummaryOf is Summary for a state that the caller keeps up to date.
 func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
-	return t.summaryOf(c, name, s)
+	return t.summaryOf(context.Background(), known{config: c}, name, s)
 }
 
-func (t *Team) summaryOf(c *config.Config, name wire.Name, s *reducer.State) (Member, error) {
+func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reducer.State) (Member, error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return Member{Name: name}, err
 	}
-	entry, run := c.Members[name], t.runInfo(name)
+	entry, run := k.config.Members[name], t.runInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
 	if running {
 		m.Inject = run.Inject
-		m.Runner, m.RunnerErr = t.askRunner(name)
+		answer, isKnown := k.runners[name]
+		if !isKnown {
+			answer = t.askRunner(ctx, name)
+		}
+		m.Runner, m.RunnerErr = answer.status, answer.err
 		m.Running = !errors.Is(m.RunnerErr, control.ErrNoRunner) // else it has just ended
 	}
-	m.setView(s, s.Evaluate(reducer.Evidence{
+	evidence := reducer.Evidence{
 		Now: time.Now(), IsPerson: entry.Person, RunID: run.Run, IsRunnerLocked: m.Running,
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
-	}))
+	}
+	m.setView(s, s.Evaluate(evidence))
 	if entry.Person { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		m.TurnID, m.LastTurn = "", nil
 		return m, nil
 	}
 	if requests := s.Requests(); len(requests) > 0 && m.State != reducer.WordOff {
-		m.WaitingOn, m.Questions = &requests[0], m.questions(requests)
+		m.WaitingOn, m.Questions = &requests[0], t.questions(&m, requests)
+		if m.WaitingOn.IsOnChannel {
+			unasked := *s
+			unasked.Asked = nil
+			m.atPrompt = unasked.Evaluate(evidence).Word
+		}
 	}
 	if m.RunnerGone {
 		m.Detail = "runner gone"
 		if left, _ := process.Leftovers(run.Run); len(left) > 0 {
 			m.addNote(fmt.Sprintf("%s still runs: atm stop %s", letter.OneLine(fmt.Sprint(left[0]), 40), name))
 		}
+	}
+	m.Programs = t.Programs(name)
+	if text := m.Sharing(); text != "" {
+		m.addNote(text)
 	}
 	return m, nil
 }
@@ -216,12 +242,12 @@ func (m *Member) addNote(text string) {
 // returns what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
-	return t.status(ctx, c, name)
+	return t.status(ctx, known{config: c}, name)
 }
 
-func (t *Team) status(ctx context.Context, config *config.Config, name wire.Name) (Member, error) {
-	c, countErr := t.Box(name).Count(ctx) // before Summary: it ingests dropped files, which may be events
-	m, err := t.SummaryWith(config, name)
+func (t *Team) status(ctx context.Context, k known, name wire.Name) (Member, error) {
+	c, countErr := t.Box(name).Count(ctx) // before summary: it ingests dropped files, which may be events
+	m, err := t.summary(ctx, k, name)
 	err = Unreadable(t.Box(name), cmp.Or(countErr, err))
 	if err != nil {
 		m.State = cmp.Or(m.State, reducer.WordUnknown)
@@ -254,8 +280,9 @@ func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 		return []Member{}, err
 	}
 	c, _ := t.Config() // doctor reports its mistakes
+	k := known{c, t.askRunners(ctx, boxes)}
 	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
-	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, c, boxes[i].Agent()) })
+	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, k, boxes[i].Agent()) })
 	members = []Member{} // in JSON nobody is [], not null
 	for i, m := range all {
 		if !errors.Is(errs[i], mailbox.ErrNoAgent) {

@@ -49,7 +49,7 @@ func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
 	return m.Questions, cmp.Or(err, m.EventsErr)
 }
 
-func (m *Member) questions(requests []reducer.Waiting) (out []policy.Question) {
+func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Question) {
 	for _, w := range requests {
 		if w.Dialog == policy.DialogTrust {
 			w.Kind = reducer.Question // it is no request for a tool
@@ -57,10 +57,31 @@ func (m *Member) questions(requests []reducer.Waiting) (out []policy.Question) {
 		out = append(out, policy.Question{
 			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
 			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
-			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running,
+			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
 		})
 	}
+	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) {
+		session := t.onlySession(m.Name)
+		for i := range out {
+			out[i].Session = session
+		}
+	}
 	return out
+}
+
+// onlySession returns the session that the agent's name means: its only one that is alive, else "".
+func (t *Team) onlySession(agent wire.Name) (only wire.UUID) {
+	list, _, _ := t.Sessions().List()
+	for _, s := range list {
+		switch {
+		case s.AgentID != string(agent) || !s.State.Alive():
+		case only != "":
+			return ""
+		default:
+			only = s.SessionID
+		}
+	}
+	return only
 }
 
 // draftEvents is how many of an agent's newest events are searched for drafts outside any session.

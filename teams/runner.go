@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -43,6 +45,9 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 		if running, bad := t.Running(name); bad == nil && !running {
 			return nil, err
 		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
 		if time.Since(began) > control.DialTimeout {
 			pid := t.runInfo(name).Runner
 			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
@@ -56,21 +61,50 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 // askWithin is how long a runner may take to say how it is. It is at once, unless it is drawing a flood.
 const askWithin = 2 * time.Second
 
-func (t *Team) askRunner(name wire.Name) (s control.Status, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), control.DialTimeout)
+// runnerAnswer is what a runner has said of itself, or why it has not.
+type runnerAnswer struct {
+	status control.Status
+	err    error
+}
+
+func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
+	dialing, cancel := context.WithTimeout(ctx, control.DialTimeout)
 	defer cancel()
-	c, err := t.DialRunner(ctx, name)
+	c, err := t.DialRunner(dialing, name)
 	if err != nil {
-		return s, err
+		return runnerAnswer{err: err}
 	}
 	defer c.Close()
-	ctx, cancel = context.WithTimeout(context.Background(), askWithin)
+	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	s, err = c.Status(ctx)
-	if !errors.Is(err, control.ErrNotAnswering) { // else it is just ending
-		err = nil
+	a.status, err = c.Status(asking)
+	if errors.Is(err, control.ErrNotAnswering) { // else it is just ending
+		a.err = err
 	}
-	return s, err
+	return a
+}
+
+// askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all.
+func (t *Team) askRunners(ctx context.Context, boxes []*mailbox.Box) map[wire.Name]runnerAnswer {
+	var (
+		asked   sync.WaitGroup
+		mu      sync.Mutex // guards answers
+		answers = map[wire.Name]runnerAnswer{}
+	)
+	for _, b := range boxes {
+		name := b.Agent()
+		if running, err := t.Running(name); err != nil || !running {
+			continue
+		}
+		asked.Go(func() {
+			a := t.askRunner(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = a
+		})
+	}
+	asked.Wait()
+	return answers
 }
 
 // RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the

@@ -147,6 +147,14 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name)
 // retired members. It goes on after an error.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
+	looked, keep := 0, rg.Keep
+	if t.Progress != nil {
+		rg.Keep = func(raw []byte) bool {
+			looked++
+			t.Progress(looked)
+			return keep == nil || keep(raw)
+		}
+	}
 	walk := func(b *mailbox.Box) error {
 		_, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A received copy has a State; a sent one has not.
@@ -178,6 +186,7 @@ type Query struct {
 	To    string
 	In    string // new, cur, done; empty: everywhere
 	Since time.Time
+	Until time.Time // before it
 }
 
 // Search looks through every message of the team, newest first.
@@ -196,7 +205,7 @@ func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}
-	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) {
+	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written().Before(q.Since) || !q.Until.IsZero() && !it.Written().Before(q.Until) {
 		return false
 	}
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {

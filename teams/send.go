@@ -12,7 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Outgoing is a message that a member sends. It needs From, To and Message.
+// Outgoing is a message that a member sends. It needs From, To and Message. Send or Ask sends it; a caller that has to
+// look at the recipients before calls Prepare, and then one of those or Deliver.
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
@@ -21,6 +22,10 @@ type Outgoing struct {
 	Parent  *wire.Message                // the message that it answers, or nil
 	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
 	Derived func(old *wire.Message) bool // as in mailbox.Post, if the message has a derived id
+
+	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
+	// message, with the same id. All counts as one recipient, whoever is in the team.
+	Once string
 
 	Post   *mailbox.Post // set by Prepare: for the known recipients
 	Failed []Failed      // set by Prepare: the unknown recipients
@@ -73,7 +78,10 @@ func (r *Root) Prepare(o *Outgoing) error {
 		m.To = append(m.To, a)
 		o.Post.To = append(o.Post.To, b)
 	}
-	return mailbox.Check(m)
+	if err := mailbox.Check(m); err != nil || o.Once == "" {
+		return err
+	}
+	return o.setIDByKey()
 }
 
 // orCommand returns the origin of what is sent: without one it would look like a file of another program.
@@ -103,18 +111,22 @@ func (r *Root) isHot(o *Outgoing) bool {
 	return len(thread) >= wire.MaxHops-1
 }
 
-// PrepareAll is Prepare with an error for the first unknown recipient.
+// PrepareAll is Prepare, unless that was called before, with an error for the first unknown recipient.
 func (r *Root) PrepareAll(o *Outgoing) error {
-	if err := r.Prepare(o); err != nil || len(o.Failed) == 0 {
-		return err
+	if o.Post == nil {
+		if err := r.Prepare(o); err != nil {
+			return err
+		}
 	}
-	return o.Failed[0].Err
+	if len(o.Failed) > 0 {
+		return o.Failed[0].Err
+	}
+	return nil
 }
 
-// SetIdempotencyKey, called after Prepare, gives the message the id that its sender's idempotency key has: the same
-// name, recipients and parent always give the same id. All counts as one recipient, whoever is in the team.
-func (o *Outgoing) SetIdempotencyKey(name string) error {
-	key := &mailbox.IdempotencyKey{Name: name}
+// setIDByKey gives the message the id of its idempotency key.
+func (o *Outgoing) setIDByKey() error {
+	key := &mailbox.IdempotencyKey{Name: o.Once}
 	team := o.From.Address().Team
 	if o.All {
 		key.To = []string{"all@" + string(team)}
@@ -129,15 +141,21 @@ func (o *Outgoing) SetIdempotencyKey(name string) error {
 		key.Re = o.Parent.ID
 	}
 	if _, err := o.From.Once(key); err != nil {
-		return fmt.Errorf("record the key %q: %w", name, err)
+		return fmt.Errorf("record the key %q: %w", o.Once, err)
 	}
 	o.Message.ID, o.Post.Given = key.ID, true
 	return nil
 }
 
-// Deliver, called after Prepare, delivers the message to each recipient: see Post.Outcomes. If that reaches the sender
-// of the parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error.
+// Deliver delivers the message to each known recipient: see Post.Outcomes and Failed. If that reaches the sender of the
+// parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error. Without a Prepare before,
+// it calls that.
 func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
+	if o.Post == nil {
+		if err := r.Prepare(o); err != nil {
+			return err
+		}
+	}
 	mailbox.Deliver(ctx, o.Post)
 	for _, out := range o.Post.Outcomes {
 		if o.Parent == nil || out.Err != nil {
@@ -161,8 +179,8 @@ func DescribeUnmarked(err error) string {
 	return fmt.Sprintf("sent, but the message you answered is not marked: %v", err)
 }
 
-// Send prepares and delivers a message. It sends nothing if a recipient is unknown, and returns the errors of all
-// recipients that the message did not reach.
+// Send prepares and delivers a message, and marks the parent as Deliver does. It sends nothing if a recipient is
+// unknown, and returns the errors of all recipients that the message did not reach, and why the parent is not marked.
 func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if err := r.PrepareAll(o); err != nil {
 		return err
@@ -170,12 +188,12 @@ func (r *Root) Send(ctx context.Context, o *Outgoing) error {
 	if len(o.Post.To) == 0 {
 		return errors.New("send a message: it has no recipient")
 	}
-	mailbox.Deliver(ctx, o.Post)
+	unmarked := r.Deliver(ctx, o)
 	var errs []error
 	for _, out := range o.Post.Outcomes {
 		errs = append(errs, out.Err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, unmarked)...)
 }
 
 func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {

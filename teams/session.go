@@ -16,7 +16,7 @@ import (
 )
 
 // ErrForbidden says that team.toml forbids sessions, or human input in them.
-var ErrForbidden = errors.New("team.toml says [session]")
+var ErrForbidden = errors.New("team.toml says")
 
 // Sessions returns the team's interactive sessions.
 func (t *Team) Sessions() *session.Store {
@@ -39,7 +39,7 @@ func (t *Team) CheckVerdict(agent wire.Name, m *wire.Message) error {
 func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 	c, err := t.Config()
 	if on := c.SessionOf(agent).Enabled; err == nil && on != nil && !*on {
-		err = fmt.Errorf("sessions are off: %w enabled = false", ErrForbidden)
+		err = fmt.Errorf("sessions are off: %w %s enabled = false", ErrForbidden, c.SessionSection(agent))
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func (t *Team) CheckSessionsAllowed(agent wire.Name) error {
 func (t *Team) checkHumanInput(agent wire.Name) error {
 	c, err := t.Config()
 	if err == nil && !c.SessionOf(agent).AllowHumanInput {
-		err = fmt.Errorf("agents accept no input in sessions: %w allow_human_input = false", ErrForbidden)
+		err = fmt.Errorf("%s accepts no input in sessions: %w %s allow_human_input = false", agent, ErrForbidden, c.SessionSection(agent))
 	}
 	return err
 }

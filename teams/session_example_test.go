@@ -83,7 +83,7 @@ auto_exit_on = "goal_complete"
 	s, err = team.RefreshSession(ctx, s)
 	fmt.Println(s.State, s.Notes.Runner.Ended, err)
 	// Output:
-	// agents accept no input in sessions: team.toml says [session] allow_human_input = false
+	// bob accepts no input in sessions: team.toml says [session] allow_human_input = false
 	// completed goal_complete <nil>
 }
 

@@ -74,7 +74,9 @@ func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []
 // Team is a team, with the mailboxes of its members.
 type Team struct {
 	*mailbox.Store
-	Name wire.Name
+	Name     wire.Name
+	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
+
 	root *Root
 }
 

@@ -61,6 +61,14 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	return t
 }
 
+// IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
+// killed. Events tell nothing about people.
+func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) bool {
+	t := r.Trace(ctx, m, a)
+	now, _ := r.Summary(a)
+	return !r.isPerson(a) && (t.Reached("turn_done") || t.Reached("turn_started") && now.RunnerGone)
+}
+
 // RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
 func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
 	t := newTrace(a)

@@ -124,7 +124,8 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	case wire.TurnStarted:
 		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))
 	case "tool_call_start", "tool_call":
-		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, e.At})
+		at := timeOr(b.Text("timestamp"), e.At)
+		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, at})
 	case "tool_call_end", "tool_call_update":
 		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
 	case wire.TurnCompleted, "turn_complete":
@@ -136,12 +137,21 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 			Name      string          `json:"name"`
 			Arguments json.RawMessage `json:"arguments"`
 			Result    json.RawMessage `json:"result"`
+			Timestamp string          `json:"timestamp"`
 		}
 		wire.Unmarshal(b.Raw("tool_calls"), &calls)
 		for _, c := range calls {
-			t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, e.At})
+			t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, timeOr(c.Timestamp, e.At)})
 		}
 	}
+}
+
+// timeOr returns the time that a record has, which some programs leave empty.
+func timeOr(record string, at time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, record); err == nil {
+		return t.UTC()
+	}
+	return at
 }
 
 func (t *Turn) addCall(c ToolCall) {

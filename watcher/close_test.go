@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/agentteammail/atm/mailbox"
 )
 
@@ -54,5 +56,22 @@ func TestUntil(t *testing.T) {
 	})
 	if err != why || len(got) != 3 || got[0] != (Entry{}) || got[1].Message == nil || got[2].Err == nil || got[2].Box != nil {
 		t.Error(err, got)
+	}
+}
+
+// A call of the notifier may have to wait until the events that it sends are received, as on Windows: they are, and none
+// is lost.
+func TestNotifierIsCalledWhileItSends(t *testing.T) {
+	events, lost := make(chan fsnotify.Event), make(chan error)
+	w := &Watcher{events: events, lost: lost}
+	want := errors.New("no such directory")
+	err := w.receiving(func() error {
+		events <- fsnotify.Event{Name: "x"}
+		lost <- fsnotify.ErrEventOverflow
+		events <- fsnotify.Event{Name: "y"}
+		return want
+	})
+	if err != want || len(w.later) != 3 {
+		t.Errorf("%v, %d events wait", err, len(w.later))
 	}
 }

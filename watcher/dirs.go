@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -14,6 +15,7 @@ import (
 type Dirs struct {
 	fs      *fsnotify.Watcher
 	changed chan struct{}
+	wg      sync.WaitGroup
 }
 
 // OpenDirs starts with no directories and two goroutines, which Close ends.
@@ -22,19 +24,19 @@ func OpenDirs() (*Dirs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch directories: %w", err)
 	}
-	d := &Dirs{w, make(chan struct{}, 1)}
-	go func() { // fsnotify may block Add until its events are received
+	d := &Dirs{fs: w, changed: make(chan struct{}, 1)}
+	d.wg.Go(func() { // fsnotify may block Add until its events are received
 		for range w.Events {
 			select {
 			case d.changed <- struct{}{}:
 			default:
 			}
 		}
-	}()
-	go func() {
+	})
+	d.wg.Go(func() {
 		for range w.Errors { // the caller looks now and then
 		}
-	}()
+	})
 	return d, nil
 }
 
@@ -54,5 +56,9 @@ func (d *Dirs) Add(paths ...string) {
 // Changed receives a value when something has changed since the last one.
 func (d *Dirs) Changed() <-chan struct{} { return d.changed }
 
-// Close stops watching.
-func (d *Dirs) Close() error { return d.fs.Close() }
+// Close stops watching and waits for the goroutines.
+func (d *Dirs) Close() error {
+	err := d.fs.Close()
+	d.wg.Wait()
+	return err
+}

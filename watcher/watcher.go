@@ -86,6 +86,7 @@ type Watcher struct {
 	events  <-chan fsnotify.Event
 	lost    <-chan error // why kernel events may be missing
 	sources []*source    // more are appended if there are Options.Boxes
+	later   []func()     // handle kernel events that came during a call of fs
 	turn    int          // index of the source that is asked first
 	polls   bool         // some directories have no kernel events
 	scanned time.Time    // the last scan; zero during Open
@@ -120,6 +121,10 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.running.Err() == nil && ctx.Err() == nil {
+		for _, handle := range w.later {
+			handle()
+		}
+		w.later = nil
 		select {
 		case e := <-w.events:
 			w.handle(e)
@@ -246,12 +251,32 @@ func (w *Watcher) watch(path string, isNew bool) {
 	if w.fs == nil {
 		return
 	}
-	if isNew {
-		w.fs.Remove(path)
-	}
-	if err := w.fs.Add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := w.receiving(func() error {
+		if isNew {
+			w.fs.Remove(path)
+		}
+		return w.fs.Add(path)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		w.polls = true
 		w.pollAfter(err)
+	}
+}
+
+// receiving calls f in a goroutine, for which it waits, and receives kernel events meanwhile. On Windows the one goroutine
+// that sends them also serves f.
+func (w *Watcher) receiving(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	for {
+		select {
+		case e := <-w.events:
+			w.later = append(w.later, func() { w.handle(e) })
+		case err := <-w.lost:
+			w.later = append(w.later, func() { w.handleLost(err) })
+		case err := <-done:
+			return err
+		}
 	}
 }
 

@@ -49,14 +49,33 @@ func Adopt(line []byte) (Event, error) {
 	return e, nil
 }
 
-// AdoptDropped is Adopt for a dropped object. With a body or a recipient it is a message, without a tag it is text.
-func AdoptDropped(data []byte) (Event, error) {
-	if o, err := ReadObject(data); err == nil && !isLogLine(o) {
-		if typeName, _ := detectTagged(o); typeName == "" || o.Has("body", "to", "from", "subject") {
-			return Event{}, ErrNotEvent
-		}
+// AdoptDropped is Adopt for a dropped file, which may be anything and must not disappear: it is an event only if its kind
+// is known, it is as its owner writes it, and it has nothing that makes it a message.
+func AdoptDropped(data []byte) (e Event, isEvent bool) {
+	o, err := ReadObject(data)
+	if err == nil && (isLogLine(o) || isKnown(o) && !o.Has("body", "to", "from", "subject")) {
+		e, err = Adopt(data)
+		return e, err == nil
 	}
-	return Adopt(data)
+	return e, false
+}
+
+// isKnown reports whether an object has the tag of a vocabulary and a kind that this vocabulary has.
+func isKnown(o Object) bool {
+	switch typeName, kind := detectTagged(o); typeName {
+	case "":
+		return false
+	case "acp.OlderResponse", "codex.TurnCall":
+		return true
+	case "acp.OlderCall":
+		return o.Text("method") != "session/update" || hasKind(olderUpdate, kind)
+	case "codex.Call":
+		return kind != methodKind(o.Text("method"))
+	case currentUpdate:
+		return hasKind(currentUpdate, kind) || o.Text("method") == "session/request_permission"
+	default:
+		return hasKind(typeName, kind)
+	}
 }
 
 func isLogLine(o Object) bool {
@@ -152,8 +171,15 @@ func detectUpdate(params Object) (typeName, kind string) {
 
 // detectCall detects a call of ACP or Codex in JSON-RPC, with or without its version, and a response of the older ACP.
 func detectCall(o Object) (typeName, kind string) {
-	if _, kind := detectUntagged(o.Object("result")); o.Has("jsonrpc") && kind != "" {
-		return "acp.OlderResponse", kind
+	if o.Has("jsonrpc") {
+		result := o.Object("result")
+		_, kind := detectUntagged(result)
+		if len(result) == 1 && result.Has("session_id") { // of session/new: its state has a default
+			kind = "session_start"
+		}
+		if kind != "" {
+			return "acp.OlderResponse", kind
+		}
 	}
 	method, params := o.Text("method"), o.Object("params")
 	if !o.Has("jsonrpc", "emittedAtMs") && method != "error" && !strings.Contains(method, "/") || method == "" ||
@@ -200,8 +226,10 @@ var codexKinds = map[string]string{
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
+var notInKind = regexp.MustCompile("[^a-z0-9]")
+
 // methodKind makes a kind from a method: item/agentMessage becomes item_agentmessage.
 func methodKind(method string) string {
-	kind := regexp.MustCompile("[^a-z0-9]").ReplaceAllString(strings.ToLower(method), "_")
+	kind := notInKind.ReplaceAllString(strings.ToLower(method), "_")
 	return kind[:min(len(kind), 64)]
 }

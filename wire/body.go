@@ -34,6 +34,7 @@ var aliases = map[string]string{
 	"new":          "new_state",
 	"text":         "content.text",
 	"code":         "exit_code",
+	"timestamp":    "tool_call.timestamp toolCall.timestamp",
 	"arguments":    "tool_call.arguments request.tool_call.arguments toolCall.arguments rawInput toolCall.rawInput",
 
 	// of a loaded session

@@ -116,7 +116,11 @@ func MarshalAs(typeName string, v any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return schemas()[typeName].canonical(raw)
+	s, err := schemaOf(typeName)
+	if err != nil {
+		return nil, err
+	}
+	return s.canonical(raw)
 }
 
 // Unmarshal reads one JSON value. The error is a *DecodeError.
@@ -144,16 +148,21 @@ func unquote(raw []byte) string {
 
 // Clip cuts a text to at most n bytes, between characters. Bytes that are not UTF-8 become U+FFFD.
 func Clip(s string, n int) string {
+	n = max(n, 0)
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > n {
 		s = strings.ToValidUTF8(s[:n], "")
 	}
 	return s
 }
 
-// ClipStart cuts the start of a text, so that a line "…" and its end have at most n bytes.
+// ClipStart cuts the start of a text, so that a line "…" and its end have at most n bytes; nothing if even that line has
+// more.
 func ClipStart(s string, n int) string {
 	const mark = "…\n"
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > n {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > n && n < len(mark) {
+		return ""
+	}
+	if len(s) > n {
 		s = mark + strings.ToValidUTF8(s[len(s)-n+len(mark):], "")
 	}
 	return s

@@ -21,3 +21,22 @@ func TestReadLine(t *testing.T) {
 		}
 	}
 }
+
+// A program that uses the package with a length that is too short, or a type that there is not, does not panic.
+func TestOddArguments(t *testing.T) {
+	for n := -1; n < 6; n++ {
+		for _, s := range []string{"", "abcdefg", "äöü\xff\xff"} {
+			if a, b := Clip(s, n), ClipStart(s, n); len(a) > max(n, 0) || len(b) > max(n, 0) {
+				t.Errorf("%q, %d: %q, %q", s, n, a, b)
+			}
+		}
+		ID("x").Short(n)
+	}
+	_, err := Canonical("typo", []byte(`{}`))
+	_, marshalErr := MarshalAs("typo", 1)
+	for _, err := range []error{err, marshalErr, UnmarshalAs("typo", []byte(`{}`), &struct{}{})} {
+		if err == nil || err.Error() != `no vocabulary has a type "typo"` {
+			t.Error(err)
+		}
+	}
+}

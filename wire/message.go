@@ -31,7 +31,7 @@ import (
 const (
 	MaxBody = 1 << 20 // bytes of body
 	MaxFile = 4 << 20 // bytes of the encoded message
-	MaxHops = 32      // replies to replies; then the hop brake asks for a pause
+	MaxHops = 32      // from this hop on, a reply is refused if those before it came within an hour
 )
 
 // The types of message with a meaning here. Any other type is shown as a plain message.
@@ -71,7 +71,7 @@ type Message struct {
 
 // Origin is evidence of where a message came from.
 type Origin struct {
-	Via string `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
+	Via string `json:"via,omitzero"` // cli, drop, mcp, acp, runner, bridge
 	UID *int   `json:"uid,omitzero"` // absent where the system has none
 	Run string `json:"run,omitzero"` // the runner's session id
 	// Agent is the member, of the sender's host, whose program started the process that sent it, as far as that process

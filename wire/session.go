@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -24,10 +23,25 @@ type SessionEvent struct {
 	Message       string `json:"message"`
 }
 
+type plainEvent SessionEvent // without the methods
+
 // String returns the line that the channel's owner prints for the event.
 func (e SessionEvent) String() string {
-	raw, _ := jsonv2.Marshal(e, writing)
+	raw, _ := Marshal(plainEvent(e))
 	return ownerLine(e.Kind, parseObject(raw))
+}
+
+// MarshalJSON writes the event as the channel's owner does: with the members of its kind. It refuses what the owner would.
+func (e SessionEvent) MarshalJSON() ([]byte, error) { return MarshalAs(sessionEvent, plainEvent(e)) }
+
+// UnmarshalJSON reads an event as the channel's owner does. The error is a *DecodeError or ErrNotObject.
+func (e *SessionEvent) UnmarshalJSON(data []byte) error {
+	var p plainEvent
+	err := UnmarshalAs(sessionEvent, data, &p)
+	if err == nil {
+		*e = SessionEvent(p)
+	}
+	return err
 }
 
 // HumanInput is what a person says to a session, with the members of all kinds: session.HumanInput. Without an
@@ -38,6 +52,21 @@ type HumanInput struct {
 	DraftID     UUID    `json:"draft_id"`
 	ArtifactURI *string `json:"artifact_uri"`
 	Reason      string  `json:"reason"`
+}
+
+type plainInput HumanInput // without the methods
+
+// MarshalJSON writes the input as the channel's owner does: with the members of its kind. It refuses what the owner would.
+func (h HumanInput) MarshalJSON() ([]byte, error) { return MarshalAs(humanInput, plainInput(h)) }
+
+// UnmarshalJSON reads an input as the channel's owner does. The error is a *DecodeError or ErrNotObject.
+func (h *HumanInput) UnmarshalJSON(data []byte) error {
+	var p plainInput
+	err := UnmarshalAs(humanInput, data, &p)
+	if err == nil {
+		*h = HumanInput(p)
+	}
+	return err
 }
 
 // IsVerdict reports whether the input approves or rejects a draft, or a part of one.
@@ -69,7 +98,7 @@ func HumanText(data []byte) (body string, ok bool, err error) {
 		return "", false, nil
 	}
 	var h HumanInput
-	err = UnmarshalAs(humanInput, data, &h)
+	err = h.UnmarshalJSON(data)
 	if err != nil || h.Kind == "message" {
 		return h.Text, true, err
 	}
@@ -104,6 +133,25 @@ type SessionMessage struct {
 	Extra     jsontext.Value `json:",embed"` // unknown members
 }
 
+type plainMessage SessionMessage // without the methods
+
+// MarshalJSON writes the entry as the channel's owner does, then its unknown members.
+func (m SessionMessage) MarshalJSON() ([]byte, error) { return Marshal(plainMessage(m)) }
+
+// UnmarshalJSON reads an entry as the channel's owner does, and keeps unknown members. The error is a *DecodeError or
+// ErrNotObject.
+func (m *SessionMessage) UnmarshalJSON(data []byte) error {
+	_, err := Canonical("session.SessionMessage", data)
+	var p plainMessage
+	if err == nil {
+		err = Unmarshal(data, &p)
+	}
+	if err == nil {
+		*m = SessionMessage(p)
+	}
+	return err
+}
+
 // InteractiveSession is one conversation with an agent.
 type InteractiveSession struct {
 	SessionID UUID                    `json:"session_id"`
@@ -114,7 +162,7 @@ type InteractiveSession struct {
 	CreatedAt time.Time               `json:"created_at"`
 	UpdatedAt time.Time               `json:"updated_at"`
 	Messages  []SessionMessage        `json:"messages,omitempty"`
-	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in order of arrival, each once
+	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // the drafts reviewed in it, in this order, each once
 }
 
 // Transition moves the session to another state. After an error, which is a *SessionError, nothing has changed.

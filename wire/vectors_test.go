@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -50,14 +51,32 @@ func marshalled(name string, v any) string {
 
 // goTypes are the types of the vocabularies that have a Go type, which must agree with the schema.
 var goTypes = map[string]func(name string, data []byte) (any, error){
-	"session.SessionEvent": typed[SessionEvent],
-	"session.HumanInput":   typed[HumanInput],
+	"session.SessionEvent":   typed[SessionEvent],
+	"session.HumanInput":     typed[HumanInput],
+	"session.SessionMessage": typed[SessionMessage],
 }
 
+// typed reads a value as UnmarshalAs and as encoding/json do, which must agree.
 func typed[T any](name string, data []byte) (any, error) {
-	var v T
+	var v, byLibrary T
 	err := UnmarshalAs(name, data, &v)
+	if other := json.Unmarshal(data, &byLibrary); (other == nil) != (err == nil) {
+		return v, fmt.Errorf("json.Unmarshal: %v; UnmarshalAs: %v", other, err)
+	}
+	if err == nil && marshalled(name, v) != marshalled(name, byLibrary) {
+		return v, fmt.Errorf("json.Unmarshal: %+v, UnmarshalAs: %+v", byLibrary, v)
+	}
 	return v, err
+}
+
+// isSameJSON reports whether two texts are the same JSON: encoding/json escapes more than it must.
+func isSameJSON(a, b []byte) bool {
+	canonical := func(raw []byte) string {
+		v := jsontext.Value(bytes.Clone(raw))
+		_ = v.Canonicalize()
+		return string(v)
+	}
+	return canonical(a) == canonical(b)
 }
 
 // sessionErrors are the vectors that are errors and have no JSON.
@@ -129,6 +148,9 @@ func (v vector) check(t *testing.T, number string) {
 		value, err := read(name, []byte(text))
 		if err != nil || marshalled(name, value) != text {
 			t.Errorf("%v, %s", err, cmp.Diff(text, marshalled(name, value)))
+		}
+		if byLibrary, err := json.Marshal(value); err != nil || !isSameJSON(byLibrary, []byte(text)) {
+			t.Errorf("json.Marshal: %s, %v", byLibrary, err)
 		}
 		if v.Display != nil && fmt.Sprint(value) != *v.Display {
 			t.Errorf("shown as %v, not %q", value, *v.Display)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -154,11 +155,22 @@ func checkAddress(s string) (string, error) {
 	return s, err
 }
 
+func schemaOf(typeName string) (*schema, error) {
+	if s := schemas()[typeName]; s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("no vocabulary has a type %q", typeName)
+}
+
 // Canonical reads a value of another vocabulary and returns it as its owner writes it: in one line, with the members in
 // the owner's order and without unknown ones. The type is one of vocabularies.txt, such as "session.HumanInput". The
-// error is a *DecodeError or ErrNotObject.
+// error is a *DecodeError or ErrNotObject, or another for a type that there is not.
 func Canonical(typeName string, data []byte) (json.RawMessage, error) {
-	s, raw := schemas()[typeName], json.RawMessage{}
+	s, err := schemaOf(typeName)
+	if err != nil {
+		return nil, err
+	}
+	raw := json.RawMessage{}
 	if err := Unmarshal(data, &raw); err != nil {
 		return nil, err
 	}

@@ -163,9 +163,6 @@ func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
 	question := &teams.Outgoing{
 		From: a.me, To: []wire.Address{a.bob.Address()}, Message: &wire.Message{Body: text, ReplyWanted: "yes"},
 	}
-	if err := a.team.Root().Prepare(question); err != nil {
-		return nil, err
-	}
 	answered, stop := context.WithCancel(ctx)
 	defer stop()
 	go a.waitFor(answered, func(s control.Status) bool {

@@ -62,6 +62,9 @@ func (p *Installer) read(tool, path string) (f *file, err error) {
 	if text, hasMark := bytes.CutPrefix(f.before, []byte(byteOrderMark)); hasMark {
 		f.mark, f.before = byteOrderMark, text
 	}
+	if bytes.HasPrefix(f.before, []byte("\xff\xfe")) || bytes.HasPrefix(f.before, []byte("\xfe\xff")) {
+		err = fmt.Errorf("%s is UTF-16, which atm does not change: save it as UTF-8", path)
+	}
 	f.after = f.before
 	return f, err
 }

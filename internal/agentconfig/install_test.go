@@ -232,6 +232,8 @@ func TestRefused(t *testing.T) {
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is not []"},
 		{"rules are a string", "home/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}}", Request{Tool: "claude"}, "permissions.allow is not []"},
 		{"not TOML", "home/.codex/config.toml", "model = \n", Request{Tool: "codex"}, "config.toml (left unchanged): "},
+		{"UTF-16", "home/.gemini/settings.json", "\xff\xfe{\x00}\x00", Request{Tool: "gemini"}, "settings.json is UTF-16, which atm does not change: save it as UTF-8"},
+		{"UTF-16 TOML", "home/.codex/config.toml", "\xfe\xff\x00a", Request{Tool: "codex"}, "config.toml is UTF-16"},
 		{"a directory", "home/.claude/settings.json/x", "", Request{Tool: "claude"}, "is not a regular file"},
 		{"bad local file", "repo/.claude/settings.local.json", "{", Request{Tool: "claude", Local: true}, "settings.local.json (left unchanged): "},
 		{"bad second file", "repo/.codex/config.toml", "[", Request{Tool: "codex", Local: true, Agent: "bob"}, "config.toml (left unchanged): "},

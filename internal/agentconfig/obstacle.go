@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -46,7 +47,7 @@ func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
 			{filepath.Join(dir, "settings.json"), false}, {filepath.Join(top, ".gemini", "settings.json"), true},
 			{filepath.Join(geminiManaged, "settings.json"), false},
 		}
-		if why := isSet(filepath.Join(dir, "trustedFolders.json"), "/"+escapePointer(top), "DO_NOT_TRUST"); why != "" && r.Local {
+		if why := untrusted(filepath.Join(dir, "trustedFolders.json"), top); why != "" && r.Local {
 			return why, false
 		}
 		command := quoted(shellLine(p.command(r.Agent, "hook", r.Tool)))
@@ -61,11 +62,32 @@ func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
 		if why := isSet(filepath.Join(dir, "config.toml"), "/projects/"+escapePointer(top)+"/trust_level", "untrusted"); why != "" && r.Local {
 			return why, false
 		}
-		return lastOff(r, "/features/hooks", "false", []switchFile{
-			{filepath.Join(dir, "config.toml"), false}, {filepath.Join(top, ".codex", "config.toml"), true},
-		})
+		files := []switchFile{{filepath.Join(dir, "config.toml"), false}, {filepath.Join(top, ".codex", "config.toml"), true}}
+		name := "/features/hooks"
+		if !slices.ContainsFunc(files, func(f switchFile) bool { value, _ := lookUp(f.path, name); return value != "" }) {
+			name = "/features/codex_hooks" // its older name
+		}
+		return lastOff(r, name, "false", files)
 	}
 	return "", false
+}
+
+// untrusted says which of Gemini CLI's rules has it not trust a directory: the longest of those that are about it counts.
+func untrusted(path, dir string) (why string) {
+	all, _ := lookUp(path, "")
+	rules, longest := map[string]string{}, ""
+	json.Unmarshal([]byte(all), &rules) // one that is no text is no rule
+	for rule, trust := range rules {
+		above := rule
+		if trust == "TRUST_PARENT" {
+			above = filepath.Dir(rule)
+		}
+		rel, err := filepath.Rel(above, dir)
+		if err == nil && filepath.IsLocal(rel) && len(rule) > len(longest) {
+			longest, why = rule, isSet(path, "/"+escapePointer(rule), "DO_NOT_TRUST")
+		}
+	}
+	return why
 }
 
 // lastOff says which file switches the hooks off, if the last that has the setting does.

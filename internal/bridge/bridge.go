@@ -324,7 +324,9 @@ func (b *Bridge) subject(host wire.Name) string {
 	return string("atm." + b.Team.Name + ".mail." + host)
 }
 
+var credentials = regexp.MustCompile(`//[^/@,]*@`)
+
 // server is the server's URL without a password.
 func (b *Bridge) server() string {
-	return regexp.MustCompile(`//[^/@,]*@`).ReplaceAllString(b.URL, "//")
+	return credentials.ReplaceAllString(b.URL, "//")
 }

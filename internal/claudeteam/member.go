@@ -28,9 +28,11 @@ const (
 	ourSuffix    = "-atm" // appended to the name of one of ours that is reserved or taken in Claude's team
 )
 
+// What does not stand in the name of an inbox's file, and in a name of ours.
+var notInPath, notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`), regexp.MustCompile(`[^a-z0-9_-]`)
+
 // inboxFile is the member's file in Claude's team.
 func (m *member) inboxFile() string {
-	notInPath := regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 	return inboxDir + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
 }
 
@@ -110,8 +112,7 @@ func (s *Sync) nameHere(theirs string) wire.Name {
 }
 
 func validName(theirs string) wire.Name {
-	invalid := regexp.MustCompile(`[^a-z0-9_-]`)
-	name := strings.TrimLeft(invalid.ReplaceAllString(strings.ToLower(theirs), "-"), "-_")
+	name := strings.TrimLeft(notInName.ReplaceAllString(strings.ToLower(theirs), "-"), "-_")
 	if name = name[:min(len(name), 64)]; !wire.IsName(name) { // empty or reserved
 		name += "claude"
 	}

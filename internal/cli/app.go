@@ -41,7 +41,7 @@ func Run(version string, words []string) int {
 		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
 	case err != nil:
 	case line.Help:
-		err = printHelp(c, helpPage(c.Command))
+		err = printHelp(c, helpPage(c.Command, command.Width()))
 	case slices.Contains(companions, c.Command):
 		var code int
 		if code, err = runCompanion(c, line); err == nil {

@@ -47,7 +47,7 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 			flags["--"+flag] = true
 		}
 	}
-	page := helpPage(c)
+	page := helpPage(c, 0)
 	if n := strings.Count(page, "\n"); n > 25 {
 		t.Errorf("%s: its page has %d lines", name, n)
 	}
@@ -58,6 +58,30 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 	}
 	for _, sub := range c.Subcommands {
 		checkVerb(t, app, path, sub)
+	}
+}
+
+// On a narrow terminal a help page loses nothing, and a row of a table goes on below its last column.
+func TestNarrowHelp(t *testing.T) {
+	send := newApp("").Command("send")
+	for _, width := range []int{50, 60, 80} {
+		for _, page := range []string{mainHelp, helpPage(send, width)} {
+			shown := layOut(page, width)
+			if strings.Join(strings.Fields(shown), " ") != strings.Join(strings.Fields(page), " ") {
+				t.Errorf("%d columns: it says something else:\n%s", width, shown)
+			}
+			for line := range strings.Lines(shown) {
+				if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > width {
+					t.Errorf("%d columns: %q", width, line)
+				}
+			}
+		}
+	}
+	if shown := layOut(mainHelp, 80); !strings.Contains(shown, "or: atm install claude, and start\n"+strings.Repeat(" ", 45)+"it yourself\n") {
+		t.Error(shown)
+	}
+	if shown := helpPage(send, 80); !strings.Contains(shown, "--message TEXT   TEXT as a flag       --") {
+		t.Errorf("the flags of send are not in two columns of 80:\n%s", shown)
 	}
 }
 

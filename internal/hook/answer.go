@@ -58,6 +58,7 @@ func isMail(prompt string) bool {
 // answer writes the text in the tool's way, in one write, since half an answer is worse than none.
 func (c *call) answer() (exit int, err error) {
 	var document struct {
+		Message  string `json:"systemMessage,omitempty"` // for the person
 		Decision string `json:"decision,omitempty"`
 		Reason   string `json:"reason,omitempty"`
 		Output   struct {
@@ -66,6 +67,7 @@ func (c *call) answer() (exit int, err error) {
 		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
+	document.Message = c.warning
 	switch {
 	case text == "" && !c.answersAlways:
 		return 0, nil

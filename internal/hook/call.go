@@ -32,8 +32,10 @@ type call struct {
 	events    []wire.Event // to append
 	endEvents []wire.Event // to append then, unless mail keeps the turn going
 
+	beginsSession bool
 	replyAs       replyWay
 	wantsPrimer   bool
+	warning       string          // of the answer, for the person too
 	text          strings.Builder // of the answer
 	answersAlways bool            // with {} if there is no text
 
@@ -217,6 +219,7 @@ func (c *call) changeState(activity, detail string, more ...string) {
 
 // startSession adds a session_start; its source is the session's, as "resume", and not the event's.
 func (c *call) startSession(source string) {
+	c.beginsSession = true
 	composed, _ := wire.Compose("session_start", [][2]string{{"source", wire.Clip(source, maxID)}}) // both are valid
 	e := c.newEvent("session_start", "")
 	e.Wire = composed.Wire

@@ -16,6 +16,7 @@
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
+//	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -62,6 +63,13 @@ func ParseTool(name string) (Tool, error) {
 	return Tool(name), nil
 }
 
+// projectDirs are the variables in which tools tell their hooks the directory that they were started in. Claude Code runs
+// a hook where the agent has gone with cd; Codex and OpenCode run it in that directory.
+var projectDirs = map[Tool]string{Claude: "CLAUDE_PROJECT_DIR", Gemini: "GEMINI_PROJECT_DIR"}
+
+// ProjectDir returns that directory, "" if the tool does not say.
+func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(projectDirs[t]) }
+
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box
@@ -69,6 +77,9 @@ type Options struct {
 	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
 	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
+	Begins     func() (warning string)        // is told that a session begins, and returns what to say about that; nil: nothing
+	Ends       func()                         // is told that a session ends; nil: nobody
+	IsSecond   bool                           // another program is the agent: this one only begins and ends
 	IsACP      bool                           // the agent was last run over ACP
 	Flags      string                         // what a command needs to act as this agent: " --as bob"
 
@@ -104,6 +115,18 @@ func parse(tool Tool, in []byte, o Options) (*call, error) {
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
+	}
+	if c.beginsSession && c.o.Begins != nil {
+		if warning := c.o.Begins(); warning != "" && c.wantsPrimer { // OpenCode would not show it
+			c.warning = prefix + " " + warning
+			c.text.WriteString(c.warning + "\n")
+		}
+	}
+	if c.EndsSession && c.o.Ends != nil {
+		c.o.Ends()
+	}
+	if c.o.IsSecond {
+		return c.answer()
 	}
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())

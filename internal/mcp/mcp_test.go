@@ -162,7 +162,7 @@ func testTools(t *team) {
 	os.WriteFile(filepath.Join(c.Dir, "f"), []byte("x"), 0o600)
 	c.says("send", args{"to": "alice,carol", "text": long, "attach": []string{"f"}, "urgent": true, "once": "long"}, `no agent "carol"`, `"failed":[{`)
 	c.says("wait", args{"reply": id[:4], "timeout": "50ms"}, "no such message", "null")
-	c.says("wait", args{"exit": "alice"}, "exit: alice is unknown", `"message":null`)
+	c.says("wait", args{"exit": "alice"}, "exit: the state of alice is unknown", `"message":null`)
 	c.says("wait", args{"timeout": "50ms"}, "no mail within 50ms\nhint: ", `"timeout":true`)
 
 	sent := c.Atm("read", "--as", "alice", "--json", "--limit", "0")
@@ -213,7 +213,7 @@ func TestErrors(t *testing.T) {
 
 	// Without an identity and outside a team the server starts all the same.
 	c = s.connect()
-	c.says("read", nil, "who are you? members: alice, bob\nhint: put --as NAME on the command; do not take a name that is not yours", "null")
+	c.says("read", nil, "who are you? members: alice, bob\nhint: put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
 	c = s.connect("--root", filepath.Join(s.Dir, "nowhere"), "--as", "bob")
 	c.says("team", nil, "nowhere", "null")

@@ -59,8 +59,9 @@ type Snapshot struct {
 	Members []teams.Member // as `atm team` lists them
 	Waiting []Question     // those that I may answer come first, then by age
 
-	// The ids of my mail, newest first. Read goes back some days only.
+	// The ids of my mail, newest first. Read goes back some days only. MailVersion grows when my mail may have changed.
 	Unread, Owed, Read []wire.ID
+	MailVersion        int
 
 	Problem string // what cannot be read; "": nothing
 
@@ -187,6 +188,7 @@ func isAboutDraft(e watcher.Entry) bool {
 // readMail reads the ids of my mail. The error of an unreadable mailbox is that of my row.
 func (r *Room) readMail(s *Snapshot) {
 	if me := r.Scope.Me; me != nil {
+		s.MailVersion++
 		s.Unread, _ = me.IDs(mailbox.Range{Unread: true, Newest: true})
 		s.Owed, _ = me.IDs(mailbox.Range{Owed: true, Newest: true})
 		s.Read, _ = me.IDs(mailbox.Range{Done: true, Archive: true, Newest: true, Limit: maxRead})

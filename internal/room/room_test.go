@@ -167,3 +167,16 @@ func TestQuestion(t *testing.T) {
 	}
 	stop()
 }
+
+// A screen on which nothing changes is not followed when nobody has asked for it for a while.
+func TestScreenIsForgotten(t *testing.T) {
+	defer func(before time.Duration) { followFor = before }(followFor)
+	followFor = 200 * time.Millisecond
+	team := newTeam(t, "bob", "me")
+	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { team.Atm("down") })
+	r := team.open("me")
+	r.Screen(t.Context(), "bob")
+	team.until(r, "the screen", func(s *Snapshot) bool { return s.Screens["bob"] != nil })
+	team.until(r, "its end", func(s *Snapshot) bool { return s.Screens["bob"] == nil })
+}

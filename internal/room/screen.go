@@ -12,9 +12,11 @@ import (
 
 const (
 	redrawEvery = 100 * time.Millisecond // for a screen that changes all the time
-	followFor   = time.Minute            // how long a screen is followed after it was last asked for
 	retryAfter  = 3 * time.Second
 )
+
+// followFor is how long a screen is followed after it was last asked for. A test shortens it.
+var followFor = time.Minute
 
 // A Screen is the content of an agent's terminal.
 type Screen struct {

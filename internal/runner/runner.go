@@ -67,6 +67,7 @@ func Main(version string, words []string) int {
 			}
 		}()
 	}
+	endIfStuck(ctx, spec.Run)
 	exit, err := run(ctx, spec)
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
@@ -82,6 +83,21 @@ func Main(version string, words []string) int {
 		return report.Code
 	}
 	return failure.ExitDone
+}
+
+// stuckAfter is how long the end of a run may take at most. An agent that ignores all signals but SIGKILL takes a few
+// seconds, and each lock that somebody holds lockTimeout. A test shortens it.
+var stuckAfter = 30 * time.Second
+
+// endIfStuck ends this process and its agent's if it has not ended long after ctx did. What it leaves is what a killed
+// runner leaves.
+func endIfStuck(ctx context.Context, run string) {
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(stuckAfter, func() {
+			process.EndLeftovers(run)
+			os.Exit(failure.ExitFailed)
+		})
+	})
 }
 
 func openTeam(spec runspec.Spec) (*teams.Team, error) {

@@ -45,6 +45,9 @@ const targetDelay = 400 * time.Millisecond
 
 func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
+	if m.isError { // whoever presses the next key has read it
+		m.setStatus("", nil)
+	}
 	if yes := m.confirm; yes != nil {
 		m.confirm, m.status = nil, ""
 		if key == "y" {

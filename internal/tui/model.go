@@ -65,7 +65,9 @@ type model struct {
 	snapshot      *room.Snapshot
 	mail          []wire.ID // unread, owed, read
 
-	// Where View has drawn what.
+	rows map[wire.ID]row // of my mail, those that are shown
+
+	// Where what is drawn.
 	bodyTop, bodyHeight int
 	waitingAt           []int // the index of the question in each line of these
 
@@ -124,7 +126,11 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		cmd = m.click(msg.X, msg.Y)
 	}
 	m.updateTarget()
-	return m, cmd
+	if m.width == 0 {
+		return m, cmd
+	}
+	m.layOut()
+	return m, tea.Batch(cmd, m.loadRows())
 }
 
 func (m *model) setStatus(text string, err error) {
@@ -177,7 +183,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 // notification says what waits for me now and did not before, "" if nothing.
 func notification(old, s *room.Snapshot) string {
 	isForMe := func(q room.Question) bool {
-		reason, _ := q.OnlyAtTerminal()
+		reason, _ := q.AnsweredElsewhere()
 		return q.MayAnswer || reason != ""
 	}
 	for _, q := range s.Waiting {

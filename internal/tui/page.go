@@ -61,7 +61,7 @@ func (m *model) open() tea.Cmd {
 	case m.focus == waitingPane:
 		q, _ := m.question()
 		m.opened, m.targetSince = q, time.Now()
-		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q)})
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q, true)})
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
 			p := &page{kind: threadPage, title: "thread", message: it, items: []*mailbox.Item{it}}
@@ -88,6 +88,48 @@ func (m *model) load(p *page, read func() ([]*mailbox.Item, error)) tea.Cmd {
 				m.setStatus("", err)
 			} else if p.kind == searchPage {
 				m.setStatus(letter.Many(len(items), "message"), nil)
+			}
+		})
+	}
+}
+
+// A row is a message of mine in the list, as it was read for a version of my mail.
+type row struct {
+	item    *mailbox.Item // nil: not read yet, or it has moved
+	isRead  bool
+	readFor int
+}
+
+// loadRows reads the messages that are shown and were not read, or may have changed since.
+func (m *model) loadRows() tea.Cmd {
+	p := m.page()
+	if p.kind != mailPage {
+		return nil
+	}
+	shown, version := map[wire.ID]row{}, m.snapshot.MailVersion
+	var ids []wire.ID
+	for _, id := range m.mail[min(p.top, len(m.mail)):min(p.top+m.bodyHeight, len(m.mail))] {
+		known, isKnown := m.rows[id]
+		if !isKnown || known.readFor != version {
+			ids = append(ids, id)
+		}
+		known.readFor = version
+		shown[id] = known
+	}
+	m.rows = shown
+	if len(ids) == 0 {
+		return nil
+	}
+	return func() tea.Msg {
+		read := map[wire.ID]row{}
+		for _, id := range ids {
+			read[id] = row{item: nth(m.room.Mail([]wire.ID{id}), 0), isRead: true, readFor: version}
+		}
+		return callback(func() {
+			for id, r := range read {
+				if now, isShown := m.rows[id]; isShown && now.readFor == version {
+					m.rows[id] = r
+				}
 			}
 		})
 	}

@@ -5,7 +5,8 @@
 //	members   left; on a narrow terminal behind Tab
 //	middle    my mail, a thread, an agent's screen or turns, a search, the keys
 //
-// It is a Bubble Tea program: only Update changes the model, only View draws it, and slow work runs as a command.
+// It is a Bubble Tea program: only Update changes the model, View draws it and reads nothing, and slow work runs as a
+// command.
 package tui
 
 import (

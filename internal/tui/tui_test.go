@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/room"
 	"github.com/agentteammail/atm/internal/testteam"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -319,11 +320,13 @@ func TestLowTerminal(t *testing.T) {
 	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}}
 	m.startWriting(&composer{kind: sending, title: "to: "}, "bob")
 	m.writing.setText("hello")
+	m.layOut()
 	if shown := m.View().Content; !strings.Contains(shown, "bob") || !strings.Contains(shown, "hello") {
 		t.Error(shown)
 	}
 	m.writing, m.height = nil, 2
 	m.askConfirmation("interrupt bob? y", func() tea.Cmd { return nil })
+	m.layOut()
 	if shown := m.View().Content; !strings.Contains(shown, "interrupt bob?") {
 		t.Error(shown)
 	}
@@ -362,6 +365,40 @@ func TestUnread(t *testing.T) {
 	refused("a", "bob is no longer asking that: Esc")
 }
 
+// A short command is there once, although the prompt on its screen repeats it, and is approved without being opened; the
+// next key takes away what was refused.
+func TestShortQuestion(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Since: time.Now(), Input: "touch one.txt",
+		Prompt: "Bash command\n\n  touch\n  one.txt\n  Make a file\n\nDo you want to proceed?", Options: []policy.Option{{ID: "1", Label: "Yes"}, {ID: "2", Label: "No"}},
+	}}
+	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.refuse("open it first: Enter")
+	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+	shown := m.View().Content
+	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
+		t.Error(shown)
+	}
+	m.targetSince = m.targetSince.Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
+		t.Error(m.status)
+	}
+	if whole := questionText(q, true); !strings.Contains(whole, "\n  Bash command\n") {
+		t.Error(whole)
+	}
+}
+
+// Where there is no room for all keys, those needed most are there.
+func TestKeysWithin(t *testing.T) {
+	for width := range 200 {
+		keys := keysWithin(width)
+		if len(keys) > width || width >= 30 && !strings.Contains(keys, "Esc back") || width == 199 && !strings.Contains(keys, "e editor") {
+			t.Errorf("%d: %q", width, keys)
+		}
+	}
+}
+
 func TestTerminated(t *testing.T) {
 	w := newTeam(t, people, "me").open(60, 10, nil, "--as", "me")
 	w.shows(`my mail`)
@@ -386,7 +423,7 @@ func TestMail(t *testing.T) {
 	w.types("\tk")
 	w.shows(`(?s)2 unread.*acked`)
 	w.types(" ")
-	w.shows(`(?s)1 unread, 1 owed.*read `)
+	w.shows(`(?s)1 unread, 1 to ack.*read `)
 	w.types("r")
 	w.shows(`reply to alice: Message 1`)
 	w.types("First\rsecond line\x1b")
@@ -536,5 +573,27 @@ func TestLarge(t *testing.T) {
 		t.Errorf("it took %v of the processor", used)
 	} else {
 		t.Logf("%v of the processor", used)
+	}
+}
+
+// View only draws: it reads no file, and changes nothing.
+func TestViewIsPure(t *testing.T) {
+	mail := make([]wire.ID, 60)
+	for i := range mail {
+		mail[i] = wire.NewID()
+	}
+	m := newModel(t.Context(), room.Open(&command.Scope{Team: &teams.Team{Name: "main"}}))
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
+	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
+	m.room = nil // whoever reads fails
+	m.rows[mail[0]] = row{item: &mailbox.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
+	before := *m
+	drawn := m.View().Content
+	if !strings.Contains(drawn, "hello") || !strings.Contains(drawn, "Go on?") || m.View().Content != drawn {
+		t.Errorf("drawn:\n%s", drawn)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", *m)); diff != "" {
+		t.Error(diff)
 	}
 }

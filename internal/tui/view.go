@@ -30,7 +30,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 		return nil, false
 	}
 	q, width := nth(m.snapshot.Waiting, m.waiting.selected), max(m.width-waitingIndent, 10)
-	lines = wrap(questionText(q), width)
+	lines = wrap(questionText(q, false), width)
 	most := max(1, m.height/4)
 	if m.writing != nil {
 		most = 1
@@ -43,11 +43,11 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 	return lines, isWhole
 }
 
-// questionLine renders a question and its options in one line. What an agent wrote has no three blanks in a row, which
-// are before everything of ours.
-func questionLine(q room.Question) string {
-	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(q.Summary())))
-	if reason, _ := q.OnlyAtTerminal(); reason != "" {
+// questionLine renders a question, what it is about, and its options in one line. What an agent wrote has no three blanks
+// in a row, which are before everything of ours.
+func questionLine(q room.Question, about string) string {
+	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(about)))
+	if reason, _ := q.AnsweredElsewhere(); reason != "" {
 		line += "   (" + reason + ")"
 	} else if !q.MayAnswer {
 		line += "   (not yours to answer)"
@@ -58,19 +58,25 @@ func questionLine(q room.Question) string {
 	return line
 }
 
-// questionText renders all that is known of a question: its line, and those of its texts that the line shortens.
-func questionText(q room.Question) string {
-	text := questionLine(q)
-	for _, part := range []string{q.Input, q.Prompt} {
-		if !strings.Contains(q.Summary(), part) {
-			text += strings.ReplaceAll("\n"+letter.EscapeBody(part), "\n", "\n  ")
-		}
+// questionText renders a question: its line, below that what has more lines than one, and the prompt, unless that only
+// repeats the input and isWhole is not asked for.
+func questionText(q room.Question, isWhole bool) string {
+	about, text, prompt, below := q.Summary(), strings.TrimSpace(cmp.Or(q.Input, q.Prompt)), strings.TrimSpace(q.Prompt), ""
+	if strings.Contains(text, "\n") {
+		about, below = strings.TrimSuffix(about, " "+withoutSpace(text, " ")), "\n"+text
 	}
+	if prompt != text && prompt != "" && (isWhole || !strings.Contains(withoutSpace(prompt, ""), withoutSpace(text, ""))) {
+		below += "\n" + prompt
+	}
+	text = questionLine(q, about) + strings.ReplaceAll(letter.EscapeBody(below), "\n", "\n  ")
 	if q.Cut {
 		text += "\n(only its terminal shows the rest)"
 	}
 	return text
 }
+
+// withoutSpace replaces white space, which a terminal breaks lines at.
+func withoutSpace(text, by string) string { return strings.Join(strings.Fields(text), by) }
 
 // leftWidth is the width of the members, -1 if the terminal is too narrow to show them beside the middle.
 func (m *model) leftWidth() int {
@@ -80,16 +86,39 @@ func (m *model) leftWidth() int {
 	return min(max(m.width/3, 28), 60)
 }
 
+// layOut fits everything into the terminal, as View draws it.
+func (m *model) layOut() {
+	if c := m.writing; c != nil {
+		c.line.SetWidth(max(10, m.width-len("search: ")-2))
+		c.text.SetWidth(m.width)
+		c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
+	}
+	m.waiting.scroll(len(m.snapshot.Waiting), m.waitingRows())
+	waiting, at := m.waitingLines()
+	m.waitingAt, m.bodyTop = at, 1+len(waiting)+1
+	m.bodyHeight = max(1, m.height-m.bodyTop-len(m.writingLines())-len(m.footLines()))
+	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
+	c, n := m.list(middlePane)
+	c.scroll(n, m.bodyHeight)
+	if p, width := m.page(), m.middleWidth(); p.isText() {
+		isAtEnd := p.kind == agentPage && p.view.AtBottom()
+		p.view.SetWidth(width)
+		p.view.SetHeight(m.bodyHeight)
+		p.view.SetContentLines(m.lines(p, width))
+		if isAtEnd {
+			p.view.GotoBottom()
+		}
+	}
+}
+
 // View draws, from top to bottom, a line about the team, the questions, a rule, the body, what is being written, and
 // two lines for status and keys.
 func (m *model) View() tea.View {
 	if m.width == 0 {
 		return tea.View{AltScreen: true} // the terminal's size is not known yet
 	}
-	top, bottom := append([]string{m.header()}, m.waitingLines()...), append(m.writingLines(), m.footLines()...)
-	m.bodyTop = len(top) + 1
-	m.bodyHeight = max(1, m.height-m.bodyTop-len(bottom))
-	lines := slices.Concat(top, m.bodyLines(), bottom)
+	waiting, _ := m.waitingLines()
+	lines := slices.Concat([]string{m.header()}, waiting, m.bodyLines(), m.writingLines(), m.footLines())
 	if m.writing != nil || m.confirm != nil { // on a low terminal, what is being typed counts most
 		lines = lines[max(0, len(lines)-m.height):]
 	}
@@ -102,18 +131,18 @@ func (m *model) View() tea.View {
 	return v
 }
 
+func (m *model) middleWidth() int { return m.width - m.leftWidth() - 1 }
+
 // bodyLines draws the members and the middle, each below its title.
 func (m *model) bodyLines() (lines []string) {
-	left, width := m.leftWidth(), m.width
-	if left >= 0 {
-		width -= left + 1
-	} else if m.focus == membersPane {
+	left := m.leftWidth()
+	if left < 0 && m.focus == membersPane {
 		return m.memberLines(m.width)
-	} else {
+	} else if left < 0 {
 		return m.middleLines(m.width)
 	}
 	members, border := m.memberLines(left), "┬"
-	for i, line := range m.middleLines(width) {
+	for i, line := range m.middleLines(m.middleWidth()) {
 		lines, border = append(lines, fit(nth(members, i), left)+border+line), "│"
 	}
 	return lines
@@ -130,7 +159,7 @@ func (m *model) header() string {
 		who = "as " + string(s.Me)
 	}
 	line := bold.Render(string(s.Team)) + ", " + who + "   "
-	line += fmt.Sprintf("%d waiting, %d unread, %d owed   ", len(s.Waiting), len(s.Unread), len(s.Owed))
+	line += fmt.Sprintf("%d waiting, %d unread, %d to ack   ", len(s.Waiting), len(s.Unread), len(s.Owed))
 	return line + alert.Render(letter.Escape(s.Problem))
 }
 
@@ -148,14 +177,14 @@ func (m *model) marker(in pane, isSelected bool) string {
 // waitingIndent is the width of the marker and the age.
 const waitingIndent = 8
 
-// waitingLines draws the questions, the selected one in full if there is room for it.
-func (m *model) waitingLines() (lines []string) {
-	rows := min(len(m.snapshot.Waiting), max(1, m.height/4))
-	m.waiting.scroll(len(m.snapshot.Waiting), rows)
-	m.waitingAt = nil
-	for i := m.waiting.top; i < m.waiting.top+rows; i++ {
+// waitingRows is how many questions are shown.
+func (m *model) waitingRows() int { return min(len(m.snapshot.Waiting), max(1, m.height/4)) }
+
+// waitingLines draws the questions, the selected one in full if there is room for it. at has the question of each line.
+func (m *model) waitingLines() (lines []string, at []int) {
+	for i := m.waiting.top; i < m.waiting.top+m.waitingRows(); i++ {
 		q := m.snapshot.Waiting[i]
-		text := []string{questionLine(q)}
+		text := []string{questionLine(q, q.Summary())}
 		if i == m.waiting.selected {
 			text, _ = m.selectedQuestion()
 		}
@@ -164,15 +193,14 @@ func (m *model) waitingLines() (lines []string) {
 			if q.MayAnswer {
 				line = alert.Render(line)
 			}
-			lines, m.waitingAt = append(lines, fit(before, waitingIndent)+line), append(m.waitingAt, i)
+			lines, at = append(lines, fit(before, waitingIndent)+line), append(at, i)
 			before = ""
 		}
 	}
-	return lines
+	return lines, at
 }
 
 func (m *model) memberLines(width int) []string {
-	m.members.scroll(len(m.snapshot.Members), m.bodyHeight)
 	lines := []string{m.rule("members", width, membersPane)}
 	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
@@ -215,30 +243,29 @@ func (m *model) middleLines(width int) []string {
 	p := m.page()
 	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
 	c, n := m.list(middlePane)
-	c.scroll(n, m.bodyHeight)
 	switch {
 	case p.isText():
-		isAtEnd := p.kind == agentPage && p.view.AtBottom()
-		p.view.SetWidth(width)
-		p.view.SetHeight(m.bodyHeight)
-		p.view.SetContentLines(m.lines(p, width))
-		if isAtEnd {
-			p.view.GotoBottom()
-		}
 		lines = append(lines, strings.Split(p.view.View(), "\n")...)
 	case p.kind == mailPage && m.snapshot.Me == "":
-		lines = append(lines, "  Nobody has said who you are: atm tui --as NAME shows your mail.")
+		lines = append(lines, wrap("  Nobody has said who you are: atm tui --as NAME shows your mail.", width)...)
 	case p.kind == mailPage && n == 0 && m.snapshot.Version > 0:
 		lines = append(lines, "  no messages")
 	}
 	for i := c.top; i < min(n, c.top+m.bodyHeight); i++ {
-		lines = append(lines, m.mailRow(m.item(i), i == c.selected))
+		lines = append(lines, m.mailRow(i, i == c.selected))
 	}
 	return m.pad(lines)
 }
 
-func (m *model) mailRow(it *mailbox.Item, isSelected bool) string {
-	if it == nil {
+func (m *model) mailRow(i int, isSelected bool) string {
+	it, isRead := nth(m.page().items, i), true
+	if m.page().kind == mailPage {
+		it, isRead = m.rows[m.mail[i]].item, m.rows[m.mail[i]].isRead
+	}
+	switch {
+	case !isRead:
+		return m.marker(middlePane, isSelected)
+	case it == nil:
 		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
@@ -256,7 +283,6 @@ func (m *model) writingLines() []string {
 	if c == nil {
 		return nil
 	}
-	c.line.SetWidth(max(10, m.width-len("search: ")-2))
 	if c.kind == searching {
 		return []string{c.title + c.line.View()}
 	}
@@ -264,8 +290,6 @@ func (m *model) writingLines() []string {
 	if c.kind == sending {
 		title += c.line.View()
 	}
-	c.text.SetWidth(m.width)
-	c.text.SetHeight(min(10, max(3, m.height/3)) - 2)
 	return append([]string{strings.Repeat("─", m.width), title}, strings.Split(c.text.View(), "\n")...)
 }
 
@@ -275,8 +299,7 @@ func (m *model) footLines() []string {
 	if m.isError {
 		status = alert.Render(status)
 	}
-	keys := "? keys  q leave  a approve  x reject  r reply  s send  k ack  Space read  Enter open  " +
-		"Esc back  t attach  i interrupt  / search  e editor"
+	keys := keysWithin(m.width)
 	switch {
 	case m.confirm != nil:
 		status, keys = m.prompt, "y yes; any other key: no"
@@ -286,6 +309,20 @@ func (m *model) footLines() []string {
 		keys = "Ctrl-S send  Esc keep the draft  Ctrl-E $EDITOR"
 	}
 	return []string{status, faint.Render(keys)}
+}
+
+// keysWithin lists the keys that a line of this width has room for, the most needed first.
+func keysWithin(width int) (line string) {
+	for _, key := range []string{
+		"? keys", "q leave", "Esc back", "Enter open", "a approve", "x reject", "r reply", "s send", "k ack", "Space read",
+		"t attach", "i interrupt", "/ search", "e editor",
+	} {
+		if len(line)+2+len(key) > width {
+			break
+		}
+		line = command.JoinFilled("  ", line, key)
+	}
+	return line
 }
 
 // paneAt returns the pane at a point of the terminal as it was drawn last, and the index in its list of what is there,

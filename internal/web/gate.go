@@ -66,6 +66,9 @@ func (g *gate) useToken(token string) bool {
 		return false
 	}
 	_, isUsed := g.used.LoadOrStore(token, true)
+	if !isUsed {
+		time.AfterFunc(tokenAge, func() { g.used.Delete(token) }) // then it is too old
+	}
 	return !isUsed
 }
 
@@ -191,12 +194,12 @@ func printTokens(c *cli.Context, s *command.Scope) error {
 		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &d) != nil {
 			continue // the server has just begun or ended
 		}
-		conn, err := net.DialTimeout("tcp", d.At, time.Second)
-		if err != nil {
-			os.Remove(file) // the server was killed
+		if conn, err := net.DialTimeout("tcp", d.At, time.Second); err == nil {
+			conn.Close()
+		} else if !os.IsTimeout(err) { // a slow server still runs
+			os.Remove(file) // it was killed
 			continue
 		}
-		conn.Close()
 		if isAgent && (who == "" || who != d.As) {
 			return failure.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
 		}

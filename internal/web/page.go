@@ -40,7 +40,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
 	"hint": func(q room.Question) string { // why it cannot be answered from here, and what to do
-		if reason, hint := q.OnlyAtTerminal(); reason != "" {
+		if reason, hint := q.AnsweredElsewhere(); reason != "" {
 			return fmt.Sprintf("%s %s: %s", q.Agent, reason, hint)
 		}
 		return ""

@@ -91,7 +91,7 @@ func (t *timeline) addBars(box *mailbox.Box, m teams.Member) error {
 	for i := range events {
 		e := &events[i]
 		state.Apply(reducer.Input{Now: e.At, Event: e})
-		if next := state.Turn().Word(); next != word {
+		if next := state.Word(); next != word {
 			t.addBar(m.Name, word, began, e.At)
 			word, began = next, e.At
 		}

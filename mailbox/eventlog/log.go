@@ -9,7 +9,7 @@
 //
 // An append is one write of whole lines, under the lock. If a kill or a power cut leaves a torn line, the next append
 // cuts it off and keeps it beside the bad messages. Only the newest segment is written to, and a full one is synced
-// before the next is made, so a power cut takes the end of a log, never its middle. Followers take no lock. They see
+// before the next is made, so a power cut takes the end of a log, never its middle, unless that sync fails. Followers take no lock. They see
 // whole lines only, each event once and in order.
 package eventlog
 
@@ -46,7 +46,7 @@ type Log struct {
 	Root  *durable.Root // the team's directory
 	Owner wire.Address  // the team and agent of all events
 
-	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox
+	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox then
 	Present func() error                                     // called before each look; an error if there is no mailbox
 }
 
@@ -99,8 +99,9 @@ type newest struct {
 	seq   uint64   // the log's last number
 }
 
+// openNewest opens the newest segment. The caller has looked whether there is a mailbox, or holds the lock.
 func (l *Log) openNewest(flag int) (n newest, err error) {
-	segs, err := l.segments()
+	segs, err := l.segmentsIn(l.dir())
 	if err != nil || len(segs) == 0 {
 		base, _, baseErr := l.Base()
 		n.seq = base.Seq // numbers go on
@@ -161,10 +162,11 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	if err != nil {
 		return err
 	}
-	var syncErr error
 	if len(lines) > 0 {
 		if n.file != nil && n.size >= segmentSize {
-			syncErr = l.Root.SyncFile(n.file) // if that fails it is not synced again, which would seem to succeed
+			// If that fails, a power cut may take the end of this segment. It says nothing about these events, and another
+			// sync would seem to succeed.
+			l.Root.SyncFile(n.file)
 			n.file.Close()
 			n.file = nil
 		}
@@ -181,8 +183,8 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 			return err
 		}
 	}
-	if !sync || n.file == nil || syncErr != nil {
-		return syncErr
+	if !sync || n.file == nil {
+		return nil
 	}
 	return cmp.Or(l.Root.SyncFile(n.file), l.Root.Sync(l.dir()))
 }
@@ -250,6 +252,9 @@ func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
 
 // LastSeq returns the number of the newest event, or 0.
 func (l *Log) LastSeq() (uint64, error) {
+	if err := l.Present(); err != nil {
+		return 0, err
+	}
 	n, err := l.openNewest(os.O_RDONLY)
 	n.file.Close()                      // nil too
 	if errors.Is(err, fs.ErrNotExist) { // the agent may have been retired meanwhile

@@ -34,6 +34,14 @@ func Age(now, t time.Time) string {
 	return Span(d) + " ago"
 }
 
+// Ago is Age behind a word such as "last seen".
+func Ago(now, t time.Time) string {
+	if age := Age(now, t); age != "now" {
+		return age
+	}
+	return "just now"
+}
+
 // Stamp formats a time for people, without the date if that is today.
 func Stamp(t time.Time) string {
 	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")

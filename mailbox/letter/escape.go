@@ -209,8 +209,9 @@ func isMark(s string, marks breaks) bool {
 	return marks != noMarks && isTheirs || marks == allMarks && ourMark.MatchString(s)
 }
 
-// Clip shortens a line to n characters.
+// Clip shortens a line to n characters; at least to the "…" that says so.
 func Clip(s string, n int) string {
+	n = max(n, 1)
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}

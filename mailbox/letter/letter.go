@@ -17,6 +17,7 @@ package letter
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,13 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
 	}
 	if r.Width > 0 {
-		head = wrap(head, "", r.Width)
+		whole := commands.ReplaceAllStringFunc(head, func(command string) string {
+			if Columns(command) > r.Width {
+				return command
+			}
+			return strings.ReplaceAll(command, " ", "\u00a0") // it stays on one row, so that it can be copied
+		})
+		head = strings.ReplaceAll(WrapTo(whole, "", r.Width), "\u00a0", " ")
 	}
 	if r.Bold {
 		head = "\x1b[1m" + head + "\x1b[m"
@@ -95,6 +102,9 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	}
 	return out
 }
+
+// commands are those in a header.
+var commands = regexp.MustCompile(`\(atm [^)]*\),?`)
 
 // Header renders a message's first line, without a line feed. Names are all that others chose in it.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
@@ -124,7 +134,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 	add(f.Withdrawn, "withdrawn by its sender")
 	add(f.SupersededBy != "", "superseded by %s", r.Short(f.SupersededBy))
 	add(m.Supersedes != "", "replaces %s", r.Short(m.Supersedes))
-	add(f.Newer > 0, "%d newer from the same sender", f.Newer)
+	add(f.Newer > 0, "%s from %s", Many(f.Newer, "newer message"), r.Who(m.From))
 	add(origin != "", "%s", origin)
 	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
 	add(IsEscaped(m), "escaped (atm show %s --raw%s)", r.Short(m.ID), r.Show)

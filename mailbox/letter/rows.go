@@ -45,7 +45,7 @@ func Wrap(text string, width int) string {
 		line, isWhole := strings.CutSuffix(line, "\n")
 		if width > 0 && (Columns(line) > width || strings.Contains(line, "\t")) {
 			deep := len(line) - len(strings.TrimLeft(line, " ")) + 4
-			line = wrap(line, strings.Repeat(" ", min(deep, width/2)), width)
+			line = WrapTo(line, strings.Repeat(" ", min(deep, width/2)), width)
 		}
 		b.WriteString(line)
 		if isWhole {
@@ -55,7 +55,8 @@ func Wrap(text string, width int) string {
 	return b.String()
 }
 
-func wrap(line, indent string, width int) string {
+// WrapTo breaks a line that is longer than a row, with an indent for each row but the first.
+func WrapTo(line, indent string, width int) string {
 	r := newRows(indent, width)
 	for shown := range cells(line) {
 		r.add(shown)

@@ -20,7 +20,7 @@
 //     restarts within a run, its session is loaded if it supports that.
 //
 // One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for
-// the agent meanwhile.
+// the agent, a lock or a disk meanwhile.
 package acp
 
 import (
@@ -66,7 +66,9 @@ type front struct {
 	tools        map[acp.ToolCallId]*toolCall
 	request      *request // the open one, or nil
 	unlogged     []wire.Event
-	code         int // exit code
+	awaited      int           // of the unlogged events: before they are logged no prompt or request is drawn
+	logging      chan struct{} // closed when unlogged is empty, or appending has failed; nil: nothing is being appended
+	code         int           // exit code
 }
 
 const endGrace = time.Second // for the agent to end with the front
@@ -75,6 +77,7 @@ const endGrace = time.Second // for the agent to end with the front
 func Run(o Options) (code int, err error) {
 	f := &front{Options: o, tools: map[acp.ToolCallId]*toolCall{}, screen: screen{out: os.Stdout}, activity: reducer.Starting}
 	f.running, f.end = context.WithCancel(context.Background())
+	defer f.finishLog()
 	defer f.commands.Wait()
 	defer f.end()
 	if f.realDir, err = filepath.EvalSymlinks(f.Dir); err != nil {

@@ -97,11 +97,15 @@ func (f *front) ask(ctx context.Context, r *request) (chosen int) {
 			return
 		}
 		f.endText()
-		f.request, r.shownAt = r, time.Now()
+		f.request = r
 		if r.kind == "permission" {
 			f.log(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", wire.Clip(r.input, maxRaw)).
 				With("prompt", r.prompt).With("tool_call_id", r.call))
 			f.setActivity(reducer.Confirming, r.kind)
+			f.awaitLogged()
+		}
+		if f.awaited == 0 {
+			r.shownAt = time.Now()
 		}
 	})
 	select {
@@ -144,7 +148,7 @@ func (f *front) awaitAnswerLogged() {
 
 // shown returns the request on the screen, or nil.
 func (f *front) shown() *request {
-	if f.request == nil || f.request.isAnswered {
+	if f.request == nil || f.request.isAnswered || f.awaited > 0 {
 		return nil
 	}
 	return f.request
@@ -161,7 +165,7 @@ func (f *front) choose(r *request, i int) {
 
 // cancelRequest ends the open request without an answer.
 func (f *front) cancelRequest() {
-	if r := f.shown(); r != nil {
+	if r := f.request; r != nil && !r.isAnswered {
 		r.isAnswered = true
 		r.answer <- -1
 		f.closeRequest(r, -1)

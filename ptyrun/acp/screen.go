@@ -89,7 +89,7 @@ func (f *front) drawSized(cols, rows int) {
 		f.screen.frame(f.shown().dialog(), "", f.shown().rows(cols, rows)...)
 	case f.session == "":
 		f.screen.frame("", "", indent+"…")
-	case f.turn != nil:
+	case f.turn != nil || f.awaited > 0:
 		f.screen.frame("", showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
 	default:
 		f.screen.frame("", showCursor, box)

@@ -60,6 +60,7 @@ func (f *front) connect() {
 		}
 		f.log(e)
 		f.setActivity(reducer.Idle, "")
+		f.awaitLogged()
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ const (
 	flushInterval = 500 * time.Millisecond // between events for the agent's words
 )
 
-// log appends events to the agent's log. If that fails they are tried again, before those that follow.
+// log queues events for the agent's log. They are appended beside the front, which does not wait for a lock or a disk.
 func (f *front) log(events ...wire.Event) {
 	for _, e := range events {
 		e.Source, e.Session = source, string(f.session)
@@ -49,13 +50,51 @@ func (f *front) log(events ...wire.Event) {
 		}
 		f.unlogged = append(f.unlogged, e.With("transport", source).With("thread_id", string(f.session)))
 	}
-	if err := f.Box.Log().Append(context.Background(), f.unlogged...); err != nil {
-		f.screen.print(note, fmt.Sprintf("events: %v", err))
-		time.AfterFunc(time.Second, func() { f.do(func() { f.log() }) })
-		return
+	if f.logging == nil && len(f.unlogged) > 0 {
+		f.logging = make(chan struct{})
+		go f.appendEvents()
 	}
-	f.unlogged = nil
 }
+
+// appendEvents appends the queued events. If that fails they are tried again, before those that follow.
+func (f *front) appendEvents() {
+	for isDone := false; !isDone; {
+		f.mu.Lock()
+		events := slices.Clone(f.unlogged)
+		f.mu.Unlock()
+		err := f.Box.Log().Append(context.Background(), events...)
+		f.do(func() {
+			if err == nil {
+				f.unlogged = f.unlogged[len(events):]
+				f.awaited = max(0, f.awaited-len(events))
+			} else {
+				f.awaited = 0
+				f.screen.print(note, fmt.Sprintf("events: %v", err))
+				time.AfterFunc(time.Second, func() { f.do(func() { f.log() }) })
+			}
+			if f.request != nil && f.awaited == 0 && f.request.shownAt.IsZero() {
+				f.request.shownAt = time.Now()
+			}
+			if isDone = err != nil || len(f.unlogged) == 0; isDone {
+				close(f.logging)
+				f.logging = nil
+			}
+		})
+	}
+}
+
+// finishLog waits until the queued events are logged, or that has failed.
+func (f *front) finishLog() {
+	f.mu.Lock()
+	logging := f.logging
+	f.mu.Unlock()
+	if logging != nil {
+		<-logging
+	}
+}
+
+// awaitLogged keeps the next prompt or request off the screen until the events so far are logged, or that has failed.
+func (f *front) awaitLogged() { f.awaited = len(f.unlogged) }
 
 // setActivity logs a change of activity. An open request hides every other activity.
 func (f *front) setActivity(now reducer.Activity, detail string) {
@@ -167,6 +206,7 @@ func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.log(e)
 	f.setActivity(reducer.Idle, "")
 	f.log(wire.Event{Kind: wire.TurnIdle})
+	f.awaitLogged()
 	f.turn = nil
 }
 

@@ -107,14 +107,13 @@ type Status struct {
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
 
-// MaxLine is how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023, and
-// drops the rest.
-var MaxLine = 4000
-
-func init() {
+// MaxLine returns how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023,
+// and drops the rest.
+func MaxLine() int {
 	if runtime.GOOS == "darwin" {
-		MaxLine = 1000
+		return 1000
 	}
+	return 4000
 }
 
 // MaxTries is how often a message is typed that the program may have accepted before, or that has ended it.

@@ -243,10 +243,11 @@ func TestOthersSocket(t *testing.T) {
 	}
 	for _, name := range []string{"linked", "copied"} {
 		start(t, filepath.Join(top, name), &fake{})
+	}
+	// The clients come after all servers, and so end before them: a server's end waits for every client here.
+	for _, name := range []string{"linked", "copied", "b", filepath.Base(long)} {
 		dial(t, filepath.Join(top, name))
 	}
-	dial(t, filepath.Join(top, "b"))
-	dial(t, long)
 }
 
 // A runner that lost its agent leaves the socket of the next one alone.

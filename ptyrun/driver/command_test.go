@@ -3,6 +3,8 @@ package driver
 import (
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 func TestForCommand(t *testing.T) {
@@ -88,6 +90,15 @@ func TestRecognise(t *testing.T) {
 	for _, file := range []string{"codex-idle", "codex-trust", "codex-confirming", "codex-thinking"} {
 		if got := ForCommand([]string{"run"}).Recognise(look(t, file)).Name; got != "codex" {
 			t.Errorf("%s is recognised as %s", file, got)
+		}
+	}
+}
+
+// A driver without an npm package is chosen by no path.
+func TestNoPackage(t *testing.T) {
+	for _, word := range []string{"/bin/bash", "/app/node_modules/x/cli.js", "@x", ""} {
+		if isPackage(&agents.Command{}, word) {
+			t.Errorf("%q names it", word)
 		}
 	}
 }

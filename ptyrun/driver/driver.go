@@ -137,12 +137,12 @@ const InterruptPause = 300 * time.Millisecond
 
 const enter = "\r" // chooses the selected option of a dialog
 
-// SubmitKeys returns the keys that send the text in the box. Write them separately, SubmitDelay after the text: in one
-// write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
+// SubmitKeys returns the keys that send the text in the box. Write them separately, at least SubmitDelay after the text: in
+// one write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
 func (d *Driver) SubmitKeys() string { return strings.Join(d.file.Keys.Submit, "") }
 
-// SubmitDelay is how long to wait between n bytes of text and the SubmitKeys.
-func (d *Driver) SubmitDelay(n int) time.Duration {
+// SubmitDelay is how long a program may take to read n bytes of text.
+func SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isRunning reports whether the process still runs. Another process with its PID does not count.
-func (i Info) isRunning() bool {
+// IsRunning reports whether the process still runs. Another process with its PID does not count.
+func (i Info) IsRunning() bool {
 	now, ok := readInfo(i.PID)
 	return ok && now.Start == i.Start && !now.isZombie
 }
@@ -27,7 +27,7 @@ func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.C
 func signalAll(processes []Info, signals ...unix.Signal) {
 	for _, p := range processes {
 		for _, sig := range signals {
-			if p.isRunning() {
+			if p.IsRunning() {
 				unix.Kill(p.PID, sig)
 			}
 		}
@@ -37,7 +37,7 @@ func signalAll(processes []Info, signals ...unix.Signal) {
 func awaitAll(ctx context.Context, processes []Info, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	for ctx.Err() == nil && slices.ContainsFunc(processes, Info.isRunning) {
+	for ctx.Err() == nil && slices.ContainsFunc(processes, Info.IsRunning) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -50,6 +50,19 @@ func Ancestors(pid int) (pids []int) {
 		pid = p.ppid
 	}
 	return pids
+}
+
+// shells are programs that start what others have them start.
+var shells = []string{"sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "mksh", "fish"}
+
+// Program returns the program that has started this process, perhaps through shells.
+func Program() (p Info, ok bool) {
+	for _, pid := range Ancestors(Parent()) {
+		if p, ok = readInfo(pid); ok && !slices.Contains(shells, p.Name) {
+			return p, true
+		}
+	}
+	return Info{}, false
 }
 
 // Inherited returns the environments that this process's ancestors in its session were started with, the nearest first.

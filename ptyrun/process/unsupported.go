@@ -30,6 +30,8 @@ func (c *Child) Exit() Exit                                          { return Ex
 func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
 
 func Ancestors(pid int) []int                  { return nil }
+func (i Info) IsRunning() bool                 { return false }
+func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }
 func Inherited() [][]string                    { return nil }

@@ -52,6 +52,8 @@ type Modes struct {
 
 // Screen is the terminal. Create it with New.
 type Screen struct {
+	IsLight bool // what a program is told that asks for the colours: black on white, else grey on black
+
 	emulator      *vt.Emulator
 	cols, rows    int
 	scrollback    int // lines
@@ -332,6 +334,9 @@ func (s *Screen) runOSC(text, end string) {
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
+			if s.IsLight {
+				colour = map[string]string{"10": "0000/0000/0000", "11": "ffff/ffff/ffff"}[number]
+			}
 			s.replies = fmt.Appendf(s.replies, "\x1b]%s;rgb:%s%s", number, colour, end)
 		}
 	}

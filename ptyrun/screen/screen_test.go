@@ -115,6 +115,22 @@ func TestRepaint(t *testing.T) {
 	}
 }
 
+// A program that asks for the colours gets those of the person's terminal.
+func TestColours(t *testing.T) {
+	t.Parallel()
+	for isLight, want := range map[bool]string{
+		false: "\x1b]10;rgb:d0d0/d0d0/d0d0\a\x1b]11;rgb:0000/0000/0000\a",
+		true:  "\x1b]10;rgb:0000/0000/0000\a\x1b]11;rgb:ffff/ffff/ffff\a",
+	} {
+		s := New(10, 2, 0)
+		s.IsLight = isLight
+		s.Write([]byte("\x1b]10;?\a\x1b]11;?\a"))
+		if got := string(s.Replies()); got != want {
+			t.Errorf("light %v: %q", isLight, got)
+		}
+	}
+}
+
 func TestStrings(t *testing.T) {
 	t.Parallel()
 	for feed, want := range map[string][3]string{ // text, title, replies

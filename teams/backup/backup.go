@@ -49,13 +49,15 @@ type writer struct {
 	total mailbox.Moved
 	saved map[string]bool // the messages, as team/agent/id
 
+	progress func(messages int)
+
 	missing []error
 }
 
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
-// backup is useless.
-func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Moved, missing, err error) {
-	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}}
+// backup is useless. progress is called with the number of messages that are in it.
+func Write(ctx context.Context, r *teams.Root, to io.Writer, progress func(messages int)) (total mailbox.Moved, missing, err error) {
+	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
 	format, err := r.Dir().ReadFile(rootdir.FormatFile, 20)
@@ -158,6 +160,7 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 			w.writeData(top+"/"+where, data, id.Time())
 			w.saved[key] = true
 			w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
+			w.progress(w.total.Messages)
 		}
 	}
 }

@@ -39,6 +39,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
+func restore(root *teams.Root, data []byte) (Restored, error) {
+	return Restore(context.Background(), root, bytes.NewReader(data), func(int) {})
+}
+
 func post(t *testing.T, team *teams.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body, Attachments: attachments}
@@ -66,10 +70,10 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 			post(t, team, "alice", "bob", "one more", a)
 		}
 		return file.Write(p)
-	}))
+	}), func(int) {})
 	must(t, err)
 	other, again := newTeam(t)
-	total, err := Restore(ctx, other, &file)
+	total, err := restore(other, file.Bytes())
 	must(t, err)
 	if total.Messages < 2 {
 		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
@@ -103,14 +107,14 @@ func TestBackupRestore(t *testing.T) {
 		must(t, os.WriteFile(team.Dir().Join(teams.ReceivedDir+"/"+name), []byte(name), 0o600))
 	}
 	var file bytes.Buffer
-	total, _, err := Write(ctx, r, &file)
+	total, _, err := Write(ctx, r, &file, func(int) {})
 	if err != nil || total.Messages != 2 { // an unread message and the ingested drop
 		t.Fatal(total, err)
 	}
 
 	again, back := newTeam(t)
 	for round, want := range []int{2, 0} {
-		got, err := Restore(ctx, again, bytes.NewReader(file.Bytes()))
+		got, err := restore(again, file.Bytes())
 		if err != nil || got.Messages != want {
 			t.Fatalf("round %d: %+v, %v", round, got, err)
 		}
@@ -152,12 +156,12 @@ func TestBackupOfTaken(t *testing.T) {
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer
-	if _, _, err := Write(ctx, r, &b); err != nil {
+	if _, _, err := Write(ctx, r, &b, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	other, again := newTeam(t)
 	for range 2 {
-		if _, err := Restore(ctx, other, bytes.NewReader(b.Bytes())); err != nil {
+		if _, err := restore(other, b.Bytes()); err != nil {
 			t.Fatal(err)
 		}
 		if it, err := again.Box("jobs").Get(id); err != nil || it.State != mailbox.Unread {

@@ -58,31 +58,59 @@ const (
 var maxMembers = 10_000
 
 type restorer struct {
-	ctx     context.Context
-	root    *teams.Root
-	tar     *tar.Reader
-	total   Restored
-	hadLogs map[wire.Address]bool // whether a mailbox had other events before the restore
-	teams   int                   // that were made
-	members int                   // that were made
+	ctx      context.Context
+	root     *teams.Root
+	tar      *tar.Reader
+	inInbox  bool // whether this is the pass that restores members and their inboxes, and not the one before
+	total    Restored
+	hadLogs  map[wire.Address]bool // whether a mailbox had other events before the restore
+	teams    int                   // that were made
+	members  map[wire.Address]bool // that were not there
+	progress func(messages int)
 }
 
-// Check returns an error if a file is no backup or is cut off, and else goes back to its beginning. Without it a backup
-// that was cut off between two files would pass for a whole one: a tar ends in zeros.
-func Check(from io.ReadSeeker) error {
-	if _, err := checkFormat(tar.NewReader(from)); err != nil {
-		return err
+// Content is what Check finds in a backup.
+type Content struct {
+	SHA256   string
+	Messages int
+}
+
+// Check reads a backup to its end. It returns an error if the file is none or is cut off. Without it a backup that was
+// cut off between two files would pass for a whole one: a tar ends in zeros.
+func Check(from io.ReadSeeker) (c Content, err error) {
+	sum := sha256.New()
+	files := tar.NewReader(io.TeeReader(from, sum))
+	if _, err = checkFormat(files); err != nil {
+		return c, err
 	}
-	_, err := from.Seek(-1024, io.SeekEnd)
+	for {
+		h, err := files.Next()
+		if err != nil { // Restore restores what comes before the damage, and reports it
+			break
+		}
+		if _, below, _ := strings.Cut(h.Name, "/"); isMessage(below) {
+			c.Messages++
+		}
+	}
+	_, err = io.Copy(sum, from)
+	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	if err == nil {
+		_, err = from.Seek(-1024, io.SeekEnd)
+	}
 	end, bad := io.ReadAll(from)
 	if err = cmp.Or(err, bad); err == nil && len(bytes.Trim(end, "\x00")) > 0 {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return fmt.Errorf("the backup is damaged or cut off: %w", err)
+		err = fmt.Errorf("the backup is damaged or cut off: %w", err)
 	}
-	_, err = from.Seek(0, io.SeekStart)
-	return err
+	return c, err
+}
+
+// isMessage reports whether a path in a team is a message's.
+func isMessage(name string) bool {
+	agent, below, _ := strings.Cut(name, "/")
+	return wire.IsName(agent) && messages().MatchString(below)
 }
 
 // checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.RaiseFormat).
@@ -101,12 +129,29 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 
 // Restore restores a backup. It replaces nothing: it skips messages whose id exists, the events of a mailbox that has
 // some, and other files that exist. It refuses what no backup contains, such as "../evil". After an error, what came
-// before it is restored.
-func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
-	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
+// before it is restored. It may be repeated, also when it was killed: see rootdir.BeginRestore, which its caller calls.
+//
+// The inboxes come last, and with them the members: before its log is whole, nobody can send to a new member or add
+// events of its own. progress is called with the number of messages that are done.
+func Restore(ctx context.Context, root *teams.Root, from io.ReadSeeker, progress func(messages int)) (Restored, error) {
+	r := &restorer{ctx: ctx, root: root, hadLogs: map[wire.Address]bool{}, members: map[wire.Address]bool{}, progress: progress}
+	err := r.restoreAll(from)
+	if ctx.Err() == nil {
+		r.inInbox = true
+		err = cmp.Or(err, r.restoreAll(from))
+	}
+	return r.total, err
+}
+
+// restoreAll restores what belongs to one pass.
+func (r *restorer) restoreAll(from io.ReadSeeker) error {
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	r.tar = tar.NewReader(from)
 	isRaised, err := checkFormat(r.tar)
 	if err == nil && isRaised {
-		err = root.RaiseFormat()
+		err = r.root.RaiseFormat()
 	}
 	for err == nil {
 		err = r.restoreNext()
@@ -114,7 +159,7 @@ func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, e
 	if err == io.EOF {
 		err = nil
 	}
-	return r.total, err
+	return err
 }
 
 // restoreNext restores the next entry, or refuses it. At the end it returns io.EOF.
@@ -125,6 +170,7 @@ func (r *restorer) restoreNext() error {
 	}
 	isDamaged := err != nil
 	if err == nil {
+		r.progress(r.total.Messages + r.total.Skipped)
 		err = r.restoreEntry(h)
 		isDamaged = errors.Is(err, io.ErrUnexpectedEOF)
 	}
@@ -156,6 +202,9 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
 	first, below, _ := strings.Cut(name, "/")
 	isAgent := wire.IsName(first)
+	if isInInbox := isAgent && (below == "" || strings.HasPrefix(below, "inbox/")); isInInbox != r.inInbox {
+		return nil
+	}
 	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || dirs().MatchString(name))
 	isFile := h.Typeflag == tar.TypeReg && files().MatchString(name)
 	isSkipped := strings.Contains(name, "/.") || strings.HasPrefix(below, "inbox/tmp/") // as writeTree does
@@ -215,14 +264,17 @@ func (r *restorer) team(name wire.Name) (*teams.Team, error) {
 	return t, err
 }
 
-// makeMember makes a member, unless there is one of that name.
+// makeMember makes a member, unless there is one of that name, or it is not its turn.
 func (r *restorer) makeMember(t *teams.Team, box *mailbox.Box) error {
 	err := box.CheckPresent()
 	if !errors.Is(err, mailbox.ErrNoAgent) {
 		return err
 	}
-	if r.members++; r.members > maxMembers {
+	if r.members[box.Address()] = true; len(r.members) > maxMembers {
 		return fmt.Errorf("the backup has more than %d members; what comes before is restored", maxMembers)
+	}
+	if !r.inInbox {
+		return nil
 	}
 	if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) { // another process was quicker
 		return nil
@@ -259,7 +311,7 @@ func (r *restorer) restoreEvents(t *teams.Team, box *mailbox.Box, name string, c
 		hadLog = hadLog || !isEqual
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
-	case !isKnown:
+	case !isKnown && !r.members[box.Address()]:
 		seq, err := box.Log().LastSeq()
 		if err != nil {
 			return err

@@ -158,7 +158,7 @@ func TestRestoreHostile(t *testing.T) {
 			var got Restored
 			var err error
 			began := time.Now()
-			used := allocated(func() { got, err = Restore(context.Background(), root, bytes.NewReader(data)) })
+			used := allocated(func() { got, err = restore(root, data) })
 			must(t, err)
 			isRefused := len(got.Refused) == 1 && got.Refused[0].Name == e.name && got.Refused[0].Reason != ""
 			if !isRefused && name != "many directories" { // which may be a directory that was dropped
@@ -193,7 +193,7 @@ func TestRestoreLies(t *testing.T) {
 			root, team := newTeam(t)
 			data := makeTar(mail("bob", "before"), e)
 			var err error
-			used := allocated(func() { _, err = Restore(context.Background(), root, bytes.NewReader(data)) })
+			used := allocated(func() { _, err = restore(root, data) })
 			if err == nil || !strings.Contains(err.Error(), "the backup is damaged") || !strings.Contains(err.Error(), "is restored") {
 				t.Errorf("error %v", err)
 			}
@@ -221,7 +221,7 @@ func TestRestoreLargeLog(t *testing.T) {
 	log := entry{name: "main/bob/events/00000000000000000001.ndjson", content: strings.Repeat(line, 48)}
 	data := makeTar(log)
 	for range 2 {
-		used := allocated(func() { _, err := Restore(context.Background(), root, bytes.NewReader(data)); must(t, err) })
+		used := allocated(func() { _, err := restore(root, data); must(t, err) })
 		if used > 8<<20 {
 			t.Errorf("%d bytes of memory for a log of %d", used, len(log.content))
 		}
@@ -241,17 +241,17 @@ func TestRestoreMany(t *testing.T) {
 		}
 		return all
 	}
-	got, err := Restore(context.Background(), root, bytes.NewReader(makeTar(append(many(5000, "main/.locks/x%d"), mail("bob", "x"))...)))
+	got, err := restore(root, makeTar(append(many(5000, "main/.locks/x%d"), mail("bob", "x"))...))
 	if err != nil || len(got.Refused) != maxRefused || got.MoreRefused != 5000-maxRefused || got.Messages != 1 {
 		t.Error(len(got.Refused), got.MoreRefused, got.Messages, err)
 	}
-	if _, err = Restore(context.Background(), root, bytes.NewReader(makeTar(many(maxTeams+2, "t%d/x/shared")...))); err == nil || !strings.Contains(err.Error(), "more than 100 teams") {
+	if _, err = restore(root, makeTar(many(maxTeams+2, "t%d/x/shared")...)); err == nil || !strings.Contains(err.Error(), "more than 100 teams") {
 		t.Error(err)
 	}
 	old := maxMembers
 	maxMembers = 20
 	defer func() { maxMembers = old }()
-	if _, err = Restore(context.Background(), root, bytes.NewReader(makeTar(many(30, "main/m%d/shared")...))); err == nil || !strings.Contains(err.Error(), "more than 20 members") {
+	if _, err = restore(root, makeTar(many(30, "main/m%d/shared")...)); err == nil || !strings.Contains(err.Error(), "more than 20 members") {
 		t.Error(err)
 	}
 }
@@ -261,28 +261,28 @@ func TestRestoreInterrupted(t *testing.T) {
 	root, team := newTeam(t)
 	data := makeTar(mail("bob", "one"), attachment(strings.Repeat("x", 8<<20)), mail("bob", "two"))
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := Restore(ctx, root, &endingReader{bytes.NewReader(data), 4 << 20, cancel})
+	_, err := Restore(ctx, root, &endingReader{bytes.NewReader(data), 4 << 20, cancel}, func(int) {})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if names, err := os.ReadDir(team.Dir().Join(".files")); err != nil || len(names) > 0 {
 		t.Error(names, err)
 	}
-	got, err := Restore(context.Background(), root, bytes.NewReader(data))
-	if err != nil || got.Messages != 1 || got.Skipped != 1 {
+	got, err := restore(root, data)
+	if err != nil || got.Messages != 2 || got.Skipped != 0 {
 		t.Error(got, err)
 	}
 }
 
 // endingReader calls end after some bytes.
 type endingReader struct {
-	io.Reader
+	io.ReadSeeker
 	left int
 	end  func()
 }
 
 func (r *endingReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
+	n, err := r.ReadSeeker.Read(p)
 	if r.left -= n; r.left < 0 {
 		r.end()
 	}
@@ -299,7 +299,7 @@ func TestBackupOfHoles(t *testing.T) {
 		must(t, os.Truncate(file, mailbox.MaxDrop+1))
 	}
 	var file bytes.Buffer
-	_, missing, err := Write(context.Background(), root, &file)
+	_, missing, err := Write(context.Background(), root, &file, func(int) {})
 	must(t, err)
 	if missing == nil || strings.Count(missing.Error(), "256.0 MiB, most of it holes") != 2 || file.Len() > 1<<20 {
 		t.Errorf("%d bytes; missing: %v", file.Len(), missing)

@@ -92,6 +92,14 @@ func (c *Config) SessionOf(name wire.Name) *Session {
 	return &c.Session
 }
 
+// SessionSection is the heading in team.toml of what SessionOf returns.
+func (c *Config) SessionSection(name wire.Name) string {
+	if c.Members[name].Session != nil {
+		return fmt.Sprintf("[members.%s.session]", name)
+	}
+	return "[session]"
+}
+
 // Rules says when a session ends by itself.
 func (s *Session) Rules() session.Rules {
 	rules, _ := s.exitRules()

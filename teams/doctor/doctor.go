@@ -2,13 +2,13 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
@@ -166,7 +167,9 @@ func (d *doctor) checkRoot() {
 		}
 		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
 	}
-	if err := d.root.CheckAccepted(d.ctx); err != nil {
+	if unfinished, is := errors.AsType[*rootdir.UnfinishedError](rootdir.CheckRestored(d.root.Path)); is {
+		d.add("restore.unfinished", "error", unfinished.Finish(), "%v: members and mail may be missing", unfinished)
+	} else if err := d.root.CheckAccepted(d.ctx); err != nil {
 		fix := "atm init --root " + policy.Quote(d.root.Path)
 		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
@@ -230,7 +233,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 			d.add("agent.broken", "warning", fix, "%s in team %s is not a valid agent name", n, t.Name)
 		case !info.IsDir():
 			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link, which atm does not follow", n, t.Name)
-		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoAgent):
+		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoAgent) && rootdir.CheckRestored(d.root.Path) == nil:
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s is not an agent: it has no inbox/new", n, t.Name)
 		}
 	}
@@ -266,15 +269,27 @@ func (d *doctor) checkConfig(t *teams.Team) {
 	for _, m := range mistakes {
 		d.add("team.toml", "error", edit, "team.toml, %s", m)
 	}
-	missing := map[string]bool{}
+	why := map[string]string{} // a program cannot be started, by where it is looked for; "": it can
 	for _, n := range c.Startable() {
-		program := c.Members[n].Command[0]
-		if _, isKnown := missing[program]; !isKnown {
-			_, err := exec.LookPath(program)
-			missing[program] = errors.Is(err, exec.ErrNotFound)
+		m := c.Members[n]
+		program, dir, path := m.Command[0], "", cmp.Or(m.Env["PATH"], os.Getenv("PATH"))
+		if strings.Contains(program, "/") && !filepath.IsAbs(program) {
+			dir = t.WorkDir(m.Cwd)
 		}
-		if missing[program] && c.Members[n].Env["PATH"] == "" {
-			d.add("command.missing", "info", edit, "team.toml: %s runs %s, which is not on PATH", n, program)
+		if dir != "" && m.Worktree {
+			continue // the worktree may not be there yet
+		}
+		key := strings.Join([]string{program, dir, path}, "\x00")
+		if _, isKnown := why[key]; !isKnown {
+			_, err := process.LookUp(program, dir, []string{"PATH=" + path})
+			if missing, ok := errors.AsType[process.NoProgramError](err); ok {
+				why[key] = missing.Error()
+			} else {
+				why[key] = ""
+			}
+		}
+		if running, _ := t.Running(n); why[key] != "" && !running {
+			d.add("command.missing", "warning", edit, "team.toml: %s runs %s, and atm up cannot start it: %s", n, program, why[key])
 		}
 	}
 	canApprove := func(n wire.Name) bool { return t.IsAgent(n) || !t.WasRetired(n) }

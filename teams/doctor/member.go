@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +31,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 			b.Ingest(d.ctx)
 		}
 		f.health, f.healthErr = b.Examine(d.fix)
-		f.member, f.memberErr = t.SummaryWith(c, b.Agent())
+		f.member, f.memberErr = t.SummaryWith(d.ctx, c, b.Agent())
 	})
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
@@ -69,10 +71,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	if b.CheckPresent() != nil {
 		addAgain = "; atm team add " + string(b.Agent())
 	}
-	// %s is the file's path in fix, its name in message.
+	// %s is the file's path in fix, its name in message; %n the path that an unfinished file is to get.
 	for _, problem := range []struct{ code, severity, fix, message string }{
 		{"drop.not_a_file", "warning", "mv %s .", "%s is not a regular file, so atm never opens it"},
 		{"drop.empty", "info", "ls -l %s", "%s is empty: atm waits until it has content"},
+		{"drop.named_unfinished", "warning", "mv %s %n", "%s is named like an unfinished file, and has not changed for an hour: it is mail once it has another name"},
 		{"drop.unreadable", "warning", "chmod u+r %s", "%s cannot be read"},
 		{"drop.misplaced", "warning", "mv %s " + policy.Quote(b.Path()+"/inbox/"), "%s: nobody looks for mail there"},
 		{"message.torn", "warning", "mv %s .", "%s is not a valid message"},
@@ -83,8 +86,14 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	} {
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
-			fix := d.forOwner(strings.ReplaceAll(problem.fix, "%s", policy.Quote(path)), path)
-			d.add(problem.code, problem.severity, fix, problem.message, cmp.Or(name, "its directory"))
+			finished, _ := mailbox.FinishedName(filepath.Base(name))
+			renamed := filepath.Join(b.Path(), "inbox", finished)
+			fix := problem.fix
+			if _, err := os.Lstat(renamed); err == nil && strings.Contains(fix, "%n") { // which mv would replace
+				fix = "ls -l %s"
+			}
+			fix = strings.NewReplacer("%s", policy.Quote(path), "%n", policy.Quote(renamed)).Replace(fix)
+			d.add(problem.code, problem.severity, d.forOwner(fix, path), problem.message, cmp.Or(name, "its directory"))
 		}
 	}
 	if h.Interrupted > 0 {
@@ -93,7 +102,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	}
 	if h.Bad > 0 {
 		d.add("bad.files", "warning", "atm ls "+string(b.Agent())+" --bad",
-			"inbox/bad has %s that atm could not read", letter.Many(h.Bad, "file"))
+			"inbox/bad has %s that atm could not read as mail", letter.Many(h.Bad, "file"))
 	}
 	d.checkStale(h.Stale)
 	events := b.Path() + "/events"
@@ -111,6 +120,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 
 func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	name := b.Agent()
+	d.checkSharing(m)
 	if !m.Running {
 		info, _ := runinfo.Read(t.Dir(), name)
 		if left, _ := process.Leftovers(info.Run); len(left) > 0 {
@@ -135,6 +145,20 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 	}
 }
 
+// checkSharing reports programs that people have started under the same name, or under that of an agent which atm runs.
+func (d *doctor) checkSharing(m teams.Member) {
+	what := m.Sharing()
+	if what == "" {
+		return
+	}
+	var pids []string
+	for _, p := range m.Programs {
+		pids = append(pids, strconv.Itoa(p.PID))
+	}
+	d.add("agent.shared", "warning", "ps -fp "+strings.Join(pids, ","),
+		"%s; one program has one name: end one, or start it as another member, ATM_AGENT=NAME %s", what, m.Programs[len(m.Programs)-1].Tool)
+}
+
 // maxUnheard is how long mail may wait for an agent without runner and hooks that has read mail before.
 const maxUnheard = time.Hour
 
@@ -151,7 +175,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 		if m.ReadAt.After(since) || time.Since(since) < maxUnheard {
 			return
 		}
-		lastRead = "it last read " + letter.Age(time.Now(), *m.ReadAt)
+		lastRead = "it last read " + letter.Ago(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunCommand(m.Name),
 		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",

@@ -35,7 +35,9 @@ type Question struct {
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows arrived
 
 	Running bool      `json:"running"` // the agent has a runner, which can type the answer
-	Session wire.UUID `json:"-"`       // the draft's session; "": announced outside any
+	Session wire.UUID `json:"-"`       // of a draft, or the one in which a message answers it; "": it is outside any
+
+	OnChannel bool `json:"on_channel,omitempty"` // asked on the agent's session channel: a message answers it
 }
 
 // wholeWithin is how long a runner may take to see on the screen what its agent's program has reported as asked.
@@ -44,7 +46,7 @@ const wholeWithin = 10 * time.Second
 // IsWhole reports whether everything is known that will be. A runner gives a question its id and its options; one that it
 // does not see within wholeWithin gets none.
 func (q *Question) IsWhole(now time.Time) bool {
-	return !q.Running || q.ID != "" || now.Sub(q.Since) > wholeWithin
+	return !q.Running || q.ID != "" || q.OnChannel || now.Sub(q.Since) > wholeWithin
 }
 
 // KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
@@ -92,8 +94,8 @@ func (q *Question) words() (does, what string) {
 	switch {
 	case q.Kind != "permission" || q.Tool == "":
 		return "asks", what
-	case what != "" && (strings.EqualFold(q.Tool, "bash") || strings.EqualFold(q.Tool, "shell")):
-		return "wants to run", what
+	case what != "" && slices.Contains([]string{"bash", "shell", "execute"}, strings.ToLower(q.Tool)):
+		return "wants to run", strings.TrimPrefix(what, "Run: ") // with which an ACP agent may begin the title of a call
 	}
 	return "wants to use " + letter.Name(q.Tool, 80), what
 }
@@ -125,9 +127,9 @@ func (q *Question) Choose(word string) (string, error) {
 	return "", fmt.Errorf("%q is not one of the options: %s", word, strings.Join(all, ", "))
 }
 
-// OnlyAtTerminal returns why the question can be answered only at the agent's terminal, and a command that helps; "" if
-// it can be answered from elsewhere.
-func (q *Question) OnlyAtTerminal() (why, hint string) {
+// AnsweredElsewhere returns why atm approve and atm reject cannot answer the question, and a command that does, or that
+// helps; "" if they can.
+func (q *Question) AnsweredElsewhere() (why, hint string) {
 	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
 	where := ""
 	if isRemote {
@@ -136,6 +138,10 @@ func (q *Question) OnlyAtTerminal() (why, hint string) {
 	switch {
 	case q.Kind == KindDraft || q.ByWire && q.ID != "":
 		return "", ""
+	case q.OnChannel && q.Session != "":
+		return "asks what a message in its session answers", where + `atm session message ` + name + ` "…"`
+	case q.OnChannel:
+		return "asks what a message of yours answers", where + `atm send ` + name + ` "…" --type human_input`
 	case !q.Running:
 		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
 	case q.ID == "" || q.Dialog == DialogTrust:

@@ -38,7 +38,7 @@ func Accept(p Place, root, content string) error {
 type UnacceptedError struct {
 	Root    string
 	Reason  string // a sentence that names the root
-	Unknown error  // what git tracks there could not be found out, so that nobody can accept it; else nil
+	Unknown error  // why nobody can accept it: git did not say what it tracks there, or a restore did not finish; else nil
 }
 
 func (e *UnacceptedError) Error() string { return e.Reason }
@@ -51,6 +51,11 @@ func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
 // CheckNoted returns an *UnacceptedError unless the user named, made or accepted the root, and nothing was restored
 // into it since. It is the quick part of CheckAccepted.
 func (f Found) CheckNoted() error {
+	if err := CheckRestored(f.Path); err != nil {
+		e := f.unaccepted("%v", err)
+		e.Unknown = err
+		return e
+	}
 	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
 		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}

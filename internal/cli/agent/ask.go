@@ -67,15 +67,16 @@ func ask(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	once, err := command.Once(c)
+	if err != nil {
+		return err
+	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
 	if err := s.Root.PrepareAll(o); err != nil {
 		return err
 	}
-	if c.IsSet("once") {
-		if err := o.SetIdempotencyKey(c.String("once")); err != nil {
-			return err
-		}
+	if once != "" {
 		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
 			return command.OtherText(m.ID)
 		}
@@ -83,10 +84,8 @@ func ask(c *cli.Context, s *command.Scope) error {
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
 	if isSent(o) && errors.Is(err, context.Canceled) {
-		short := m.ID.Short(6)
-		e := failure.Failed("sent %s, but the wait was interrupted", short).
-			WithHint("atm wait --reply %s --turn-done %[1]s%[2]s", short, s.Flags())
-		e.Exit, e.Done = failure.ExitInterrupted, map[string]any{"id": m.ID}
+		e := command.InterruptedWait(s, m.ID, "reply", "turn-done")
+		e.Done = map[string]any{"id": m.ID}
 		return e
 	}
 	return err

@@ -101,7 +101,7 @@ func (l pendingList) String() string {
 	for _, q := range l.Pending {
 		since := age(q.Since)
 		if q.SeenAt != nil {
-			since += " (seen " + letter.Age(time.Now(), *q.SeenAt) + ")"
+			since += " (seen " + letter.Ago(time.Now(), *q.SeenAt) + ")"
 		}
 		add(answers(q), cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
 	}
@@ -147,7 +147,7 @@ func answers(q policy.Question) (lines []string) {
 	}
 	if q.Kind == policy.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
-	} else if why, hint := q.OnlyAtTerminal(); why != "" {
+	} else if why, hint := q.AnsweredElsewhere(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines
@@ -162,7 +162,7 @@ func subject(q policy.Question) string {
 }
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
+	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
 	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
@@ -170,7 +170,7 @@ var approveCommand = &cli.Command{
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
 
 var rejectCommand = &cli.Command{
-	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
+	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
 	Action: command.With(command.OpenTeam, answerQuestion),
 }
@@ -185,6 +185,9 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
+	if c.NArg() == 0 {
+		return whichQuestion(ctx, c, s)
+	}
 	s, err := s.Acting()
 	if err != nil {
 		return err
@@ -198,6 +201,21 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 	return command.PrintUnlessError(c, err, r, r.String())
 }
 
+// whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it
+// may not be the one that the user has seen.
+func whichQuestion(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	e := failure.Usage("%s needs ID|NAME", c.Command.HelpName).WithHint("atm pending lists the open questions")
+	list, err := s.Team.PendingQuestions(ctx)
+	for _, q := range list {
+		e.WithCandidates(cmp.Or(q.Short(), string(q.Agent)))
+	}
+	if err == nil && len(list) == 1 {
+		e.Message += fmt.Sprintf("; one question is open: %s: %s", list[0].Agent, subject(list[0]))
+		e.WithHint("%s %s", c.Command.HelpName, e.Candidates[0])
+	}
+	return e
+}
+
 // findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits
 // for the runner to give it an id.
 func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q policy.Question, err error) {
@@ -209,7 +227,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q poli
 	for end := time.Now().Add(seenWithin); ; {
 		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
 		q, err = policy.Find(list, word)
-		lacksID := err == nil && q.ID == "" && q.Running
+		lacksID := err == nil && !q.IsWhole(time.Now())
 		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, pollEvery) {
 			break
 		}

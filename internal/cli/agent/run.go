@@ -44,8 +44,8 @@ var runCommand = &cli.Command{
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
-		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
-		cmdline.ChoiceFlag("restart", "`WHEN` to restart: never (default with CMD), on-crash (default without) or always", config.Restarts...),
+		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
+		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Usage: "return once its prompt is shown, or say why it is not"},
 	},
@@ -70,7 +70,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {
-		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it; one more needs a name of its own: atm run NAME -- CMD", k.name())
 	}
 	program, err := command.FindCompanion(c, "atm-runner", "which runs agents")
 	if err != nil {
@@ -90,6 +90,9 @@ func run(c *cli.Context) error {
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
 		}
+	}
+	for _, other := range k.s.Team.Programs(k.name()) {
+		command.Warn(c, "%s was started as %s, too, and gets no mail while this one runs", other, k.name())
 	}
 	spec.Attended = !c.Bool("detach")
 	p, err := startRunner(program, spec)
@@ -383,6 +386,7 @@ func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
+	command.Warn(k.c, "no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
 	return k.awaitEnd(p)
 }
 

@@ -135,6 +135,10 @@ func attach(c *cli.Context) error {
 	if !onTerminal() && (command.Terminal() || !isReadOnly) {
 		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
+	if c.Bool("json") && !onTerminal() {
+		return failure.Usage("attach --read-only prints the bytes of a terminal, which are no JSON").
+			WithHint("atm screen %[1]s --json; for what happens: atm events %[1]s --follow --json", k.name())
+	}
 	if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
 		return failure.Refused("this is already the terminal of %s", who).WithHint("atm screen %s", who)
 	}

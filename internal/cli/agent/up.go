@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,7 +50,11 @@ func (l *resultList) add(r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Members = append(l.Members, r)
-	if !l.isDocument() {
+	switch {
+	case l.isDocument():
+	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
+		failure.PrintLine("atm: " + r.String())
+	default:
 		command.Print(l.c, r) // up and down go on without a reader
 	}
 }
@@ -116,6 +121,13 @@ func (u *startup) choose(words []string) error {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
+			if errors.Is(err, mailbox.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
+				e, line := command.Explain(u.c, err), "" // start carol bash
+				for _, w := range words[1:] {
+					line += " " + policy.Quote(w)
+				}
+				return e.WithHint("atm run %s --%s; %s", word, line, e.Hint)
+			}
 			return cmp.Or(err, noCommand(u.s.Team, a.Agent))
 		}
 		named = append(named, a.Agent)

@@ -169,12 +169,12 @@ func TestList(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for word, want := range map[string]string{"30s": "30s", "7d": "168h0m0s", "1d12h": "36h0m0s", "0": "0s"} {
+	for word, want := range map[string]string{"30s": "30s", "7d": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "1w": "168h0m0s", "1w1d1h": "193h0m0s"} {
 		if d, err := ParseDuration(word); err != nil || d.String() != want {
 			t.Errorf("%s: %v, %v", word, d, err)
 		}
 	}
-	for _, word := range []string{"", "5", "-1s", "+1s", "d", "1x", "2m3d", "1.5d", "9999999999d"} {
+	for _, word := range []string{"", "5", "-1s", "+1s", "d", "1x", "2m3d", "1.5d", "w", "1d1w", "99999w", "9999999999d"} {
 		if d, err := ParseDuration(word); err == nil {
 			t.Errorf("%s: %v", word, d)
 		}

@@ -97,7 +97,7 @@ var ErrNoUnit = errors.New("needs a unit")
 
 var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
 
-// ParseSince parses a time: a duration before now, a day, or RFC 3339.
+// ParseSince parses a time: a duration before now, a day, also as "yesterday" or "last week", or RFC 3339.
 func ParseSince(s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
@@ -105,22 +105,32 @@ func ParseSince(s string) (time.Time, error) {
 	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
 		return t, nil
 	}
-	d, err := ParseDuration(s)
+	if days, isName := map[string]int{"today": 0, "yesterday": 1, "last week": 7, "last-week": 7}[s]; isName {
+		y, m, d := time.Now().Date()
+		return time.Date(y, m, d-days, 0, 0, 0, 0, time.Local), nil
+	}
+	d, err := ParseDuration(strings.ReplaceAll(strings.TrimSuffix(s, " ago"), " ", ""))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is not a time such as 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
 	}
 	return time.Now().Add(-d), nil
 }
 
-// ParseDuration parses a duration as Go writes it, without a sign, with days of 24 hours in front: "30s", "1d12h", "0".
+// ParseDuration parses a duration as Go writes it, without a sign, with weeks and days of 24 hours in front: "30s", "1w",
+// "1d12h", "0".
 func ParseDuration(s string) (time.Duration, error) {
-	days, rest, hasDays := strings.Cut(s, "d")
-	if !hasDays {
-		days, rest = "0", s
+	total, rest, err := time.Duration(0), s, error(nil)
+	for _, unit := range []struct {
+		name string
+		days time.Duration
+		bits int // of the largest count
+	}{{"w", 7, 12}, {"d", 1, 16}} {
+		if count, after, has := strings.Cut(rest, unit.name); has {
+			n, bad := strconv.ParseUint(count, 10, unit.bits)
+			total, rest, err = total+time.Duration(n)*unit.days*24*time.Hour, after, cmp.Or(err, bad)
+		}
 	}
-	n, err := strconv.ParseUint(days, 10, 16)
 	d, errRest := time.ParseDuration(cmp.Or(rest, "0"))
-	total := time.Duration(n) * 24 * time.Hour
 	switch {
 	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
 		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", ErrNoUnit, s)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,6 +130,10 @@ func explain(c *cli.Context, err error) *failure.Error {
 		return failure.NotFound("%w", err).WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init alice bob; if it shall stay gone: rm %s",
 			policy.Quote(e.Path), policy.Quote(e.Note))
 	}
+	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
+		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
+			e.Finish(), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
+	}
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
@@ -182,6 +187,7 @@ func IsRefusal(err error) bool {
 // Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
 // that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
+	failure.ShowStatus("")
 	switch {
 	case err == nil:
 		return failure.ExitDone

@@ -31,11 +31,36 @@ func (s *Scope) Origin() *wire.Origin {
 	return o
 }
 
+// Once returns the idempotency key that --once gives; "": none.
+func Once(c *cli.Context) (string, error) {
+	if !c.IsSet("once") {
+		return "", nil
+	}
+	if err := mailbox.CheckKeyName(c.String("once")); err != nil {
+		return "", fmt.Errorf("--once: %w", err)
+	}
+	return c.String("once"), nil
+}
+
 // OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
 // that would be none to this one.
 func OtherText(id wire.ID) error {
 	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
 		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
+}
+
+// InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
+func InterruptedWait(s *Scope, id wire.ID, kinds ...string) *failure.Error {
+	again := "atm wait"
+	for _, kind := range kinds {
+		again += " --" + kind + " " + id.Short(6)
+	}
+	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
+		again += " --every"
+	}
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Flags())
+	e.Exit = failure.ExitInterrupted
+	return e
 }
 
 // WarnNoAnswer shows a reply that does not count as the answer that is awaited.
@@ -60,7 +85,7 @@ func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, er
 	return found, err
 }
 
-// parseQuery parses words, from:, to:, in:new|cur|done and since:, also several in one quoted word.
+// parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
 func parseQuery(words []string) (q teams.Query, err error) {
 	for _, w := range strings.Fields(strings.Join(words, " ")) {
 		switch key, value, isFilter := strings.Cut(w, ":"); {
@@ -74,6 +99,10 @@ func parseQuery(words []string) (q teams.Query, err error) {
 			}
 		case isFilter && key == "since":
 			if q.Since, err = cmdline.ParseSince(value); err != nil {
+				return q, err
+			}
+		case isFilter && key == "until":
+			if q.Until, err = cmdline.ParseSince(value); err != nil {
 				return q, err
 			}
 		default:

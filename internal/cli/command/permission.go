@@ -186,7 +186,25 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if lead != "" {
 		e = failure.Refused("an agent may %s others only as the team's lead, who is %s", verb, lead)
 	}
-	return e.WithHint("ask: atm send %s \"Please %s %s: …\"", cmp.Or(lead, to), verb, to)
+	asked := s.whomToAsk(who, rules, to)
+	if asked == "" {
+		return e.WithHint("ask your person")
+	}
+	return e.WithHint("ask: atm send %s \"Please %s %s: …\"", asked, verb, to)
+}
+
+// whomToAsk returns the member to ask for what only a person or the lead may do to another: the lead, a person, or that
+// other one, if it can read the mail; "": none of them.
+func (s *Scope) whomToAsk(who wire.Name, rules policy.Policy, to wire.Name) wire.Name {
+	candidates := append([]wire.Name{rules.Lead}, rules.People...)
+	if running, _ := s.Team.Running(to); running {
+		candidates = append(candidates, to)
+	}
+	i := slices.IndexFunc(candidates, func(n wire.Name) bool { return n != "" && n != who && s.Team.IsAgent(n) })
+	if i < 0 {
+		return ""
+	}
+	return candidates[i]
 }
 
 // MayBridge refuses to let an agent decide which machines belong to the team, and anybody in a root that nobody here
@@ -223,7 +241,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 			return err
 		}
 	}
-	if why, hint := q.OnlyAtTerminal(); why != "" {
+	if why, hint := q.AnsweredElsewhere(); why != "" {
 		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return nil

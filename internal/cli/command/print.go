@@ -30,6 +30,7 @@ func PrintAs(c *cli.Context, v any, text string) error {
 		return nil
 	}
 	out, err := Encode(c, v, text)
+	failure.ShowStatus("")
 	if err == nil {
 		_, err = os.Stdout.Write(out)
 	}

@@ -13,6 +13,7 @@
 //	runner.go      requests to an agent's runner
 //	input.go       texts come in
 //	print.go       values go to stdout, warnings to stderr
+//	progress.go    how far long work has come
 //	message.go     messages are found; messages and turns as text
 //	table.go       columns, and the table of the team
 //	wait.go        what ends a wait, and what repaints a terminal
@@ -161,7 +162,7 @@ func (s *Scope) findMe() error {
 	name, source := GivenIdentity(s.c)
 	if name == "" {
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
-			WithHint("put --as NAME on the command; do not take a name that is not yours")
+			WithHint("put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours")
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {

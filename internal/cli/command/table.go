@@ -14,28 +14,37 @@ import (
 // Columns aligns rows of cells and cuts them to the terminal's width, the last column first. Each column has a colour
 // ("1": bold, "": none).
 func Columns(rows [][]string, colours ...string) (lines []string) {
-	return alignRows(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] })
+	return alignRows(rows, Width(), []int{len(colours) - 1}, func(_, column int) string { return colours[column] })
 }
 
-// alignRows returns a line for each row, cut to a width (0: not cut), the column cutFirst before the others.
-// text/tabwriter knows neither widths nor wide characters.
-func alignRows(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
+// alignRows returns a line for each row, cut to a width (0: not cut), these columns before the others and in this order;
+// only the first may go altogether. text/tabwriter knows neither widths nor wide characters.
+func alignRows(rows [][]string, width int, cutFirst []int, colour func(row, column int) string) (lines []string) {
 	const gap = 2
-	widths := map[int]int{}
+	widths, last := map[int]int{}, 0
 	for _, row := range rows {
+		last = max(last, len(row)-1)
 		for n, cell := range row {
 			widths[n] = max(widths[n], letter.Columns(cell))
 		}
 	}
 	total := 1 - gap
 	for n, w := range widths {
-		if width > 0 && n != cutFirst { // one long name must not take all the room
+		if width > 0 && n != cutFirst[0] && n != last { // one long name must not take all the room
 			widths[n] = min(w, max(8, width/3))
 		}
 		total += min(w, 1) * (widths[n] + gap)
 	}
-	if width > 0 && total > width {
-		widths[cutFirst] = max(0, widths[cutFirst]-(total-width))
+	least := 0
+	for _, n := range cutFirst {
+		if cut := min(total-width, widths[n]-least); width > 0 && cut > 0 {
+			widths[n] -= cut
+			total -= cut
+			if widths[n] == 0 {
+				total -= gap
+			}
+		}
+		least = 6 // of a name
 	}
 	for i, row := range rows {
 		line := ""
@@ -73,17 +82,17 @@ var stateColours = map[reducer.Word]string{
 // Team shows each member in a line, and the totals in another. In a narrow terminal the detail of the state is cut
 // before the mail.
 func Team(members []teams.Member, width int) []string {
-	const stateColumn, detailColumn = 1, 3
+	const nameColumn, stateColumn, detailColumn = 0, 1, 3
 	rows, now := make([][]string, len(members)), time.Now()
 	for i, m := range members {
 		since := ""
 		if m.Since != nil {
 			since = letter.Span(now.Sub(*m.Since))
 		}
-		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "to ack", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
-	lines := alignRows(rows, width, detailColumn, func(row, column int) string {
+	lines := alignRows(rows, width, []int{detailColumn, nameColumn}, func(row, column int) string {
 		if column != stateColumn {
 			return ""
 		}
@@ -112,9 +121,9 @@ func detail(m teams.Member, now time.Time) string {
 	case m.PresenceAt == nil:
 		evidence = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		evidence = "last read " + letter.Age(now, *m.ReadAt)
+		evidence = "last read " + letter.Ago(now, *m.ReadAt)
 	default:
-		evidence = "last seen " + letter.Age(now, *m.PresenceAt)
+		evidence = "last seen " + letter.Ago(now, *m.PresenceAt)
 	}
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
@@ -145,7 +154,7 @@ func JoinFilled(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
-// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 owed".
+// counted lists pairs of a number and a noun, without zeros: "2 unread, 1 to ack".
 func counted(pairs ...any) string {
 	var parts []string
 	for pair := range slices.Chunk(pairs, 2) {

@@ -24,7 +24,7 @@ func TestTeam(t *testing.T) {
 		{Name: "dave", State: reducer.WordBlocked, Presence: reducer.Online, Detail: "permission for a long name", MailCounts: teams.MailCounts{Unread: 2}},
 		{Name: "me", State: reducer.WordPerson},
 	}
-	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 owed",
+	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 to ack",
 		"carol  busy     5h  last seen 2h ago", "dave   blocked      permission for a long name  2 unread", "me     person",
 		"5 members: 2 busy, 1 blocked, 1 unknown"}
 	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
@@ -32,6 +32,10 @@ func TestTeam(t *testing.T) {
 	}
 	if dave := Team(rows, 40)[3]; dave != "dave   blocked      permissi…  2 unread" {
 		t.Errorf("%q", dave)
+	}
+	rows[0].Name, rows[0].Unread = "integration-tests", 12 // as narrow as in the view of a terminal of 80 columns
+	if alice := Team(rows[:1], 28)[0]; alice != "integr…  unknown  12 unread" {
+		t.Errorf("%q", alice)
 	}
 	for _, line := range Team(rows, 20) {
 		if displaywidth.String(line) >= 20 {

@@ -105,6 +105,7 @@ func (e *Error) Print() {
 
 // PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
 func PrintLine(text string) {
+	ShowStatus("")
 	fmt.Fprintln(os.Stderr, letter.Wrap(EscapeLine(text), Width(os.Stderr)))
 }
 

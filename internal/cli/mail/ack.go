@@ -39,7 +39,8 @@ func ack(c *cli.Context, s *command.Scope) (err error) {
 		if err != nil {
 			return "", err
 		}
-		all.ID, all.Delivered = cmp.Or(all.ID, one.ID), append(all.Delivered, one.Delivered...)
+		all.ID, all.Short = cmp.Or(all.ID, one.ID), cmp.Or(all.Short, one.Short)
+		all.Delivered = append(all.Delivered, one.Delivered...)
 		if len(ids) > 1 {
 			all.Acked = append(all.Acked, one)
 		}
@@ -217,7 +218,7 @@ func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Add
 	case state == "":
 		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 	case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
-		d.note = "before"
+		d.note = "already withdrawn"
 	case state != mailbox.Unread && state != mailbox.Withdrawn:
 		d.State, d.note = "notified", "a notice was sent"
 	}

@@ -2,6 +2,9 @@ package mail
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -33,9 +37,13 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	isAnyBad := false
+	progress := func(int) {}
+	if !command.Terminal() { // where each message gets its line
+		progress = command.Progress(c, "sent %d messages")
+	}
+	isAnyBad, last, sent := false, 0, 0
 	var printErr error // the lines that follow are sent all the same
-	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
+	err := command.EachLine(readUntil(ctx, os.Stdin), func(n int, text []byte, err error) error {
 		r := batchResult{Line: n, result: newResult("")}
 		var o *teams.Outgoing
 		if err == nil {
@@ -44,16 +52,35 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			r.Error = command.Explain(c, err)
 		} else {
-			r.result = post(ctx, c, s, o)
+			r.result = post(c.Context, c, s, o) // whole, also at an interrupt
 		}
+		last, sent = n, sent+min(len(r.Delivered), 1)
+		progress(sent)
 		isAnyBad = isAnyBad || err != nil || len(r.Failed) > 0
 		printErr = cmp.Or(printErr, command.PrintJSON(r))
 		return ctx.Err()
 	})
+	if errors.Is(err, context.Canceled) {
+		e := failure.Failed("interrupted: sent %s, of the first %s", letter.Many(sent, "message"), letter.Many(last, "line")).
+			WithHint("to send the rest: tail -n +%d FILE | atm send --batch", last+1)
+		e.Exit = failure.ExitInterrupted
+		return e
+	}
 	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
 		return failure.Exit(failure.ExitFailed)
 	}
 	return err
+}
+
+// readUntil returns a reader of f that fails as soon as the context has ended, though f may be a pipe that stays open.
+func readUntil(ctx context.Context, f *os.File) io.Reader {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() { // ends with f, or the process
+		_, err := io.Copy(w, f)
+		w.CloseWithError(err)
+	}()
+	return r
 }
 
 func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
@@ -77,15 +104,12 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	o := &teams.Outgoing{From: s.Me, Message: m}
+	o := &teams.Outgoing{From: s.Me, Message: m, Once: once}
 	if o.To, o.All, err = s.Addresses(to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
 		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
-	if err = prepare(s, o); err == nil && once != "" {
-		err = o.SetIdempotencyKey(once)
-	}
-	return o, err
+	return o, prepare(s, o)
 }

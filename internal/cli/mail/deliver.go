@@ -23,6 +23,7 @@ import (
 // A result says what happened to a message at each recipient: send, reply, ack and withdraw print one.
 type result struct {
 	ID        wire.ID     `json:"id,omitempty"`
+	Short     string      `json:"short,omitempty"` // of ID
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
@@ -44,7 +45,7 @@ type failed struct {
 }
 
 func newResult(id wire.ID) *result {
-	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
+	return &result{ID: id, Short: id.Short(6), Delivered: []delivered{}, Failed: []failed{}}
 }
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
@@ -123,12 +124,7 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if err != nil {
 		e := command.Explain(c, fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
 		if errors.Is(err, context.Canceled) {
-			wait := "atm wait --acked %s%s"
-			if c.Bool("wait-reply") {
-				wait = "atm wait --reply %s%s"
-			}
-			e = failure.Failed("sent %s, but the wait was interrupted", r.ID.Short(6)).WithHint(wait, r.ID.Short(6), s.Flags())
-			e.Exit = failure.ExitInterrupted
+			e = command.InterruptedWait(s, o.Message.ID, awaited(c)...)
 		}
 		e.Done = r
 		return e
@@ -136,7 +132,17 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return failed
 }
 
-func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
+func isAwaited(c *cli.Context) bool { return len(awaited(c)) > 0 }
+
+// awaited returns what the flags say to wait for, as atm wait calls it.
+func awaited(c *cli.Context) (kinds []string) {
+	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
+		if c.Bool(flag[0]) {
+			kinds = append(kinds, flag[1])
+		}
+	}
+	return kinds
+}
 
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
 // that the session's own commands would refuse.
@@ -224,7 +230,7 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
 func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
-	note := "before"
+	note := "already sent"
 	if it, err := box.Get(m.ID); err == nil {
 		note += ": " + stateAt(it)
 		switch {
@@ -238,17 +244,18 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 	r.addDelivered(s, box.Address(), m, note)
 }
 
-// awaitAnswers waits for the ack and the answer that the flags ask for, prints them and marks them as read. An ack with
+// awaitAnswers waits until the message is read, for the ack and for the answer, as the flags ask, prints them and marks them as read. An ack with
 // a text stays unread if a JSON document has no room for it.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	var text []byte
-	if c.Bool("wait-ack") {
-		wanted = append(wanted, stageCondition(ctx, s, "acked", m))
-		text = fmt.Appendf(text, "acked %s\n", m.ID.Short(6))
-	}
-	if c.Bool("wait-reply") {
-		wanted = append(wanted, replyCondition(ctx, c, s, m, wire.Address{}))
+	for _, kind := range awaited(c) {
+		if kind == "reply" {
+			wanted = append(wanted, replyCondition(ctx, c, s, m, wire.Address{}))
+			continue
+		}
+		wanted = append(wanted, stageCondition(ctx, s, kind, m))
+		text = fmt.Appendf(text, "%s %s\n", kind, m.ID.Short(6))
 	}
 	met, err := await(ctx, c, s, wanted, true)
 	if err != nil {

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -22,9 +24,9 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
 		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
 		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
-		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
+		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
-		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
@@ -64,7 +66,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 			ifEmpty = "0 unread"
 		}
 		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
-			ifEmpty += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), verb, s.Flags())
+			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Flags())
 		}
 	}
 	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
@@ -81,15 +83,12 @@ func ls(c *cli.Context, s *command.Scope) error {
 func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
 	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
 	isDone := all || done
-	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Since: f.since}
+	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
 	}
 	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
-	}
-	if rg.Unread {
-		box.Ingest(c.Context) // also large files, which Walk leaves
 	}
 	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		switch m := (message{Item: it}); {
@@ -116,16 +115,21 @@ func listBad(c *cli.Context, box *mailbox.Box) error {
 	if c.Bool("count") {
 		return printCount(c, len(files))
 	}
-	bad, text := []map[string]string{}, ""
+	bad, text, retry := []map[string]string{}, "", ""
 	shown := files
 	if n := c.Int("limit"); n > 0 {
 		shown = files[:min(n, len(files))]
 	}
 	for _, f := range shown {
-		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
-		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad"})
+		reason, file := letter.Size(f.Size)+": "+letter.Clip(f.Reason, 160), filepath.Join(box.Path(), f.Dir, f.Name)
+		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
+		if retry == "" && f.Dir == "inbox/bad" {
+			inbox := filepath.Join(box.Path(), "inbox") + "/"
+			retry = letter.Escape("to try one again: mv "+policy.Quote(file)+" "+policy.Quote(inbox)) + "\n"
+		}
 	}
+	text += retry
 	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
@@ -138,22 +142,23 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "in", Hidden: true},
+		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
 	},
 	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
 		ifEmpty := "no match"
 		if strings.Contains(strings.Join(words, " "), ":") {
-			ifEmpty += "; the filters are from:, to:, in: and since:"
+			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
 		}
-		for _, key := range []string{"from", "to", "since", "in"} {
+		for _, key := range []string{"from", "to", "since", "until", "in"} {
 			if c.IsSet(key) {
-				words = append(words, key+":"+c.String(key))
+				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
 			}
 		}
 		if len(words) == 0 {
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
 		items, err := s.Search(c.Context, words)
 		if err != nil && len(items) == 0 { // what could not be read may match
 			return err
@@ -176,6 +181,7 @@ var threadCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
 		items, err := s.Team.Thread(c.Context, id)
 		if err := command.WarnUnreadable(err); err != nil {
 			return err

@@ -23,7 +23,7 @@ var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Usage: "from `NAME`"},
+		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
@@ -166,8 +166,8 @@ func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 	} else {
 		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
 	}
-	if bad := b.SetAside + len(b.Unreadable); bad > 0 && !p.follows {
-		command.Warn(p.c, "%s cannot be read: atm ls --bad and atm doctor say why", letter.Many(bad, "message"))
+	if bad := b.Bad + len(b.Unreadable); bad > 0 && !p.follows && p.isLast(b) {
+		command.Warn(p.c, "%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
 	}
 	if b.LogErr != nil {
 		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
@@ -228,7 +228,7 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 			continue
 		}
 		after.State = mailbox.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
+		if it.RequiresAck && !p.s.Me.HasAcked(it) {
 			after.State = mailbox.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}

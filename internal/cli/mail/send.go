@@ -27,7 +27,7 @@ var sendCommand = &cli.Command{
 	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	Flags: append(messageFlags(),
-		cmdline.ListFlag("to", "recipients `TO` as a flag"),
+		cmdline.ListFlag("to", "`TO` as a flag"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
 	),
@@ -50,22 +50,23 @@ var sendCommand = &cli.Command{
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Usage: "read the text from `F`"},
-		cmdline.ListFlag("attach", "attach file `F`, repeatable"),
-		&cli.StringFlag{Name: "subject", Usage: "subject `S`"},
-		&cli.BoolFlag{Name: "urgent", Usage: "may break into a turn"},
+		&cli.StringFlag{Name: "file", Usage: "the text is in `F`"},
+		cmdline.ListFlag("attach", "file `F`, repeatable"),
+		&cli.StringFlag{Name: "subject", Usage: "its title `S`"},
+		&cli.BoolFlag{Name: "urgent", Usage: "may end a turn"},
 		&cli.BoolFlag{Name: "ack", Usage: "ask for an ack"},
 		&cli.BoolFlag{Name: "fyi", Usage: "no answer wanted"},
 		cmdline.DurationFlag("expires", 0, "expires after `D`"),
-		cmdline.DurationFlag("due", 0, "answer expected within `D`"),
+		cmdline.DurationFlag("due", 0, "answer due in `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
-		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, for a safe retry"},
-		&cli.StringFlag{Name: "once", Usage: "send once under this `NAME`"},
-		&cli.StringFlag{Name: "type", Usage: "message type `T`"},
+		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
+		&cli.StringFlag{Name: "once", Usage: "once under this `NAME`"},
+		&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
 		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
-		&cli.BoolFlag{Name: "wait-ack", Usage: "ask for an ack and wait for it"},
+		&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
+		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
 		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
 		&cli.StringFlag{Name: "priority", Hidden: true},
@@ -150,24 +151,23 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 		return err
 	}
 	if c.IsSet("timeout") && !isAwaited(c) {
-		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
+	}
+	if o.Once, err = command.Once(c); err != nil {
+		return err
 	}
 	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
 	}
 	o.From, o.Person = s.Me, command.Person()
-	err = prepare(s, o)
-	if err == nil {
-		warnNoAnswer(c, s, o)
-		err = attach(c, o)
+	if err := prepare(s, o); err != nil {
+		return err
 	}
-	if err == nil && c.IsSet("once") {
-		err = o.SetIdempotencyKey(c.String("once"))
-	}
-	if err != nil {
+	warnNoAnswer(c, s, o)
+	if err := attach(c, o); err != nil {
 		return err
 	}
 	return deliver(c, s, o)

@@ -50,8 +50,11 @@ func take(c *cli.Context, s *command.Scope) error {
 		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	case !shared:
-		return failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent()).
-			WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
+		e := failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent())
+		if s.MayStop("add", box.Agent()) != nil {
+			return e.WithHint("atm read reads your own; a person can share it: atm team add %s --shared", box.Agent())
+		}
+		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
 	case !c.Bool("wait"):
 		taken, err := takeOne(c.Context, c, s, box, lease)
 		if err != nil || taken {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ var waitCommand = &cli.Command{
 	Flags: []cli.Flag{
 		cmdline.ListFlag("reply", "an answer to the message `ID`"),
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`"),
+		cmdline.ListFlag("read", "every recipient has read `ID`"),
 		cmdline.ListFlag("idle", "`AGENT` has no open turn and is not blocked"),
 		cmdline.ListFlag("busy", "`AGENT` is in a turn"),
 		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended"),
@@ -39,7 +41,7 @@ var waitCommand = &cli.Command{
 }
 
 // kinds are the flags that name a condition.
-var kinds = []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"}
+var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *command.Scope) error {
 	if err := setFlagsOfWords(c, s); err != nil {
@@ -50,7 +52,7 @@ func wait(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		met, err := await(ctx, c, s, conditions, c.Bool("every"))
+		met, err := await(ctx, c, s, conditions, c.Bool("every") || namesAll(c, s))
 		if err != nil {
 			return err
 		}
@@ -60,6 +62,13 @@ func wait(c *cli.Context, s *command.Scope) error {
 		}
 		met[0].And = met[1:]
 		return command.PrintAs(c, met[0], text)
+	})
+}
+
+// namesAll reports whether one of the flags is for all agents, which then must all meet it.
+func namesAll(c *cli.Context, s *command.Scope) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		return slices.ContainsFunc(cmdline.List(c, kind), func(word string) bool { return isAll(s, word) })
 	})
 }
 
@@ -91,7 +100,13 @@ func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
 	}
 	isStranger := func(word string) bool { return !s.IsMember(word) && !isID(word) } // "bob to finish"
 	known := cmp.Or(strings.Join(slices.DeleteFunc(names, isStranger), ","), "NAME")
-	return failure.Usage("what of %s to wait for?", name).WithHint(hint, known)
+	what := "a state of " + known
+	if isID(name) {
+		what = "a reply to " + known + ", or an ack"
+	} else if state != "" {
+		what = "who shall be " + state
+	}
+	return failure.Usage("say what to wait for: %s", what).WithHint(hint, known)
 }
 
 func isID(word string) bool {
@@ -109,9 +124,12 @@ type condition struct {
 
 	sent     *wire.Message // the message that the agents must have; nil: none
 	needsAll bool          // all of the agents must meet it, not one
+
+	noReply func(wire.Address) error // why one of the agents will not meet it, as it looks; nil: not looked for
 }
 
-// inVain says why the condition cannot be met any more: the message was withdrawn, or its recipient retired.
+// inVain says why the condition cannot be met any more: the message was withdrawn, its recipient retired, or its turn is
+// over.
 func (cond *condition) inVain(s *command.Scope) (why error) {
 	if cond.sent == nil {
 		return nil
@@ -122,6 +140,8 @@ func (cond *condition) inVain(s *command.Scope) (why error) {
 			gone = withdrawnError(cond.sent.ID)
 		} else if _, err := s.Root.Mailbox(a); a.Host == "" && errors.Is(err, mailbox.ErrNoAgent) {
 			gone = err
+		} else if cond.noReply != nil {
+			gone = cond.noReply(a)
 		}
 		if gone == nil && !cond.needsAll {
 			return nil
@@ -184,7 +204,9 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 			return nil, err
 		}
 		return []*condition{stageCondition(ctx, s, kind, it.Message)}, nil
-	case kind != "reply" && kind != "acked":
+	case kind != "reply" && kind != "acked" && kind != "read" && isAll(s, word):
+		return allInState(s, kind)
+	case kind != "reply" && kind != "acked" && kind != "read":
 		cond, err := stateCondition(s, kind, word)
 		return []*condition{cond}, err
 	case !isID(word):
@@ -198,7 +220,7 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 	switch {
 	case err != nil:
 		return nil, err
-	case kind == "acked":
+	case kind != "reply":
 		return []*condition{stageCondition(ctx, s, kind, m)}, nil
 	case !c.Bool("every"):
 		return []*condition{replyCondition(ctx, c, s, m, wire.Address{})}, nil
@@ -220,13 +242,31 @@ func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 	return &match{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
 }
 
-// replyCondition is met when from, or anybody if that is zero, has answered a message of mine.
+// replyCondition is met when from, or anybody if that is zero, has answered a message of mine. An agent whose turn is
+// over without a reply, as Ask sees it, has said its answer there: send ends with that, and wait, which may be for a
+// later reply, says it.
 func replyCondition(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
 	cond := &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", sent: m, agents: m.To, watched: []wire.Address{s.Me.Address()}}
 	if from != (wire.Address{}) {
 		cond.unmet, cond.agents = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
 	}
-	isKnown := map[wire.ID]bool{}
+	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
+	cond.noReply = func(a wire.Address) error {
+		if isTold[a] || !s.Root.IsTurnOver(ctx, m, a) {
+			return nil
+		}
+		where := "atm history " + string(a.Agent)
+		if a.Host != "" {
+			where = "atm trace " + m.ID.Short(6)
+		}
+		ended := fmt.Sprintf("the turn of %s ended without a reply", s.Renderer().Who(a))
+		if c.Command.Name != "wait" {
+			return failure.Timeout("%s", ended).WithHint("%s shows what it said; wait on: atm wait%s%s", where, cond.flag, s.Flags())
+		}
+		isTold[a] = true
+		command.Warn(c, "%s: %s", ended, where)
+		return nil
+	}
 	cond.look = func(entry) (*match, error) {
 		replies := s.Root.Replies(ctx, s.Me, m, from)
 		if len(replies.Counted) > 0 {
@@ -243,29 +283,33 @@ func replyCondition(ctx context.Context, c *cli.Context, s *command.Scope, m *wi
 	return cond
 }
 
-// stageCondition is met when every recipient of a message has acknowledged it, or has finished the turn into which it
-// was handed it.
+// stageEvents are the events that may bring a message to the stage of stageCondition.
+var stageEvents = []string{
+	wire.TurnCompleted, wire.TurnIdle, "exited", wire.EventStage, wire.EventRead, wire.EventInjected, wire.EventAcked,
+}
+
+// stageCondition is met when every recipient of a message has read it, has acknowledged it, or has finished the turn
+// into which it was handed.
 func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
 	cond := &condition{flag: " --" + kind + " " + m.ID.Short(6), sent: m, needsAll: true, agents: m.To, watched: m.To}
-	stage := "turn_done"
 	if kind == "acked" {
-		stage, cond.watched = "acked", []wire.Address{s.Me.Address()}
+		cond.watched = []wire.Address{s.Me.Address()}
+	}
+	hasReached := func(a wire.Address) bool {
+		if kind == "turn-done" {
+			return s.Root.IsTurnOver(ctx, m, a)
+		}
+		t := s.Root.Trace(ctx, m, a)
+		return t.Reached(kind)
 	}
 	var met *match
 	cond.look = func(e entry) (*match, error) {
-		isEnd := e.Event == nil || slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, "exited", wire.EventStage}, e.Event.Kind)
-		if met != nil || !isEnd {
+		if met != nil || e.Event != nil && !slices.Contains(stageEvents, e.Event.Kind) {
 			return met, nil
 		}
-		cond.agents = slices.DeleteFunc(slices.Clone(m.To), func(a wire.Address) bool {
-			t := s.Root.Trace(ctx, m, a)
-			now, _ := s.Root.Summary(a)
-			return t.Reached(stage) || stage == "turn_done" && t.Reached("turn_started") && now.RunnerGone
-		})
-		cond.unmet = "turn not over"
-		if kind == "acked" {
-			cond.unmet = "no ack from " + s.Renderer().Recipients(cond.agents)
-		}
+		cond.agents = slices.DeleteFunc(slices.Clone(m.To), hasReached)
+		late := s.Renderer().Recipients(cond.agents)
+		cond.unmet = map[string]string{"acked": "no ack from " + late, "read": "not read by " + late, "turn-done": "turn not over"}[kind]
 		if len(cond.agents) > 0 {
 			return nil, nil
 		}
@@ -316,10 +360,31 @@ func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
 		if err != nil || !hasState(now, kind) {
 			return nil, err
 		}
-		text := command.JoinFilled(", ", string(now.Name)+" is "+string(now.State), now.StateDetail())
+		text := command.JoinFilled(", ", isInState(now), now.StateDetail())
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return cond, nil
+}
+
+func isAll(s *command.Scope, word string) bool { return word == "all" && !s.IsMember(word) }
+
+// allInState returns a condition for each agent of this machine but me.
+func allInState(s *command.Scope, kind string) (out []*condition, err error) {
+	for _, name := range s.Names() {
+		a := wire.Address{Agent: name, Team: s.Team.Name}
+		if m, err := s.Root.Summary(a); err == nil && m.Kind == "person" || s.Me != nil && s.Me.Address() == a {
+			continue
+		}
+		cond, err := stateCondition(s, kind, string(name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cond)
+	}
+	if len(out) == 0 {
+		err = failure.Usage("there is no other agent in team %q", s.Team.Name).WithHint("atm team add NAME")
+	}
+	return out, err
 }
 
 func hasState(m teams.Member, state string) bool {
@@ -420,9 +485,22 @@ func timeoutError(s *command.Scope, unmet []*condition, timeout time.Duration, e
 		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
 }
 
+// isInState says in which state a member is.
+func isInState(m teams.Member) string {
+	switch m.State {
+	case reducer.WordUnknown:
+		return "the state of " + string(m.Name) + " is unknown"
+	case reducer.WordPerson:
+		return string(m.Name) + " is a person"
+	case reducer.WordError:
+		return string(m.Name) + " is in error"
+	}
+	return string(m.Name) + " is " + string(m.State)
+}
+
 func describe(m teams.Member) string {
-	text := string(m.Name) + " is " + string(m.State)
-	if m.Since != nil {
+	text := isInState(m)
+	if m.Since != nil && m.State != reducer.WordUnknown && m.State != reducer.WordError {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
 	if m.Detail != "" {

@@ -27,6 +27,7 @@ var watchCommand = &cli.Command{
 		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
+		&cli.BoolFlag{Name: "follow", Hidden: true}, // tail -f, which is watch --no-follow without the -f
 	},
 	Action: command.With(command.OpenMeIfGiven, watch),
 }
@@ -56,7 +57,8 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	wantsEarlier := c.IsSet("since") || c.Bool("no-follow") || c.Int("limit") > 0
+	isFollowing := !c.Bool("no-follow") || c.Bool("follow")
+	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
 	return s.FollowFor(func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
@@ -64,7 +66,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 				if wantsEarlier {
 					err = printEarlier(ctx, c, s, boxes, since, seen)
 				}
-				return c.Bool("no-follow"), err
+				return !isFollowing, err
 			}
 			l := logLine{e, time.Now()}
 			if e.Box == nil || seen[l.key()] {
@@ -153,9 +155,12 @@ func (l logLine) line(s *command.Scope) string {
 	if !command.Terminal() {
 		return strings.Join(row, " ")
 	}
+	widest := 0
 	for _, n := range s.Names() {
-		row[1] = fmt.Sprintf("%-*s", len(n), row[1])
+		widest = max(widest, len(n))
 	}
+	// One long name must not take all the room: it is longer than the others' column.
+	row[1] = fmt.Sprintf("%-*s", min(widest, max(8, command.Width()/5)), row[1])
 	return command.Columns([][]string{row}, "2", "1", colour)[0]
 }
 

@@ -80,7 +80,14 @@ func openConsole(c *cli.Context) (*console, error) {
 		if c.Bool("read-only") {
 			in = bufio.NewReader(strings.NewReader(""))
 		}
-		return &console{c: c, readLine: func() (string, error) { return in.ReadString('\n') }, restore: func() {}}, nil
+		readLine := func() (string, error) {
+			line, size, err := wire.ReadLine(in, wire.MaxFile)
+			if size > wire.MaxFile {
+				command.Warn(c, "a line of over %d MiB is not sent", wire.MaxFile>>20)
+			}
+			return string(line), err
+		}
+		return &console{c: c, readLine: readLine, restore: func() {}}, nil
 	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {

@@ -368,9 +368,6 @@ type entry struct {
 	agent string
 }
 
-// MarshalJSON writes the message as its owner does.
-func (e entry) MarshalJSON() ([]byte, error) { return wire.Marshal(e.SessionMessage) }
-
 // String is the time, the sender and the text. Further lines are indented, so that none looks like another entry.
 func (e entry) String() string {
 	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}

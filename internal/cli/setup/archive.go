@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/backup"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 )
 
@@ -37,13 +39,17 @@ func gc(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	looked, progress := 0, command.Progress(c, "looking at old mail: %d messages")
+	options.Progress = func() { looked++; progress(looked) }
 	var total mailbox.Moved
 	failed := s.Team.Each(func(b *mailbox.Box) error { // the others go on
 		messages, err := b.GC(ctx, options)
+		open, openErr := b.IDs(mailbox.Range{Unread: true, Owed: true}) // which gc never moves
+		messages.Skipped += len(open)
 		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 		total.Add(messages)
 		total.Add(events)
-		return cmp.Or(ctx.Err(), err, eventsErr)
+		return cmp.Or(ctx.Err(), err, openErr, eventsErr)
 	})
 	verb := "would move"
 	if !options.DryRun {
@@ -57,8 +63,11 @@ func gc(c *cli.Context, s *command.Scope) error {
 		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
 		failed = cmp.Or(failed, err)
 	}
-	text := fmt.Sprintf("%s %s, %s, %s to the archive; %d stay",
-		verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped)
+	what := "nothing"
+	if total.Messages+total.Events > 0 {
+		what = fmt.Sprintf("%s, %s, %s", letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes))
+	}
+	text := fmt.Sprintf("%s %s to the archive; %s in the inboxes", verb, what, letter.Many(total.Skipped, "message"))
 	return command.PrintDone(c, total, text, failed)
 }
 
@@ -72,11 +81,15 @@ var restoreCommand = &cli.Command{
 	Action: restore,
 }
 
-// runBackup writes a temp file beside the target, and links it into place when it is complete.
+// runBackup writes a temp file beside the target, and renames it when it is complete.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
 	if path == "-" {
 		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
+	}
+	exists := failure.Refused("%s already exists", path).WithHint("use another name")
+	if _, err := os.Lstat(path); err == nil {
+		return exists
 	}
 	removeAbandoned(filepath.Dir(path))
 	temp, err := os.CreateTemp(filepath.Dir(path), backupTemp+"*")
@@ -84,25 +97,39 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return failure.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you can write to")
 	}
 	defer os.Remove(temp.Name())
+	temp.Chmod(0o600) // under any umask; exFAT, which has no rights, refuses
 	release, _ := lockfile.HoldFile(temp.Name())
 	defer release()
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, missing, err := backup.Write(ctx, s.Root, temp)
+	moved, missing, err := backup.Write(ctx, s.Root, temp, command.Progress(c, "backing up: %d messages"))
 	if err == nil {
-		err = cmp.Or(temp.Chmod(0o600), temp.Sync())
+		err = temp.Sync()
+	}
+	if info, statErr := temp.Stat(); statErr == nil {
+		moved.Bytes = info.Size()
 	}
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
-		return failure.Refused("%s already exists", path).WithHint("use another name")
+	dir, err := durable.Open(filepath.Dir(path), nil)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := publish(dir, filepath.Base(temp.Name()), filepath.Base(path)); errors.Is(err, fs.ErrExist) {
+		return exists
 	} else if err != nil {
 		return err
 	}
 	text := fmt.Sprintf("backed up %s, %s; %s skipped",
 		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
 	return command.PrintDone(c, moved, text, missing)
+}
+
+// publish gives a file its name, durably. It makes no second name, which exFAT does not have.
+func publish(dir *durable.Root, temp, name string) error {
+	return cmp.Or(dir.Move(temp, name), dir.Sync("."))
 }
 
 const backupTemp = ".atm-backup-"
@@ -129,7 +156,8 @@ func restore(c *cli.Context) error {
 		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
-	if err := backup.Check(f); err != nil {
+	content, err := backup.Check(f)
+	if err != nil {
 		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
@@ -142,22 +170,34 @@ func restore(c *cli.Context) error {
 		}
 	}
 	s, err := command.OpenRoot(c)
+	if errors.Is(err, rootdir.ErrNoRoot) {
+		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(c.Args().First()))
+	}
 	if err == nil { // before anything of it is there
-		err = s.Root.Dir().Replace(rootdir.RestoredFile, nil, true)
+		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
 	}
 	if err != nil {
 		return err
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Restore(ctx, s.Root, f)
+	moved, err := backup.Restore(ctx, s.Root, f, command.Progress(c, fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
+	if err == nil {
+		err = rootdir.EndRestore(s.Root.Dir())
+	}
+	if errors.Is(err, context.Canceled) {
+		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
+			WithHint("run it again, and it goes on: atm restore %s", policy.Quote(c.Args().First()))
+		e.Exit, e.Done = failure.ExitInterrupted, moved
+		return e
+	}
 	for _, r := range moved.Refused {
 		command.Warn(c, "not restored: %s: %s", r.Name, r.Reason)
 	}
 	if moved.MoreRefused > 0 {
 		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
-	text := fmt.Sprintf("restored %s, %s; %d already there", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
 	text += "\nnothing there acts until somebody has seen it and said yes: " + command.CompleteHint(c, "atm init")
 	return command.PrintUnlessError(c, err, moved, text)
 }

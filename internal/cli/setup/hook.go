@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
-	"github.com/agentteammail/atm/wire"
 )
 
 // How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
@@ -45,8 +45,12 @@ func runHook(c *cli.Context) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	tool, err := hook.ParseTool(c.Args().First())
 	var s *command.Scope
+	var isSecond bool
+	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
+		err = os.Chdir(dir) // the hook runs where the agent has gone
+	}
 	if err == nil {
-		s, err = openForHook(c)
+		s, isSecond, err = openForHook(c)
 	}
 	if s == nil {
 		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
@@ -58,14 +62,21 @@ func runHook(c *cli.Context) (err error) {
 	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
 		return err
 	}
-	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" { // when a session begins
-		err = markShell(file, s.Me.Address())
+	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !isSecond { // when a session begins
+		err = markShell(file, s)
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
+		Begins: func() string {
+			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
+				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), string(tool)))
+			}
+			return s.Team.SharingWarning(s.Me.Agent(), string(tool), !isSecond)
+		},
+		Ends: func() { s.Team.ForgetProgram(s.Me.Agent()) },
 		Primer: func() string {
 			text, err := primerText(s, true)
 			if s.WarnUnaccepted(); err != nil || s.CheckAccepted() != nil {
@@ -80,43 +91,40 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// markShell adds command.ShellOf to the variables that Claude Code sets for the commands of a session, but not for its
-// hooks.
-func markShell(file string, a wire.Address) error {
+// markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
+// not for its hooks.
+func markShell(file string, s *command.Scope) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "export %s=%s\n", command.ShellOf, a)
+	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", command.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
 	return cmp.Or(err, f.Close())
 }
 
 // openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
-// to do: without a name, outside of a team, in an agent whose runner delivers the mail, and in a program that the agent
-// itself started in its shell, such as claude -p: the mail is not for that one.
-func openForHook(c *cli.Context) (*command.Scope, error) {
+// to do: without a name, outside of a team, and in a program that the agent itself started in its shell, such as
+// claude -p: the mail is not for that one. isSecond says that atm runs the agent, and this is another program.
+func openForHook(c *cli.Context) (s *command.Scope, isSecond bool, err error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	if !c.IsSet("lock-timeout") {
 		c.Set("lock-timeout", hookLock.String())
 	}
-	s, err := command.OpenMe(c)
+	s, err = command.OpenMe(c)
 	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
-		return nil, nil
+		return nil, false, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.Root.CheckNoted()
 	}
-	if err := s.Root.CheckNoted(); err != nil {
-		return nil, err
-	}
-	if os.Getenv(command.ShellOf) == s.Me.Address().String() {
-		return nil, nil
+	if err != nil || os.Getenv(command.ShellOf) == s.Me.Address().String() {
+		return nil, false, err
 	}
 	err = s.MayWrite()
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
-		return nil, nil
+		return s, true, nil
 	}
-	return s, err
+	return s, false, err
 }

@@ -264,6 +264,11 @@ func primer(c *cli.Context) error {
 	}
 	s.WarnUnaccepted()
 	text, err := primerText(s, false)
+	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
+		if warning := s.Team.SharingWarning(s.Me.Agent(), "", s.MayWrite() == nil); warning != "" {
+			text = "Careful: " + warning + "\n\n" + text
+		}
+	}
 	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
 }
 

@@ -111,11 +111,17 @@ func statusText(m teams.Member) string {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := string(m.TurnStatus) + ", " + letter.Name(string(m.TurnID), 80)
-		for _, field := range [][2]teams.OrNull{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
+		turn := string(m.TurnStatus) + ": " + letter.Name(string(m.TurnID), 80)
+		if m.ThreadID == m.Session { // as most programs have it
+			m.ThreadID = ""
+		}
+		for _, field := range [][2]teams.OrNull{{"thread", m.ThreadID}, {"session", m.Session}} {
 			if field[1] != "" {
-				turn += ", " + string(field[0]) + letter.Name(string(field[1]), 80)
+				turn += " in " + string(field[0]) + " " + letter.Name(string(field[1]), 80)
 			}
+		}
+		if m.Transport != "" {
+			turn += ", reported by " + letter.Name(string(m.Transport), 80)
 		}
 		line("turn", "%s", turn)
 	}
@@ -126,9 +132,9 @@ func statusText(m teams.Member) string {
 	if m.Host != "" {
 		evidence = m.EvidenceAge(now)
 	} else if m.Running {
-		evidence = "its runner's lock is held"
+		evidence = "its runner is running"
 	} else if m.PresenceAt != nil {
-		evidence = "last event " + letter.Age(now, *m.PresenceAt)
+		evidence = "last event " + letter.Ago(now, *m.PresenceAt)
 		if m.RunnerGone {
 			evidence = "its runner was killed; " + evidence
 		}
@@ -138,7 +144,7 @@ func statusText(m teams.Member) string {
 	}
 	line("presence", "%s: %s", m.Presence, evidence)
 	if m.ReadAt != nil {
-		line("last read", "%s", letter.Age(now, *m.ReadAt))
+		line("last read", "%s", letter.Ago(now, *m.ReadAt))
 	}
 	if m.Errors > 0 {
 		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))

@@ -43,13 +43,28 @@ type members struct {
 	Team    wire.Name      `json:"team"`
 	Members []teams.Member `json:"members"`
 	Stats   teams.Stats    `json:"stats"`
+
+	me wire.Name // "": no identity was given
+}
+
+// optionalMe returns the identity of a verb that works without one; then "".
+func optionalMe(s *command.Scope) wire.Name {
+	me, err := s.MemberOrMe("")
+	if err != nil {
+		return ""
+	}
+	return me.Agent()
 }
 
 func (m members) lines() []string {
 	if len(m.Members) == 0 {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
-	return command.Team(m.Members, command.Width())
+	lines := command.Team(m.Members, command.Width())
+	if m.me != "" {
+		lines = append(lines, "you are "+string(m.me))
+	}
+	return lines
 }
 
 func team(c *cli.Context, s *command.Scope) error {
@@ -61,7 +76,7 @@ func team(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	warnConfig(c, s)
-	m := members{s.Team.Name, all, teams.StatsOf(all)}
+	m := members{Team: s.Team.Name, Members: all, Stats: teams.StatsOf(all), me: optionalMe(s)}
 	return command.PrintAs(c, m, strings.Join(m.lines(), "\n"))
 }
 
@@ -74,7 +89,7 @@ func warnConfig(c *cli.Context, s *command.Scope) {
 
 // watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
 func watchTeam(s *command.Scope) error {
-	s.MemberOrMe("") // an identity is optional here
+	me := optionalMe(s)
 	var announced []string
 	isFirst := true
 	return s.Watch(func(ctx context.Context) ([]string, error) {
@@ -82,7 +97,7 @@ func watchTeam(s *command.Scope) error {
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all}.lines()
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines()
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				command.Notify("atm", line)

@@ -1,0 +1,115 @@
+package teams
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Program is a program that a person has started under a member's name. Its hooks note it when a session begins.
+type Program struct {
+	Tool  string `json:"tool"` // claude, codex, …
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // see process.Info
+}
+
+func (p Program) String() string { return fmt.Sprintf("%s (process %d)", wire.Clip(p.Tool, 20), p.PID) }
+
+func (p Program) isRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+
+// programsDir, in a member's directory, has a file for each.
+const programsDir = "/run/programs"
+
+func programFile(name wire.Name, pid int) string {
+	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
+}
+
+// NoteProgram notes that this hook's program uses the member's name, and forgets those that have ended.
+func (t *Team) NoteProgram(name wire.Name, tool string) error {
+	info, ok := process.Program()
+	if !ok {
+		return nil
+	}
+	for _, p := range t.notedPrograms(name) {
+		if !p.isRunning() {
+			t.Dir().Remove(programFile(name, p.PID))
+		}
+	}
+	dir := string(name) + programsDir
+	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
+		return err
+	}
+	data, _ := json.Marshal(Program{tool, info.PID, info.Start}) // a string and numbers: cannot fail
+	return t.Dir().Replace(programFile(name, info.PID), append(data, '\n'), false)
+}
+
+// ForgetProgram undoes NoteProgram when the session ends.
+func (t *Team) ForgetProgram(name wire.Name) {
+	if info, ok := process.Program(); ok {
+		t.Dir().Remove(programFile(name, info.PID))
+	}
+}
+
+// Programs returns the programs that people have started under a member's name and that still run, the oldest first.
+// One that began its session before it had hooks is not known.
+func (t *Team) Programs(name wire.Name) []Program {
+	all := slices.DeleteFunc(t.notedPrograms(name), func(p Program) bool { return !p.isRunning() })
+	slices.SortFunc(all, func(a, b Program) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	return all
+}
+
+func (t *Team) notedPrograms(name wire.Name) (all []Program) {
+	files, _ := t.Dir().Names(string(name) + programsDir) // there is none, usually
+	for _, file := range files {
+		var p Program
+		data, err := t.readRunFile(name, path.Base(programsDir)+"/"+file)
+		if err == nil && json.Unmarshal(data, &p) == nil && file == strconv.Itoa(p.PID)+".json" {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Sharing says which programs have a member's name at the same time; "": at most one has it.
+func (m *Member) Sharing() string {
+	var names []string
+	for _, p := range m.Programs {
+		names = append(names, p.String())
+	}
+	all := strings.Join(names, " and ")
+	switch {
+	case m.Running && all != "":
+		return all + " beside the runner: gets no mail"
+	case len(names) > 1:
+		return all + " share the name and its mail"
+	}
+	return ""
+}
+
+// SharingWarning tells a program that begins a session under a member's name that another one has the name, and what to
+// type; "": none has it. isOwn says that the member's runner has started this program.
+func (t *Team) SharingWarning(name wire.Name, tool string, isOwn bool) string {
+	own, _ := process.Program()
+	others := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return p.PID == own.PID })
+	isRunning, _ := t.Running(name)
+	again := fmt.Sprintf("ATM_AGENT=NAME %s (atm team shows the names, atm team add NAME adds one)", cmp.Or(tool, "CMD"))
+	switch {
+	case isRunning && !isOwn:
+		return fmt.Sprintf("atm runs %s already, and gives it the mail. This program gets none, and its hooks do nothing. "+
+			"To see that one: atm attach %[1]s. To start this one under a name of its own: %s", name, again)
+	case isRunning && len(others) > 0:
+		return fmt.Sprintf("%s was started as %s, too. It gets no mail, and its hooks do nothing. To start it under a name of its own: %s",
+			others[0], name, again)
+	case len(others) > 0:
+		return fmt.Sprintf("%s was started as %s, too. Each message reaches only one of the two. To start one under a name of its own: %s",
+			others[0], name, again)
+	}
+	return ""
+}
