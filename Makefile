@@ -18,7 +18,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 export GORACE = atexit_sleep_ms=0
 
 # No code of these starts goroutines: with the race detector the tests would take four to ten times as long.
-PURE = internal/agentconfig ptyrun/driver ptyrun/screen reducer
+PURE = internal/agentconfig internal/tomlfile ptyrun/driver ptyrun/driver/agents ptyrun/screen reducer
 
 # The tests wait more than they compute, so two packages are tested per processor.
 PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))

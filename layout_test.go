@@ -17,6 +17,7 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up: each may import those above it here.
 var layers = strings.Fields(`
 	internal/output
+	internal/tomlfile
 	internal/durable
 	internal/lockfile
 	wire
@@ -33,6 +34,7 @@ var layers = strings.Fields(`
 	ptyrun/runinfo
 	ptyrun/record
 	ptyrun/screen
+	ptyrun/driver/agents
 	ptyrun/driver
 	internal/testagent
 	internal/testagent/cmd/fakeagent
@@ -98,12 +100,12 @@ var importers = map[string][]string{
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
-	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig", "internal/testagent"},
+	"github.com/pelletier/go-toml":           {"internal/tomlfile", "internal/agentconfig", "internal/testagent"},
 	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
-	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/failure"},
+	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},

@@ -344,9 +344,9 @@ func (r *runner) pressReturn(t *typing) error {
 		r.turn.startRow = r.prog.screen.Scrolled()
 	}
 	t.returns++
-	keys := driver.Submit
+	keys := r.prog.driver.SubmitKeys()
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
-		keys += driver.Submit // Python's prompt ends a block with an empty line
+		keys += keys // Python's prompt ends a block with an empty line
 	}
 	r.typeKeys([]byte(keys), nil)
 	t.pressedAt, r.prog.keyVersion = r.now(), r.prog.screen.Version()

@@ -92,7 +92,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		if now := fingerprint(r.prog.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
-		r.typeKeys([]byte(driver.Submit), nil)
+		r.typeKeys([]byte(r.prog.driver.SubmitKeys()), nil)
 		return done, nil
 	})
 }

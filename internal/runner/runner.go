@@ -27,6 +27,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
@@ -46,6 +47,9 @@ func Main(version string, words []string) int {
 	}
 	if len(words) > 2 && words[0] == frontWord {
 		return runFront(version, words[1], words[2:])
+	}
+	if len(words) == 1 && words[0] == lookWord {
+		return runLook()
 	}
 	var spec runspec.Spec
 	stdin := json.NewDecoder(os.Stdin)
@@ -197,6 +201,7 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
 	}
+	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
 	}

@@ -10,7 +10,8 @@ import (
 
 // Whatever driver team.toml and the flags may name, there is.
 func TestDrivers(t *testing.T) {
-	if want := append([]string{"auto"}, driver.Names()...); !slices.Equal(config.Drivers, want) {
-		t.Errorf("config accepts %q, there are %q", config.Drivers, want)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	if want := append([]string{"auto"}, driver.Names()...); !slices.Equal(config.Drivers(), want) {
+		t.Errorf("config accepts %q, there are %q", config.Drivers(), want)
 	}
 }

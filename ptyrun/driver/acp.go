@@ -5,24 +5,8 @@ import (
 	"encoding/json"
 )
 
-// front is the driver of package ptyrun/acp, which draws a screen for an agent that speaks the Agent Client Protocol.
-// It draws the agent's words indented or after a mark.
-var front = Driver{
-	Name:          "acp",
-	LogsOwnEvents: true,
-	interrupt:     "\x03",
-	indent:        2,
-	box:           boxStyle{shape: unframed, glyph: FrontPrompt, text: 2, maxBelow: 1},
-	rows: []rowPattern{
-		{kind: busyRow, re: pattern(`^` + FrontBusy)},
-		{kind: toolRow, re: pattern(`^\` + FrontTool)},
-		{kind: noteRow, re: pattern(`^` + FrontNote)},
-		{kind: answerRow, re: pattern(`^` + FrontSays)},
-		{kind: userRow, re: pattern(`^` + FrontPrompt + ` `)},
-	},
-}
-
-// Prefixes of the rows on the front's screen.
+// Prefixes of the rows on the screen of package ptyrun/acp, the front of an agent that speaks the Agent Client Protocol.
+// They stand in agents/acp.toml, too.
 const (
 	FrontPrompt = "›"
 	FrontSays   = "● "

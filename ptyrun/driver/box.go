@@ -1,51 +1,15 @@
 package driver
 
 import (
-	"regexp"
-	"slices"
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
-
-// A shape is the way in which a program draws its input box, and the dialog that replaces it.
-type shape int
-
-const (
-	noBox    shape = iota
-	ruled          // between two rules ──── of the full width; a dialog below one rule ──── or ▔▔▔▔
-	halves         // between ▄▄▄▄ and ▀▀▀▀, or without background colours between two rules; a dialog in a frame ╭│╰
-	barred         // rows that start with ┃, the last ╹▀▀▀▀; a dialog without that last row
-	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
-	flat           // for a screen reader: the last rows, perhaps after a glyph; so is a dialog
-)
-
-// A boxStyle describes the input box of a program.
-type boxStyle struct {
-	shape        shape
-	glyph        string         // before the text
-	hasGlyph     bool           // flat: always; else only some versions draw it
-	indent       int            // columns before the glyph
-	text         int            // columns from the glyph to the text
-	tailRows     int            // barred: rows at the end of the box without text
-	modes        []gatePhrase   // other glyphs, each with a blank, and the mode that each shows
-	placeholders []string       // prefixes of texts that an empty box shows, not dim
-	maxBelow     int            // the largest number of rows below the box that are not blank
-	startingFoot string         // the text below the box while the program starts, with an empty title
-	above        *regexp.Regexp // flat: matches the rows above the box, in which the program says something about itself
-}
-
-// A gatePhrase is a text on the screen and what it keeps from being typed.
-type gatePhrase struct {
-	text  string
-	means control.Gate
-}
-
-// A phrase is a text on the screen and what it means.
-type phrase struct{ text, means string }
 
 // An inputBox is the input box on a screen.
 type inputBox struct {
@@ -53,59 +17,69 @@ type inputBox struct {
 	first, last int // rows of the text
 	column      int // of the text
 	width       int // cells of a row of the text; 0 means to the end of the row
-	isFlat      bool
+	isRest      bool
 	draft       string
 	mode        control.Gate // what a glyph that is not the usual one means
 	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
+	notice      string       // what they say of that
 }
 
 // findBox finds the lowest input box, which must be at the bottom of the screen; nil: there is none.
 func (d *Driver) findBox(l *Look) *inputBox {
 	var p inputBox
 	ok := false
-	switch d.box.shape {
-	case ruled:
+	box := &d.screen.Box
+	switch box.Shape {
+	case agents.Rules:
 		p, ok = d.findBetween(l, "─", "─")
-	case halves:
+	case agents.Halves:
 		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
 			p, ok = d.findBetween(l, "─", "─")
 		}
-	case barred:
+	case agents.Bars:
 		p, ok = d.findBarred(l)
-	case unframed:
-		p, ok = d.findUnframed(l)
-	case flat:
-		p, ok = d.findFlat(l)
+	case agents.Glyph:
+		p, ok = d.findAfterGlyph(l)
+	case agents.Rest:
+		p, ok = d.findRest(l)
 	}
 	if !ok {
 		return nil
 	}
 	first, end, filled := p.bottom+1, len(l.Lines), 0
-	if d.box.shape == flat { // what is below any other box is above this one
+	if box.Shape == agents.Rest { // what is below any other box is above this one
 		first, end = p.top, p.first
 	}
 	for y := first; y < end; y++ {
-		line := l.line(y)
-		if !blank(line) {
+		if !blank(l.line(y)) {
 			filled++
 		}
-		if hasAny(line, d.notBox) {
+		if l.hasAny(y, box.NeverBelow, "box.never_below") {
 			return nil
 		}
-		for _, f := range d.foot {
-			if strings.Contains(line, f.text) && (p.foot == "" || f.means == control.GateBusy) {
-				p.foot = f.means
+	}
+	if filled > cmp.Or(box.MaxBelow, usualBelow) {
+		return nil
+	}
+	p.foot, p.notice = d.gateIn(l, first, end)
+	p.draft = d.draftIn(l, p)
+	return &p
+}
+
+// usualBelow is how many rows below a box may be filled if its file does not say.
+const usualBelow = 8
+
+// gateIn returns the gate that rows first to end (exclusive) show, and the row's text from there on.
+func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {
+	for _, f := range d.screen.Box.Below {
+		for y := first; y < end; y++ {
+			if _, after, ok := strings.Cut(l.line(y), f.Text); ok {
+				l.note("box.below", f.Means, f.Line, y, "")
+				return control.Gate(f.Means), f.Text + after
 			}
 		}
 	}
-	if filled > d.box.maxBelow {
-		return nil
-	}
-	if d.limitFoot != "" && d.limitBelow(l, &p) != "" {
-		p.foot = control.GateLimit
-	}
-	p.draft = d.draftIn(l, p)
-	return &p
+	return "", ""
 }
 
 // isRule reports whether a row is a rule: s repeated from the first column on, perhaps with a short label in it.
@@ -125,7 +99,7 @@ func (l *Look) ruleAbove(y int, s string) int {
 func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	bottom := l.ruleAbove(len(l.Lines), lower)
 	top := l.ruleAbove(bottom, upper)
-	column := d.box.indent + d.box.text
+	column := d.screen.Box.Indent + d.screen.Box.Column
 	if top < 0 || upper != lower && l.ruleAbove(bottom, lower) > top {
 		// With a long draft the upper rule is above the screen, and all rows above the lower one are its text; the cursor at
 		// its end may have a row of its own.
@@ -159,21 +133,21 @@ func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 			top--
 		}
 		// There is a row of padding above the text and one below it, then the row of the model.
-		first, last := top, y-1-d.box.tailRows
+		first, last := top, y-1-d.screen.Box.TailRows
 		if first < last && blank(skipRunes(l.line(first), column+1)) {
 			first++
 		}
 		// There may be a side bar to the right of the box, whose lower edge shows where it ends.
 		edge := skipRunes(l.line(y), column)
 		room := ansi.StringWidth(edge) - ansi.StringWidth(strings.TrimLeft(edge, "╹▀"))
-		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.box.text, width: room - d.box.text}, y-top > d.box.tailRows
+		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.screen.Box.Column, width: room - d.screen.Box.Column}, y-top > d.screen.Box.TailRows
 	}
 	return inputBox{}, false
 }
 
-// findUnframed searches upwards from the cursor, which a dialog hides.
-func (d *Driver) findUnframed(l *Look) (inputBox, bool) {
-	column := d.box.indent + d.box.text
+// findAfterGlyph searches upwards from the cursor, which a dialog hides.
+func (d *Driver) findAfterGlyph(l *Look) (inputBox, bool) {
+	column := d.screen.Box.Indent + d.screen.Box.Column
 	if l.Modes.CursorHidden || l.CursorX < column {
 		return inputBox{}, false
 	}
@@ -193,44 +167,43 @@ func (d *Driver) findUnframed(l *Look) (inputBox, bool) {
 	return inputBox{}, false
 }
 
-// maxFlat is how many rows the text in a flat box may have.
-const maxFlat = 20
+// maxRest is how many rows the text in the rest of the screen may have.
+const maxRest = 20
 
-// findFlat finds the last rows of the screen, below what the program says there about itself.
-func (d *Driver) findFlat(l *Look) (p inputBox, ok bool) {
+// findRest finds the last rows of the screen, below what the program says there about itself.
+func (d *Driver) findRest(l *Look) (p inputBox, ok bool) {
 	for p.last = len(l.Lines) - 1; p.last > l.CursorY && blank(l.line(p.last)); p.last-- {
 	}
-	hasGlyph := func(y int) bool { return d.box.glyph != "" && strings.HasPrefix(l.line(y)+"  ", d.box.glyph+"  ") }
-	isFoot := func(y int) bool { return y >= 0 && d.box.above.MatchString(l.line(y)) }
+	box := &d.screen.Box
+	hasGlyph := func(y int) bool { return box.Glyph != "" && strings.HasPrefix(l.line(y)+"  ", box.Glyph+"  ") }
+	isFoot := func(y int) bool { return y >= 0 && box.Above.MatchString(l.line(y)) }
 	for p.first = p.last; !hasGlyph(p.first) && !isFoot(p.first-1); p.first-- {
-		if p.first <= max(0, p.last-maxFlat) {
+		if p.first <= max(0, p.last-maxRest) {
 			return p, false
 		}
 	}
 	if hasGlyph(p.first) {
-		p.column = d.box.text
+		p.column = d.screen.Box.Column
 	}
 	for p.top = p.first; isFoot(p.top - 1); p.top-- {
 	}
-	p.bottom, p.isFlat = p.last, true
+	p.bottom, p.isRest = p.last, true
 	isDialog := cancelHint.MatchString(l.solidRows(p.first, p.last+1))
-	return p, p.top < p.first && (p.column > 0 || !d.box.hasGlyph && !isDialog)
+	return p, p.top < p.first && (p.column > 0 || !box.NeedsGlyph && !isDialog)
 }
 
 // glyphAt reports whether a row starts like the first row of a box, and the mode that its glyph shows.
 func (d *Driver) glyphAt(line string) (mode control.Gate, ok bool) {
-	if !blank(firstRunes(line, d.box.indent)) {
+	box := &d.screen.Box
+	if !blank(firstRunes(line, box.Indent)) {
 		return "", false
 	}
-	line = skipRunes(line, d.box.indent) + " "
-	if strings.HasPrefix(line, d.box.glyph+" ") {
+	line = skipRunes(line, box.Indent) + " "
+	if strings.HasPrefix(line, box.Glyph+" ") {
 		return "", true
 	}
-	i := slices.IndexFunc(d.box.modes, func(m gatePhrase) bool { return strings.HasPrefix(line, m.text) })
-	if i < 0 {
-		return "", false
-	}
-	return d.box.modes[i].means, true
+	m, ok := findPrefix(line, box.Modes)
+	return control.Gate(m.Means), ok
 }
 
 // draftIn returns the text in the box, or "" for a placeholder.
@@ -238,7 +211,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 	var rows []string
 	for y := p.first; y <= p.last; y++ {
 		row := l.text(y, isBright)
-		if y == p.first || !p.isFlat {
+		if y == p.first || !p.isRest {
 			row = skipRunes(row, p.column)
 		}
 		if p.width > 0 {
@@ -249,7 +222,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 		}
 	}
 	draft := strings.TrimRight(strings.Join(rows, "\n"), "\n")
-	if startsAny(strings.Join(strings.Fields(draft), " "), d.box.placeholders) {
+	if l.startsAny(p.first, strings.Join(strings.Fields(draft), " "), d.screen.Box.Placeholders, "box.placeholders") {
 		return ""
 	}
 	return draft
@@ -258,7 +231,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
 // and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
-	if p.isFlat {
+	if p.isRest {
 		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse
 	}
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1

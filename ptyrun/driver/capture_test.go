@@ -108,6 +108,14 @@ var captures = []struct {
 	{"opencode-tool-running", reducer.ToolRunning, "sleep 6; echo done", "busy", ""},
 }
 
+// The built-in drivers.
+var claude, codex, opencode = builtIn("claude"), builtIn("codex"), builtIn("opencode")
+
+func builtIn(name string) *Driver {
+	d, _ := Named(name)
+	return d
+}
+
 const recordings = "../../testdata/screens"
 
 func recording(t *testing.T, file string) []byte {
@@ -223,7 +231,7 @@ func TestCapturesByteByByte(t *testing.T) {
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
 			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
 				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
-			case claude.titles[0].re.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
+			case claude.screen.Titles[0].Pattern.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
 				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
 			case blank(l.line(l.CursorY)) && !strings.Contains(c.file, "-reader-"):
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)

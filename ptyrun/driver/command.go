@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 // wrappers are programs that run the command among their arguments.
@@ -24,24 +26,28 @@ func ForCommand(argv []string) *Driver {
 func Unshared(argv []string, isScript bool) []string {
 	d, args := parseCommand(argv)
 	for i := 1; d.Plain && isScript && i < len(argv); i++ {
-		if j := slices.IndexFunc(agents, func(a *Driver) bool { return slices.Contains(a.commands, argv[i]) }); j >= 0 {
-			d, args = agents[j], argv[i+1:]
+		for _, a := range drivers() {
+			if slices.Contains(a.file.Command.Names, argv[i]) {
+				d, args = a, argv[i+1:]
+				break
+			}
 		}
 	}
-	hasChosen := func(arg string) bool { return strings.HasPrefix(arg, d.unshared) || strings.HasPrefix(arg, "--remote") }
-	if d.unshared == "" || slices.ContainsFunc(args, hasChosen) || slices.Contains(d.others, d.subcommand(args)) {
+	c := &d.file.Command
+	hasChosen := func(arg string) bool { return startsAny(arg, c.IsUnshared) }
+	if c.Unshared == "" || slices.ContainsFunc(args, hasChosen) || slices.Contains(c.Subcommands, subcommand(c, args)) {
 		return argv
 	}
-	return slices.Insert(slices.Clone(argv), len(argv)-len(args), d.unshared)
+	return slices.Insert(slices.Clone(argv), len(argv)-len(args), c.Unshared)
 }
 
 // subcommand returns the first of the arguments that is neither a flag nor a flag's value.
-func (d *Driver) subcommand(args []string) string {
+func subcommand(c *agents.Command, args []string) string {
 	for i := 0; i < len(args); i++ {
 		if !strings.HasPrefix(args[i], "-") {
 			return args[i]
 		}
-		if slices.Contains(d.valueFlags, args[i]) {
+		if slices.Contains(c.ValueFlags, args[i]) {
 			i++
 		}
 	}
@@ -50,11 +56,12 @@ func (d *Driver) subcommand(args []string) string {
 
 // parseCommand returns the driver, and the arguments of the agent.
 func parseCommand(argv []string) (*Driver, []string) {
-	d := plain
+	plain, _ := Named("plain")
+	d := *plain
 	for i, arg := range argv {
 		program := strings.TrimPrefix(filepath.Base(arg), "-") // of a login shell
-		for _, agent := range agents {
-			if slices.Contains(agent.commands, program) || agent.isPackage(arg) {
+		for _, agent := range drivers() {
+			if c := &agent.file.Command; slices.Contains(c.Names, program) || isPackage(c, arg) {
 				return agent, argv[i+1:]
 			}
 		}
@@ -68,14 +75,13 @@ func parseCommand(argv []string) (*Driver, []string) {
 	return &d, nil
 }
 
-// isPackage reports whether s names the agent's npm package, such as "@openai/codex@latest", or is a path into it.
-func (d *Driver) isPackage(s string) bool {
-	if d.npmPackage == "" {
-		return false
-	}
-	rest, ok := strings.CutPrefix(s, d.npmPackage)
-	isNamed := ok && (rest == "" || rest[0] == '@' || rest[0] == '/')
-	return isNamed || strings.Contains(s, "/node_modules/"+d.npmPackage+"/")
+// isPackage reports whether s names one of the agent's npm packages, such as "@openai/codex@latest", or is a path into it.
+func isPackage(c *agents.Command, s string) bool {
+	return slices.ContainsFunc(c.Packages, func(name string) bool {
+		rest, ok := strings.CutPrefix(s, name)
+		isNamed := ok && (rest == "" || rest[0] == '@' || rest[0] == '/')
+		return isNamed || strings.Contains(s, "/node_modules/"+name+"/")
+	})
 }
 
 // Recognise returns the driver of the agent on the screen if d, chosen by ForCommand, is plain and its program may be a
@@ -89,8 +95,8 @@ func (d *Driver) Recognise(l Look) *Driver {
 	if l.Modes.Paste { // a shell disables it while it runs a command
 		shown += strings.Join(l.Lines, "\n")
 	}
-	for _, agent := range agents {
-		if agent.sign.MatchString(shown) {
+	for _, agent := range drivers() {
+		if l.matches(agent.screen.Shown, "screen.shown", shown) {
 			return agent
 		}
 	}

@@ -3,6 +3,8 @@ package driver
 import (
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 func TestForCommand(t *testing.T) {
@@ -79,7 +81,7 @@ func TestRecognise(t *testing.T) {
 		if got := ForCommand([]string{"run", "DIR"}).Recognise(l).Name; got != want && !(want == "codex" && got == "plain") {
 			t.Errorf("%s is recognised as %s", c.file, got)
 		}
-		for _, other := range []*Driver{&claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
+		for _, other := range []*Driver{claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
 			if got := other.Recognise(l); got != other {
 				t.Errorf("%s: %s becomes %s", c.file, other.Name, got.Name)
 			}
@@ -95,7 +97,7 @@ func TestRecognise(t *testing.T) {
 // A driver without an npm package is chosen by no path.
 func TestNoPackage(t *testing.T) {
 	for _, word := range []string{"/bin/bash", "/app/node_modules/x/cli.js", "@x", ""} {
-		if (&Driver{}).isPackage(word) {
+		if isPackage(&agents.Command{}, word) {
 			t.Errorf("%q names it", word)
 		}
 	}

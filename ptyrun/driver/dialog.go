@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -61,22 +62,17 @@ func (d *Dialog) cancelOption() (Option, bool) {
 	return Option{ID: "cancel", Label: "Esc", Keys: d.cancel, Kind: "reject_once"}, d.cancel != ""
 }
 
-// A dialogStyle describes the dialogs of a program.
-type dialogStyle struct {
-	digitsChoose bool              // the digit of an option chooses it at once
-	kinds        []phrase          // prefixes of the first row or the question, or texts below the options, and the dialog's kind
-	headings     []phrase          // prefixes of the row that names the tool, and the tool
-	verbs        map[string]string // what the row of a running tool calls it, and the tool
-
-	// request reads the tool and its input in a permission dialog from row first to the options in row end. It returns ""
-	// if the screen leaves them open: a rule must not allow a request that was not read completely.
-	request func(d *Driver, l *Look, first, end int) (tool, input string)
+// requests read the tool and its input in a permission dialog from row first to the options in row end, by the form that a
+// driver's file names. They return "" if the screen leaves them open: a rule must not allow a request that was not read
+// completely. Without a form no rule does.
+var requests = map[string]func(d *Driver, l *Look, first, end int) (tool, input string){
+	"claude": (*Driver).claudeRequest, "codex": (*Driver).codexRequest, "gemini": (*Driver).geminiRequest, "opencode": (*Driver).opencodeRequest,
 }
 
 // readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
 // list above it is a quotation. shows is what the title says.
 func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dialog {
-	if d.Name == front.Name {
+	if d.screen.Dialog.Outright {
 		return d.readRequest(l)
 	}
 	f, ok := d.findLayout(l, box)
@@ -88,12 +84,14 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
 	f.isWhole = f.isWhole && !hiddenRows.MatchString(foot)
-	q := &Dialog{Kind: d.kindOfDialog(text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
+	q := &Dialog{Kind: d.kindOfDialog(l, text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
 	switch {
-	case q.Kind == "permission" && f.isWhole && d.dialogs.request != nil:
-		q.Tool, q.Input = d.dialogs.request(d, l, f.first, f.top)
-	case q.Kind == "permission":
+	case q.Kind == "permission" && !f.isWhole:
 		q.IsCut = true
+	case q.Kind == "permission":
+		if read := requests[d.screen.Dialog.Request]; read != nil {
+			q.Tool, q.Input = read(d, l, f.first, f.top)
+		}
 	case q.Kind == "unknown":
 		for i := range q.Options {
 			if o := &q.Options[i]; !o.Denies() {
@@ -110,14 +108,14 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 
 // findLayout finds a dialog with options.
 func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
-	if d.box.shape == barred && box == nil {
+	if d.screen.Dialog.Shape == agents.Barred && box == nil {
 		if f, ok = d.findBarredOptions(l); ok {
 			return f, true
 		}
 	}
-	if d.box.shape == ruled && box == nil {
+	if d.screen.Dialog.Selected != "" && box == nil {
 		f, ok = d.findUnnumbered(l)
-		if ok && d.kindOfDialog(textRows(l, f.first, f.top), "") == "unknown" {
+		if ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") == agents.Unknown {
 			return d.findText(l) // a menu with as many rows as fit, or something else to pick from
 		}
 		if ok {
@@ -136,18 +134,18 @@ var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dism
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	startsWith := func(y int, s string) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), s) }
-	switch {
-	case d.box.shape == ruled:
+	switch shape := d.screen.Dialog.Shape; {
+	case shape == agents.Ruled:
 		y := l.borderAbove(at)
 		return y + 1, y >= 0
-	case d.box.shape == halves && startsWith(at, "│"):
+	case shape == agents.Framed && startsWith(at, "│"):
 		y := at - 1
 		for startsWith(y, "│") {
 			y--
 		}
 		return y + 1, startsWith(y, "╭")
-	case d.box.shape == unframed, d.box.shape == flat:
-		return d.unframedTop(l, at)
+	case shape == agents.Lowest:
+		return d.lowestTop(l, at)
 	}
 	y := at
 	for y > 0 && (y == at || !blank(l.line(y-1))) {
@@ -159,15 +157,15 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 // borderAbove returns the border of a dialog above row y, or -1. (Claude Code draws ▔▔▔▔ above what a person opened.)
 func (l *Look) borderAbove(y int) int { return max(l.ruleAbove(y, "─"), l.ruleAbove(y, "▔")) }
 
-// unframedTop is dialogTop for a dialog below the last row that is not indented, and its indented rest, or for a screen
+// lowestTop is dialogTop for a dialog below the last row that is not indented, and its indented rest, or for a screen
 // reader below the last row of the transcript: it starts with the first known heading there.
-func (d *Driver) unframedTop(l *Look, at int) (first int, isWhole bool) {
+func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
 	y := at - 1
-	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.box.shape == flat && d.kindOf(l, y) == otherRow) {
+	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.screen.Box.Shape == agents.Rest && d.kindOf(l, y) == otherRow) {
 		y--
 	}
 	for first = y + 1; first < at; first++ {
-		if _, ok := findPrefix(strings.TrimSpace(l.line(first))+" ", slices.Concat(d.dialogs.kinds, d.dialogs.headings)); ok {
+		if _, ok := findPrefix(strings.TrimSpace(l.line(first))+" ", slices.Concat(d.screen.Dialog.Kinds, d.screen.Dialog.Headings)); ok {
 			return first, true
 		}
 	}
@@ -199,17 +197,18 @@ func joinRows(l *Look, a, b int, keep func(r row, i int) bool) string {
 
 // kindOfDialog looks at the first rows, the question above the options and the rows below them, but not at the rows
 // between: those show what the agent wants to do, and may contain any text.
-func (d *Driver) kindOfDialog(text []string, foot string) string {
+func (d *Driver) kindOfDialog(l *Look, text []string, foot string) string {
 	candidates := []string{strings.Join(text[:min(3, len(text))], " ")}
 	for n := 1; n <= 3 && n <= len(text); n++ {
 		candidates = append(candidates, strings.Join(text[len(text)-n:], " "))
 	}
-	for _, k := range d.dialogs.kinds {
-		if slices.ContainsFunc(candidates, func(s string) bool { return strings.HasPrefix(s, k.text) }) || strings.Contains(foot, k.text) {
-			return k.means
+	for _, k := range d.screen.Dialog.Kinds {
+		if slices.ContainsFunc(candidates, func(s string) bool { return strings.HasPrefix(s, k.Text) }) || strings.Contains(foot, k.Text) {
+			l.note("dialog.kinds", k.Means, k.Line, noRow, k.Text)
+			return k.Means
 		}
 	}
-	return "unknown"
+	return agents.Unknown
 }
 
 // fingerprint identifies a dialog. It ignores blanks and frames, which a resize moves.
@@ -262,14 +261,14 @@ type layout struct {
 // findOptions finds the lowest numbered list, which must have one selected option (a question may have none), at least
 // two options and no row of the transcript below it.
 func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
-	isQuestion := strings.Contains(l.solidFoot(), "Entertoselect")
+	isQuestion := d.isFree(l)
 	isForeign := func(y int) bool {
-		isExplanation := margin(l.line(y)) > 0 && isMutedRow(l, y)
+		isExplanation := margin(l.line(y)) > 0 && l.isMutedRow(y)
 		return d.kindOf(l, y) != otherRow && !isExplanation
 	}
 	f, ok = l.numberedIn(0, len(l.Lines), isQuestion, isForeign)
-	isSpoken := d.box.shape == flat && spokenHint.MatchString(strings.Join(l.Lines[max(0, f.end):], " "))
-	if !ok || f.selected < 0 && !isQuestion && !isSpoken || len(f.options) < 2 {
+	isTyped := l.matches(d.screen.Dialog.NumbersHint, "dialog.numbers_hint", strings.Join(l.Lines[max(0, f.end):], " "))
+	if !ok || f.selected < 0 && !isQuestion && !isTyped || len(f.options) < 2 {
 		return f, false
 	}
 	for i := range f.options {
@@ -278,11 +277,11 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 			o.Kind = "" // the first ones are above the screen
 		}
 		switch {
-		case isSpoken && len(o.ID) == 1:
-			o.Keys = o.ID + Submit
+		case isTyped && len(o.ID) == 1:
+			o.Keys = o.ID + enter
 		case f.selected < 0, o.isBox():
 			o.Keys = "" // its position is unknown, or its key only marks it
-		case d.dialogs.digitsChoose && len(o.ID) == 1:
+		case d.screen.Dialog.Digits && len(o.ID) == 1:
 			o.Keys = o.ID
 		case o.Keys == "":
 			o.Keys = arrowKeys(l, "B", "A", i-f.selected)
@@ -292,24 +291,29 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 	return f, true
 }
 
-// spokenHint matches what a program says to a screen reader below options that are chosen by number.
-var spokenHint = regexp.MustCompile(`(?:Enter selection|Select with numbers) \[`)
+// isFree reports whether a dialog says that what is selected in it may be none of its options.
+func (d *Driver) isFree(l *Look) bool {
+	hint := RemoveBlanks(d.screen.Dialog.FreeHint)
+	return hint != "" && strings.Contains(l.solidFoot(), hint)
+}
 
 // findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
 // selected lowest has a number, it is no such list.
 func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 	f.first = l.borderAbove(len(l.Lines)) + 1
+	mark := d.screen.Dialog.Selected + " "
 	at, column := -1, 0
 	for y := len(l.Lines) - 1; y >= f.first && f.first > 0 && at < 0; y-- {
-		if m := selectedRow.FindStringSubmatch(l.line(y)); m != nil {
-			at, column = y, utf8.RuneCountInString(m[1])
+		left := margin(l.line(y))
+		if label, ok := strings.CutPrefix(l.line(y)[left:], mark); ok && label != "" && label[0] != ' ' {
+			at, column = y, left+utf8.RuneCountInString(mark)
 		}
 	}
-	if strings.Contains(l.solidFoot(), "Entertoselect") || parseOption(l.line(at)).number > 0 {
+	if d.isFree(l) || parseOption(l.line(at)).number > 0 {
 		return f, false
 	}
 	isOption := func(y int) bool {
-		return !blank(l.line(y)) && margin(strings.Replace(l.line(y), "❯", " ", 1)) == column
+		return !blank(l.line(y)) && margin(strings.Replace(l.line(y), d.screen.Dialog.Selected, " ", 1)) == column
 	}
 	for f.top = at; f.top > f.first && isOption(f.top-1); f.top-- {
 	}
@@ -333,9 +337,6 @@ func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 	return f, true
 }
 
-// selectedRow matches the option that Return chooses, up to its label.
-var selectedRow = regexp.MustCompile(`^( *❯ )\S`)
-
 // findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
 // frame, and is neither a box that is half drawn nor a view that is only looked at.
 func (d *Driver) findText(l *Look) (f layout, ok bool) {
@@ -344,18 +345,21 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		end--
 	}
 	f.top, f.end = end, end
-	switch d.box.shape {
-	case ruled:
+	switch d.screen.Dialog.Shape {
+	case agents.Ruled:
 		f.first = l.borderAbove(end) + 1
 		_, isBox := d.glyphAt(l.line(f.first))
 		ok = f.first > 0 && !isBox
-	case halves:
+	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")
 		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
 		}
 	}
 	text := textRows(l, f.first, end)
-	isView := slices.ContainsFunc(text, func(s string) bool { return hasAny(s, d.views) || hasAny(s, d.notBox) })
+	isView := false
+	for y := f.first; y < end; y++ {
+		isView = isView || l.hasAny(y, d.screen.Dialog.Views, "dialog.views") || l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below")
+	}
 	return f, ok && len(text) > 0 && !isView
 }
 
@@ -462,5 +466,5 @@ func arrowKeys(l *Look, on, back string, n int) string {
 	if n < 0 {
 		n, key = -n, back
 	}
-	return strings.Repeat(intro+key, n) + Submit
+	return strings.Repeat(intro+key, n) + enter
 }

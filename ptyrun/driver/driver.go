@@ -1,9 +1,10 @@
 // Package driver interprets the screen of an agent in a terminal.
 //
-// A [Driver] is a table for one program: how it draws its input box, dialogs, title and busy line, and which keys it
-// takes. [Driver.Read] turns a screen into a [Reading]: what the agent does, what it asks, and whether it would accept
-// a message now. The tables are based on recorded screens of Claude Code 2.1.197 and 2.1.332, Codex 0.169 and 0.171,
-// Gemini CLI 0.61 and opencode 1.18, also without colours, without animations and for screen readers.
+// A [Driver] knows one program: how it draws its input box, dialogs, title and busy line, and which keys it takes. That is
+// data, a file of package agents. [Driver.Read] turns a screen into a [Reading]: what the agent does, what it asks, and
+// whether it would accept a message now. The built-in files are based on recorded screens of the versions that they name,
+// also without colours, without animations and for screen readers. Code is only what a permission request means: it reads
+// the tool and its input, which rules decide about.
 //
 // An answer may have any words, so what the program says of itself is told from an answer by its style: its colours,
 // what is dim or bold, and what stands in the first columns.
@@ -24,19 +25,19 @@
 package driver
 
 import (
-	"bytes"
-	"cmp"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 )
 
 const escape = "\x1b"
 
-// A Driver is the table of one program. Those that [Named] returns are shared and read-only.
+// A Driver reads the screen of one program. Those that [Named] returns are shared and read-only.
 type Driver struct {
 	Name  string
 	Plain bool // a shell or REPL: it gets the bare text, one message at a time
@@ -49,51 +50,96 @@ type Driver struct {
 	// answered a request, and the end of the program.
 	LogsOwnEvents bool
 
-	program string // plain: the first word of the command, if ForCommand chose the driver
-
-	commands   []string       // names of the program
-	npmPackage string         // "": it has none
-	sign       *regexp.Regexp // matches a title, a line break and a screen that only this program shows
-	interrupt  string         // keys that stop a turn, one byte each; "" means Escape
-	unshared   string         // flag: no server that all sessions share, with the environment of the first
-	others     []string       // subcommands that draw no session and share nothing
-	valueFlags []string       // flags that take the next argument
-
-	triggers *triggerStyle // nil: unknown
-
-	titles     []title
-	declaresAs string // its name where it says outright what it does; "": it does not
-	box        boxStyle
-	foot       []gatePhrase // texts below the box
-	limitFoot  string       // starts the notice of a usage limit below the box
-	notBox     []string     // texts that are never below a box
-	views      []string     // texts of what is drawn in place of the box but asks nothing
-	rows       []rowPattern // of the transcript; the first match wins
-	answerMark string       // before an answer, if that is more than one character
-	errorMark  string       // before an error, if that is a word
-	userMark   string       // before a message, if that is a word
-	indent     int          // of an answer's rows
-	dialogs    dialogStyle
-
-	drawsAnswersAsErrors bool // that begin like one
-
-	spoken *Driver // how the same program draws for a screen reader; nil: as always
+	file    *agents.File
+	screen  *agents.Screen // the file's look that counts
+	spoken  *Driver        // with its look for a screen reader; nil: as always
+	program string         // plain: the first word of the command, if ForCommand chose the driver
 }
 
-// tableFor returns the table for the look on the screen: d, or the one for a screen reader.
-func (d *Driver) tableFor(l *Look) *Driver {
-	if d.spoken == nil || d.findBox(l) != nil || !d.spoken.sign.MatchString(strings.Join(l.Lines, "\n")) {
+// newDriver returns the driver that a file describes.
+func newDriver(f *agents.File) *Driver {
+	d := &Driver{
+		Name: f.Name, Plain: f.Plain, ForgetsInterruptedPrompt: f.Keys.Forgets, LogsOwnEvents: f.OwnEvents, file: f, screen: &f.Screen,
+	}
+	if f.Reader != nil {
+		spoken := *d
+		spoken.screen, d.spoken = f.Reader, &spoken
+	}
+	return d
+}
+
+// inUse are the drivers of this process, in the order in which they are tried; nil: the built-in ones.
+var inUse atomic.Pointer[[]*Driver]
+
+// Use makes this process use the drivers that agents.Load has found, a person's own ones first. Without it the built-in
+// ones are used. It is called before anything else here.
+func Use(entries []agents.Entry) {
+	drivers := newDrivers(entries)
+	inUse.Store(&drivers)
+}
+
+func newDrivers(entries []agents.Entry) []*Driver {
+	var own, builtIn []*Driver
+	for _, e := range entries {
+		switch {
+		case e.File == nil:
+		case e.Fault() == nil && e.Path != "":
+			own = append(own, newDriver(e.File))
+		default:
+			builtIn = append(builtIn, newDriver(e.File))
+		}
+	}
+	return append(own, builtIn...)
+}
+
+var builtInDrivers = sync.OnceValue(func() []*Driver { return newDrivers(agents.Load("")) })
+
+func drivers() []*Driver {
+	if own := inUse.Load(); own != nil {
+		return *own
+	}
+	return builtInDrivers()
+}
+
+// Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call
+// acp.Run.
+func Named(name string) (*Driver, bool) {
+	all := drivers()
+	i := slices.IndexFunc(all, func(d *Driver) bool { return d.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], true
+}
+
+// Names returns the names that Named knows, sorted.
+func Names() (names []string) {
+	for _, d := range drivers() {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lookFor returns the driver for the look on the screen: d, or the one for a screen reader.
+func (d *Driver) lookFor(l *Look) *Driver {
+	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}
-	return d.spoken
+	if l.matches(d.spoken.screen.Shown, "reader.shown", strings.Join(l.Lines, "\n")) {
+		return d.spoken
+	}
+	return d
 }
 
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends the text in the box. Write it separately, at least SubmitDelay after the text: in one
-// write Codex and Gemini CLI, and with long text Claude Code, take it for a line break.
-const Submit = "\r"
+const enter = "\r" // chooses the selected option of a dialog
+
+// SubmitKeys returns the keys that send the text in the box. Write them separately, at least SubmitDelay after the text: in
+// one write Codex and Gemini CLI, and with long text Claude Code, take Enter for a line break.
+func (d *Driver) SubmitKeys() string { return strings.Join(d.file.Keys.Submit, "") }
 
 // SubmitDelay is how long a program may take to read n bytes of text.
 func SubmitDelay(n int) time.Duration {
@@ -102,46 +148,20 @@ func SubmitDelay(n int) time.Duration {
 
 // InterruptKeys returns the keys that end a turn, to be written one by one. For an agent that is never Ctrl-C, which
 // quits Codex and opencode.
-func (d *Driver) InterruptKeys() [][]byte {
-	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
-}
-
-// agents are the drivers that ForCommand and Recognise find, drivers all.
-var (
-	agents  = []*Driver{&claude, &codex, &gemini, &opencode}
-	drivers = append(slices.Clone(agents), &plain, &front)
-)
-
-// Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call
-// acp.Run.
-func Named(name string) (*Driver, bool) {
-	i := slices.IndexFunc(drivers, func(d *Driver) bool { return d.Name == name })
-	if i < 0 {
-		return nil, false
+func (d *Driver) InterruptKeys() (keys [][]byte) {
+	for _, key := range d.file.Keys.Interrupt {
+		keys = append(keys, []byte(key))
 	}
-	return drivers[i], true
-}
-
-// Names returns the names that Named knows.
-func Names() (names []string) {
-	for _, d := range drivers {
-		names = append(names, d.Name)
-	}
-	return names
-}
-
-// A title is a pattern for titles and what it means. The first match counts.
-type title struct {
-	re    *regexp.Regexp
-	means reducer.Activity
+	return keys
 }
 
 // titleActivity returns the activity that the title shows, or Unknown.
-func (d *Driver) titleActivity(s string) reducer.Activity {
-	s = strings.TrimSpace(s)
-	for _, t := range d.titles {
-		if t.re.MatchString(s) {
-			return t.means
+func (d *Driver) titleActivity(l *Look) reducer.Activity {
+	s := strings.TrimSpace(l.Title)
+	for _, t := range d.screen.Titles {
+		if t.Pattern.MatchString(s) {
+			l.note("titles", t.Means, t.Line, noRow, s)
+			return reducer.Activity(t.Means)
 		}
 	}
 	return reducer.Unknown

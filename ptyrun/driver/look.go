@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
@@ -24,7 +25,8 @@ type Look struct {
 	Foreground string
 	Hidden     bool // echo is off, as for a password; for plain programs only
 
-	styled int // isStyled: 1 yes, -1 no, 0 not known yet
+	styled int      // isStyled: 1 yes, -1 no, 0 not known yet
+	seen   *[]Match // what matched, for Explain; nil: nobody asks
 }
 
 // LookAt returns the Look of a screen. The caller adds Foreground and Hidden.
@@ -95,15 +97,14 @@ func isBright(r row, i int) bool {
 // isStrong is false for dim cells and for medium grey, the colour of explanations in a dialog.
 func isStrong(r row, i int) bool { return isBright(r, i) && !isGrey(r[i].Fg) }
 
-// The styles that tell a program's own rows from an answer. Of plain text that is ink, the colour of the theme's text;
-// hints and explanations are muted; everything else is coloured.
+// The styles that tell a program's own rows from an answer: see package agents.
 
-func isInk(c screen.Cell) bool { return !c.Dim && !isColoured(c) && !isGrey(c.Fg) }
+func isInk(c screen.Cell) bool { return !isMuted(c) && !isColoured(c) }
 
 func isMuted(c screen.Cell) bool { return c.Dim || isGrey(c.Fg) }
 
 func isColoured(c screen.Cell) bool {
-	if c.Fg == nil {
+	if c.Fg == nil || c.Dim {
 		return false
 	}
 	v := color.RGBAModel.Convert(c.Fg).(color.RGBA)
@@ -141,10 +142,10 @@ func (l *Look) cell(x, y int) screen.Cell {
 	return screen.Cell{Width: 1}
 }
 
-// firstLetter returns the first cell of row y, from column x on, that has a letter or digit.
-func (l *Look) firstLetter(x, y int) screen.Cell {
+// firstLetter returns the first cell of row y that has a letter or digit.
+func (l *Look) firstLetter(y int) screen.Cell {
 	r := l.row(y)
-	for ; x < len(r); x++ {
+	for x := range r {
 		if strings.ContainsFunc(r[x].Text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
 			return r[x]
 		}
@@ -198,9 +199,6 @@ func (l *Look) afterCursor() string {
 	return strings.TrimSpace(after)
 }
 
-// isMutedText reports whether the row begins with muted text.
-func isMutedText(l *Look, y int) bool { return isMuted(l.firstLetter(0, y)) }
-
 // Columns are counted in runes here, because only frames, glyphs and blanks precede them, which are one cell wide.
 
 func blank(s string) bool { return strings.Trim(s, " \t") == "" }
@@ -251,10 +249,10 @@ func startsAny(s string, texts []string) bool {
 }
 
 // findPrefix returns the first phrase whose text is a prefix of s.
-func findPrefix(s string, phrases []phrase) (phrase, bool) {
-	i := slices.IndexFunc(phrases, func(p phrase) bool { return strings.HasPrefix(s, p.text) })
+func findPrefix(s string, phrases []agents.Phrase) (agents.Phrase, bool) {
+	i := slices.IndexFunc(phrases, func(p agents.Phrase) bool { return strings.HasPrefix(s, p.Text) })
 	if i < 0 {
-		return phrase{}, false
+		return agents.Phrase{}, false
 	}
 	return phrases[i], true
 }

@@ -12,14 +12,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// plain is the driver of a shell or REPL. One with line editing enables bracketed paste at its prompt and disables it
-// during a command; others are recognized by their prompt alone.
-var plain = Driver{
-	Name:      "plain",
-	Plain:     true,
-	interrupt: "\x03",
-}
-
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	r := Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, memory: before.memory}
 	r.memory.usesPaste = before.memory.usesPaste || l.Modes.Paste && !l.Modes.Alt

@@ -2,11 +2,12 @@ package driver
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -54,7 +55,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	if d.Plain {
 		return d.readPlain(&l, before)
 	}
-	return d.tableFor(&l).readAgent(&l, before)
+	return d.lookFor(&l).readAgent(&l, before)
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
@@ -78,7 +79,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	isBusyInTitle := shows == reducer.Thinking && !turn.isWaiting
 	switch {
 	case isBusyInTitle || turn.isBusy || box.foot == control.GateBusy:
-		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.footDetail(l, box)), control.GateBusy
+		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.detailBelow(l, box)), control.GateBusy
 		r.IsRetrying = turn.isRetrying
 		return r
 	case d.isStarting(l, box):
@@ -86,7 +87,11 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		return r
 	}
 	r.Activity, r.Failure, r.MayBeAnswer = reducer.Idle, turn.failure, turn.mayBeAnswer
-	if limit := cmp.Or(d.limitBelow(l, box), turn.limit); limit != "" {
+	limit := turn.limit
+	if box.foot == control.GateLimit {
+		limit = withoutMark(box.notice)
+	}
+	if limit != "" {
 		r.Activity, r.Detail, r.Failure = reducer.Limited, limit, limit
 	}
 	switch {
@@ -106,9 +111,9 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 // shownState returns what the title shows, or what the program says outright if that is more than idle: a program
 // without animations shows no work.
 func (d *Driver) shownState(l *Look) reducer.Activity {
-	shows := d.titleActivity(l.Title)
+	shows := d.titleActivity(l)
 	state, app, _ := strings.Cut(l.Declared, ":app=")
-	if isOurs := d.declaresAs != "" && strings.HasPrefix(app, d.declaresAs); !isOurs || shows == reducer.Confirming {
+	if isOurs := d.screen.DeclaresAs != "" && strings.HasPrefix(app, d.screen.DeclaresAs); !isOurs || shows == reducer.Confirming {
 		return shows
 	}
 	switch state {
@@ -123,7 +128,7 @@ func (d *Driver) shownState(l *Look) reducer.Activity {
 // isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for
 // seconds, and may ask for trust instead.
 func (d *Driver) isStarting(l *Look, box *inputBox) bool {
-	foot := RemoveBlanks(d.box.startingFoot)
+	foot := RemoveBlanks(d.screen.Box.Starting)
 	return foot != "" && blank(l.Title) && l.solidRows(box.bottom+1, len(l.Lines)) == foot
 }
 
@@ -150,56 +155,34 @@ func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading)
 	return r
 }
 
-// A rowKind says what a row of the transcript is.
-type rowKind int
-
-const (
-	otherRow  rowKind = iota
-	userRow           // starts a message to the agent
-	answerRow         // starts an answer
-	textRow           // is part of an answer, and starts one if none is open
-	toolRow           // a tool call that has ended
-	runsRow           // shows that a tool is running, this one or the one above
-	busyRow           // shows an open turn
-	retryRow          // shows an open turn after an error
-	doneRow           // ends a turn
-	waitsRow          // likewise; sub-agents go on in the background
-	errorRow          // ends a turn with an error
-	limitRow          // ends a turn because of a usage limit
-	noteRow           // a note of the program itself
-	hintRow           // anything else that is no text of an answer: a hint, a tool's output, a queued message
-)
-
-// A rowPattern recognizes rows of one kind. A group names the tool.
-type rowPattern struct {
-	kind rowKind
-	re   *regexp.Regexp
-	has  func(l *Look, y int) bool // the style that the row must have too; nil: any
-}
-
-var pattern = regexp.MustCompile
-
-// spins are the braille characters of spinners, for a character class.
-const spins = `\x{2801}-\x{28ff}`
-
-func (d *Driver) kindOf(l *Look, y int) rowKind {
-	kind, _ := d.readRow(l, y)
-	return kind
-}
-
-// readRow returns a row's kind and the tool that it names. A row of an answer may have any text, also one that the
-// program itself writes, so the words of a row never tell it from an answer: its style does.
-func (d *Driver) readRow(l *Look, y int) (kind rowKind, tool string) {
+// ruleOf returns the rule that says what row y is; nil: there is none. A row of an answer may have any text, also one that
+// the program itself writes, so the words of a row never tell it from an answer: its style does.
+func (d *Driver) ruleOf(l *Look, y int) *agents.Row {
 	line := l.line(y)
 	if blank(line) {
-		return otherRow, ""
+		return nil
 	}
-	for _, p := range d.rows {
-		if m := p.re.FindStringSubmatch(line); m != nil && (p.has == nil || p.has(l, y)) {
-			return p.kind, strings.Join(m[1:], "")
+	for i := range d.screen.Rows {
+		if r := &d.screen.Rows[i]; l.holds(&r.Condition, y) {
+			l.note("rows", r.Kind, r.Line, y, "")
+			return r
 		}
 	}
-	return otherRow, ""
+	return nil
+}
+
+const otherRow = "" // no rule says what it is
+
+func (d *Driver) kindOf(l *Look, y int) string {
+	if r := d.ruleOf(l, y); r != nil {
+		return r.Kind
+	}
+	return otherRow
+}
+
+// groupsOf returns what the groups of a rule's pattern match in row y: the name of a tool, or how many retries there were.
+func (l *Look) groupsOf(r *agents.Row, y int) string {
+	return strings.Join(r.Pattern.FindStringSubmatch(l.line(y))[1:], "")
 }
 
 // A lastTurn is the turn above the input box, from the last message on.
@@ -220,30 +203,34 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 	t.activity = reducer.Thinking
 	isLast, isOver := true, false // no row of the turn, or its end, was seen yet
 	for y--; y >= 0; y-- {
-		switch k := d.kindOf(l, y); k {
-		case busyRow, retryRow:
+		rule := d.ruleOf(l, y)
+		if rule == nil {
+			continue
+		}
+		switch k := rule.Kind; k {
+		case agents.BusyRow, agents.RetryRow:
 			if isLast && !isOver && !t.isBusy {
-				t.isBusy, t.isRetrying = true, k == retryRow
-				t.detail = busyDetail(strings.TrimSpace(l.line(y)), t.isRetrying)
+				t.isBusy, t.isRetrying = true, k == agents.RetryRow
+				t.detail = l.busyDetail(rule, y)
 			}
-		case doneRow, waitsRow:
-			t.isWaiting = t.isWaiting || k == waitsRow && isLast && !t.isBusy
+		case agents.DoneRow, agents.WaitsRow:
+			t.isWaiting = t.isWaiting || k == agents.WaitsRow && isLast && !t.isBusy
 			isOver = true
-		case runsRow, toolRow, answerRow, textRow, errorRow, limitRow, noteRow:
+		case agents.RunningRow, agents.ToolRow, agents.AnswerRow, agents.TextRow, agents.ErrorRow, agents.LimitRow, agents.NoteRow:
 			switch {
 			case !isLast:
-			case k == errorRow:
-				t.failure, t.mayBeAnswer = d.noticeAt(l, y), d.mayBeAnswer(l, y)
-			case k == limitRow:
-				t.limit = d.noticeAt(l, y)
+			case k == agents.ErrorRow:
+				t.failure, t.mayBeAnswer = d.noticeAt(l, rule, y), d.mayBeAnswer(l, rule, y)
+			case k == agents.LimitRow:
+				t.limit = d.noticeAt(l, rule, y)
 			case isOver || t.detail != "":
-			case k == answerRow, k == textRow:
+			case k == agents.AnswerRow, k == agents.TextRow:
 				t.activity = reducer.Responding
-			case k == runsRow:
+			case k == agents.RunningRow:
 				t.activity, t.detail = reducer.ToolRunning, d.runningTool(l, y)
 			}
 			isLast = false
-		case userRow:
+		case agents.MessageRow:
 			if !d.isQueued(l, y) {
 				return t
 			}
@@ -254,74 +241,62 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 
 // noticeAt returns the text of a notice of the program's own, without its mark. Its rows end with a blank row or one of
 // another kind.
-func (d *Driver) noticeAt(l *Look, y int) string {
-	text := strings.TrimLeft(strings.TrimPrefix(l.line(y), d.errorMark), " ●⏺⎿■✕┃")
-	isFoot := func(y int) bool { return d.box.shape == flat && d.box.above.MatchString(l.line(y)) }
+func (d *Driver) noticeAt(l *Look, rule *agents.Row, y int) string {
+	text := withoutMark(strings.TrimPrefix(l.line(y), rule.Prefix))
+	above := d.screen.Box.Above
+	isFoot := func(y int) bool { return above != nil && above.MatchString(l.line(y)) }
 	for y++; y < len(l.Lines) && !blank(l.line(y)) && d.kindOf(l, y) == otherRow && !isFoot(y); y++ {
 		text += " " + strings.Trim(l.line(y), " ┃")
 	}
 	return strings.TrimSpace(text)
 }
 
+// withoutMark returns a notice without the symbol before it.
+func withoutMark(s string) string {
+	return strings.TrimLeftFunc(s, func(c rune) bool { return c == ' ' || unicode.Is(unicode.So, c) })
+}
+
 // mayBeAnswer reports whether an error in row y may be an answer that begins like one: the end of the turn is below it,
-// as the newest Claude Code shows it only after an answer.
-func (d *Driver) mayBeAnswer(l *Look, y int) bool {
-	if !d.drawsAnswersAsErrors || strings.HasPrefix(strings.TrimSpace(l.line(y)), "⎿") {
+// which is shown only after an answer.
+func (d *Driver) mayBeAnswer(l *Look, rule *agents.Row, y int) bool {
+	if !rule.MayAnswer {
 		return false
 	}
-	for y++; y < len(l.Lines) && d.kindOf(l, y) != userRow; y++ {
-		if d.kindOf(l, y) == doneRow {
+	for y++; y < len(l.Lines); y++ {
+		switch d.kindOf(l, y) {
+		case agents.DoneRow:
 			return true
+		case agents.MessageRow:
+			return false
 		}
 	}
 	return false
 }
 
-// footDetail returns what a busy line below the box says beside that.
-func (d *Driver) footDetail(l *Look, box *inputBox) string {
+// detailBelow returns what a row about a retry below the box says beside that.
+func (d *Driver) detailBelow(l *Look, box *inputBox) string {
 	for y := box.bottom + 1; y < len(l.Lines); y++ {
-		if d.kindOf(l, y) == retryRow {
-			return busyDetail(l.line(y), true)
+		if r := d.ruleOf(l, y); r != nil && r.Kind == agents.RetryRow {
+			return l.busyDetail(r, y)
 		}
 	}
 	return ""
 }
 
-// limitBelow returns the notice of a usage limit below the box, where no answer is.
-func (d *Driver) limitBelow(l *Look, box *inputBox) string {
-	for y := box.bottom + 1; d.limitFoot != "" && y < len(l.Lines); y++ {
-		if text := strings.TrimSpace(l.line(y)); strings.HasPrefix(text, d.limitFoot) {
-			return strings.TrimLeft(text, "⚠ ")
-		}
+// busyDetail returns what a row about an open turn says beside that.
+func (l *Look) busyDetail(rule *agents.Row, y int) string {
+	if rule.Detail != "" || rule.Kind != agents.RetryRow {
+		return rule.Detail
 	}
-	return ""
+	return strings.TrimSpace("API retry " + l.groupsOf(rule, y))
 }
 
-// busyDetail returns what a busy line says beside that.
-func busyDetail(line string, isRetry bool) string {
-	switch {
-	case isRetry && limitWords.MatchString(line):
-		return "usage limit"
-	case isRetry:
-		count := append(retryCount.FindStringSubmatch(line), "", "")[1]
-		return strings.TrimSpace("API retry " + count)
-	case strings.Contains(line, "ompacting"):
-		return "compacting"
-	}
-	return ""
-}
-
-var (
-	retryCount = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`) // in the line of a retry
-	limitWords = regexp.MustCompile(`(?i)usage limit|usage exceeded`)                    // in such a line
-)
-
-// isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line, or a hint
-// says so.
+// isQueued reports whether the message in row y waits for the end of the turn: it is below the busy line, or a row below
+// it says so.
 func (d *Driver) isQueued(l *Look, y int) bool {
 	for next := y + 1; next <= y+12; next++ {
 		k := d.kindOf(l, next)
-		if k == hintRow && strings.Contains(l.line(next), "Queued ·") {
+		if k == agents.QueuedRow {
 			return true
 		}
 		if k != otherRow || blank(l.line(next)) {
@@ -330,9 +305,9 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 	}
 	for y--; y >= 0; y-- {
 		switch d.kindOf(l, y) {
-		case busyRow, retryRow:
+		case agents.BusyRow, agents.RetryRow:
 			return true
-		case otherRow, userRow, hintRow:
+		case otherRow, agents.MessageRow, agents.HintRow, agents.QueuedRow:
 		default:
 			return false
 		}
@@ -343,11 +318,14 @@ func (d *Driver) isQueued(l *Look, y int) bool {
 // runningTool returns the tool that row y shows as running: its name in that row or in the nearest call above it.
 func (d *Driver) runningTool(l *Look, y int) string {
 	for n := y; n >= 0 && n > y-12; n-- {
-		kind, tool := d.readRow(l, n)
-		if tool != "" {
-			return cmp.Or(d.dialogs.verbs[tool], tool)
+		r := d.ruleOf(l, n)
+		if r == nil {
+			continue
 		}
-		if n < y && kind == userRow {
+		if tool := l.groupsOf(r, n); tool != "" {
+			return cmp.Or(d.screen.Tools[tool], tool)
+		}
+		if n < y && r.Kind == agents.MessageRow {
 			break
 		}
 	}

@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 )
-
-// pastePlaceholders are the prefixes of what a box shows for a long paste.
-var pastePlaceholders = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
 
 // matchLength is the number of visible characters to compare.
 const matchLength = 20
@@ -26,14 +24,14 @@ func (d *Driver) HasInBox(l Look, text string) bool {
 	if d.Plain {
 		return strings.HasSuffix(typedText(&l), lastRunes(want, matchLength))
 	}
-	p := d.tableFor(&l).findBox(&l)
-	return p != nil && matchesDraft(p.draft, want)
+	p := d.lookFor(&l).findBox(&l)
+	return p != nil && d.matchesDraft(p.draft, want)
 }
 
 // matchesDraft reports whether draft has the start or end of want, or is the placeholder of a paste.
-func matchesDraft(draft, want string) bool {
+func (d *Driver) matchesDraft(draft, want string) bool {
 	has := RemoveBlanks(draft)
-	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, pastePlaceholders))
+	return has != "" && (strings.HasPrefix(has, firstRunes(want, matchLength)) || strings.HasSuffix(has, lastRunes(want, matchLength)) || hasAny(draft, d.screen.Box.Pasted))
 }
 
 // typedText returns the text before the cursor and a few rows above it, without blanks.
@@ -58,13 +56,13 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 	if line, _, _ := strings.Cut(text, "\n"); len(RemoveBlanks(line)) >= matchLength {
 		start = RemoveBlanks(line) // our first line, with the message's ID
 	}
-	t := d.tableFor(&l)
+	t := d.lookFor(&l)
 	p := t.findBox(&l)
 	r := t.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
 		return t.showsMessage(&l, len(l.Lines), start) // the dialog may have swallowed it
-	case p == nil || p.draft != "" && matchesDraft(p.draft, want):
+	case p == nil || p.draft != "" && t.matchesDraft(p.draft, want):
 		return false
 	}
 	return r.NotPromptReason == control.GateBusy || t.showsMessage(&l, p.top, start)
@@ -73,8 +71,9 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 // showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
 func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	isLast := true
-	for y := range d.messagesAbove(l, y) {
-		if strings.HasPrefix(d.messageText(l, y), firstRunes(start, 3*matchLength)) || isLast && startsAny(d.withoutGlyph(l.line(y)), pastePlaceholders) {
+	for y, rule := range d.messagesAbove(l, y) {
+		isPasted := isLast && startsAny(withoutGlyph(l.line(y), rule), d.screen.Box.Pasted)
+		if isPasted || strings.HasPrefix(d.messageText(l, y, rule), firstRunes(start, 3*matchLength)) {
 			return true
 		}
 		isLast = false
@@ -82,11 +81,11 @@ func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	return false
 }
 
-// messagesAbove yields the first row of each message above row y, newest first.
-func (d *Driver) messagesAbove(l *Look, y int) iter.Seq[int] {
-	return func(yield func(int) bool) {
+// messagesAbove yields the first row of each message above row y, newest first, and its rule.
+func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, *agents.Row] {
+	return func(yield func(int, *agents.Row) bool) {
 		for y--; y >= 0; y-- {
-			if d.kindOf(l, y) == userRow && !yield(y) {
+			if r := d.ruleOf(l, y); r != nil && r.Kind == agents.MessageRow && !yield(y, r) {
 				return
 			}
 		}
@@ -94,17 +93,20 @@ func (d *Driver) messagesAbove(l *Look, y int) iter.Seq[int] {
 }
 
 // messageText returns the text, without blanks, of the message that starts in row y.
-func (d *Driver) messageText(l *Look, y int) string {
-	text := RemoveBlanks(d.withoutGlyph(l.line(y)))
-	for n := y + 1; n < y+12 && (d.kindOf(l, n) == otherRow || d.box.shape == barred && d.kindOf(l, n) == userRow); n++ {
-		text += RemoveBlanks(d.withoutGlyph(l.line(n)))
+func (d *Driver) messageText(l *Look, y int, rule *agents.Row) string {
+	text := RemoveBlanks(withoutGlyph(l.line(y), rule))
+	for n := y + 1; n < y+12; n++ {
+		if k := d.kindOf(l, n); k != otherRow && !(d.screen.EveryRow && k == agents.MessageRow) {
+			break
+		}
+		text += RemoveBlanks(withoutGlyph(l.line(n), rule))
 	}
 	return text
 }
 
 // withoutGlyph returns a row of a message without what the program draws before its text.
-func (d *Driver) withoutGlyph(line string) string {
-	return strings.TrimLeft(strings.TrimPrefix(line, d.userMark), " ❯›>┃")
+func withoutGlyph(line string, rule *agents.Row) string {
+	return strings.TrimLeft(strings.TrimPrefix(line, rule.Prefix), " ❯›>┃")
 }
 
 // ClearDraft returns the keys, one write each, that delete a draft with the cursor at its end. Ctrl-U deletes to the
@@ -136,18 +138,22 @@ func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 	if d.Plain {
 		return plainResponse(l.Lines, prompt, isCut)
 	}
-	d = d.tableFor(&l)
+	d = d.lookFor(&l)
 	answer, first, end := "", d.rowAfterMessage(&l, prompt), d.boxRow(&l)
 	isInAnswer := isCut && first == 0
 	for y := first; y < end; y++ {
-		line, k := l.line(y), d.kindOf(&l, y)
-		isRest := isInAnswer && (k == textRow || k == otherRow && (blank(line) || margin(line) >= d.indent))
+		line, rule := l.line(y), d.ruleOf(&l, y)
+		isText := rule != nil && rule.Kind == agents.TextRow
+		isRest := isInAnswer && (isText || rule == nil && (blank(line) || margin(line) >= d.screen.Indent))
 		switch {
-		case k == answerRow, k == textRow && !isInAnswer, k == errorRow && d.mayBeAnswer(&l, y):
+		case isText && !isInAnswer:
 			isInAnswer = true
-			answer += "\n\n" + d.answerText(line, k)
+			answer += "\n\n" + d.restText(line)
 		case isRest:
-			answer += "\n" + d.answerText(line, k)
+			answer += "\n" + d.restText(line)
+		case rule != nil && (rule.Kind == agents.AnswerRow || rule.Kind == agents.ErrorRow && d.mayBeAnswer(&l, rule, y)):
+			isInAnswer = true
+			answer += "\n\n" + answerText(line, rule)
 		default:
 			isInAnswer = false
 		}
@@ -163,7 +169,7 @@ var blankLines = regexp.MustCompile(`\n{3,}`)
 
 // boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
-	if d.box.shape != unframed {
+	if d.screen.Box.Shape != agents.Glyph {
 		if p := d.findBox(l); p != nil {
 			return max(0, p.top)
 		}
@@ -180,17 +186,15 @@ func (d *Driver) boxRow(l *Look) int {
 // cutMark is the first line of an answer whose start is lost.
 const cutMark = "…"
 
-// answerText returns the text of an answer's row without mark or indent.
-func (d *Driver) answerText(line string, k rowKind) string {
-	if k == answerRow || k == errorRow {
-		mark := cmp.Or(d.answerMark, firstRunes(line, 1))
-		if k == errorRow {
-			mark = cmp.Or(d.errorMark, mark)
-		}
-		line = strings.TrimPrefix(line, mark)
-		return skipRunes(line, min(1, margin(line)))
-	}
-	return skipRunes(line, min(d.indent, margin(line)))
+// answerText returns the text of an answer's first row without the mark.
+func answerText(line string, rule *agents.Row) string {
+	line = strings.TrimPrefix(line, cmp.Or(rule.Prefix, firstRunes(line, 1)))
+	return skipRunes(line, min(1, margin(line)))
+}
+
+// restText returns the text of another row of an answer without the indent.
+func (d *Driver) restText(line string) string {
+	return skipRunes(line, min(d.screen.Indent, margin(line)))
 }
 
 // rowAfterMessage returns the row after the last message that starts like prompt, or if there is none, after the last
@@ -198,8 +202,8 @@ func (d *Driver) answerText(line string, k rowKind) string {
 func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 	want := firstRunes(RemoveBlanks(prompt), matchLength)
 	last := -1
-	for y := range d.messagesAbove(l, len(l.Lines)) {
-		isIt := strings.HasPrefix(d.messageText(l, y), want)
+	for y, rule := range d.messagesAbove(l, len(l.Lines)) {
+		isIt := strings.HasPrefix(d.messageText(l, y, rule), want)
 		if last < 0 || isIt {
 			last = y
 		}

@@ -4,47 +4,33 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
-// A triggerStyle says on what a program acts in a submitted text, beside giving it to the model: it attaches the file
-// behind an @, loads a skill, thinks harder. It is what the program's code says, tried with the versions that the
-// package comment names and newer ones.
-type triggerStyle struct {
-	escapes []escaping
-	others  []*regexp.Regexp // what the program acts on in any form; they are matched as in actsOn
-}
-
-// An escaping is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
-// that who knows the legend can restore the exact text.
-type escaping struct {
-	trigger *regexp.Regexp
-	typed   string // a template of package regexp
-	legend  string
-}
-
 // careful is for a program of which nothing is known: every sign that is no ordinary punctuation may be a trigger.
-var careful = triggerStyle{others: []*regexp.Regexp{pattern("[!#$&*/<>@\\\\^`{|}~]"), linked}}
+var careful = agents.Typing{Refused: []agents.Pattern{{Regexp: regexp.MustCompile("[!#$&*/<>@\\\\^`{|}~]")}, {Regexp: linked}}}
 
 // linked matches a link of Markdown.
-var linked = pattern(`\]\s*\(`)
+var linked = regexp.MustCompile(`\]\s*\(`)
 
 // AsData returns a text in the form in which the program, when the text is submitted, gives it to its model and acts on
 // nothing in it. The legend says what stands for what in it: `\@ is an at sign`, or "" if the text is unchanged. It is not ok if
 // there is no such form.
 func (d *Driver) AsData(text string) (typed, legend string, ok bool) {
-	style := d.triggers
-	if style == nil {
-		style = &careful
+	typing := d.file.Typing
+	if typing == nil {
+		typing = &careful
 	}
-	for _, other := range style.others {
-		if actsOn(text, other) {
+	for _, p := range typing.Refused {
+		if actsOn(text, p.Regexp) {
 			return "", "", false
 		}
 	}
 	var legends []string
-	for _, e := range style.escapes {
-		if e.trigger.MatchString(text) {
-			text, legends = e.trigger.ReplaceAllString(text, e.typed), append(legends, e.legend)
+	for _, e := range typing.Escapes {
+		if e.Pattern.MatchString(text) {
+			text, legends = e.Pattern.ReplaceAllString(text, e.Typed), append(legends, e.Legend)
 		}
 	}
 	return text, strings.Join(legends, ", "), true

@@ -199,9 +199,9 @@ func TestBackground(t *testing.T) {
 	const message, box = "20;20;20", "30;30;30"
 	s.Write([]byte("\x1b[?2004h" + bar(message, "Internal Server Error") + bar(message, "") +
 		bar(box, "") + bar(box, "") + bar(box, "") + bar(box, "Build · Fake") + "╹▀▀▀▀▀▀▀▀▀▀▀▀\r\n  tab agents\x1b[4;4H"))
-	readsDraft(t, &opencode, s, "")
+	readsDraft(t, opencode, s, "")
 	s.Write([]byte("\x1b[48;2;" + box + "mhello"))
-	readsDraft(t, &opencode, s, "hello")
+	readsDraft(t, opencode, s, "hello")
 }
 
 // A dim text with the program's own cursor over it is a suggestion, not a draft.
@@ -209,9 +209,9 @@ func TestPlaceholderUnderTheCursor(t *testing.T) {
 	s := screen.New(40, 12, 0)
 	rule := strings.Repeat("─", 40)
 	s.Write([]byte("\x1b]0;✳ Claude Code\a" + rule + "\r\n❯\u00a0\x1b[7mT\x1b[27m\x1b[2mry \"fix lint\"\x1b[22m\r\n" + rule + "\x1b[2;3H"))
-	readsDraft(t, &claude, s, "")
+	readsDraft(t, claude, s, "")
 	s.Write([]byte("T\x1b[m\x1b[K"))
-	readsDraft(t, &claude, s, "T")
+	readsDraft(t, claude, s, "T")
 }
 
 // An open synchronized update keeps the reading, but is never a prompt.

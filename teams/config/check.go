@@ -73,7 +73,9 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if m.Session != nil {
 		k.checkSession(path+".session", m.Session)
 	}
-	k.checkWord(path+".driver", m.Driver, Drivers...)
+	if m.Driver != "" {
+		k.checkWord(path+".driver", m.Driver, Drivers()...)
+	}
 	k.checkWord(path+".inject", m.Inject, Injects...)
 	k.checkWord(path+".restart", m.Restart, Restarts...)
 	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -71,10 +72,12 @@ type Session struct {
 
 // The values that team.toml and the flags of `atm run` accept.
 var (
-	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
 	Injects  = []string{"body", "pointer", "run", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
 )
+
+// Drivers are the values for a driver: those that this person has, and "auto".
+func Drivers() []string { return append([]string{"auto"}, agents.Names(agents.Dir())...) }
 
 // Default is the configuration of a team without a team.toml.
 func Default() *Config {
@@ -242,14 +245,6 @@ func ParseSize(s string) (cols, rows int, err error) {
 	}
 	return cols, rows, nil
 }
-
-// Mistake is a mistake in team.toml.
-type Mistake struct {
-	Line int
-	Text string
-}
-
-func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
 
 // Error reports all mistakes in a team.toml.
 type Error struct {

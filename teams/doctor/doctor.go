@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -90,7 +91,18 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	}
 	d.teamFlag, d.about = "", "root: "
 	d.checkStale(r.Stale(fix))
+	d.about = ""
+	d.checkDrivers()
 	return d.checks
+}
+
+// checkDrivers reports this person's drivers that are not used because of a mistake.
+func (d *doctor) checkDrivers() {
+	for _, e := range agents.Own(agents.Dir()) {
+		if err := e.Fault(); err != nil {
+			d.add("driver.mistakes", "warning", "atm driver ls", "%v", err)
+		}
+	}
 }
 
 // checkStale reports the unfinished files of killed commands.

@@ -26,7 +26,7 @@ func Commands() []*cli.Command {
 		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
 		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand,
-		eventCommand, eventsCommand,
+		eventCommand, eventsCommand, driverCommand,
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
@@ -38,7 +39,7 @@ import (
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
 	Flags: []cli.Flag{
-		cmdline.ChoiceFlag("driver", "the `DRIVER`: "+cmdline.AnyOf(config.Drivers), config.Drivers...),
+		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
@@ -79,6 +80,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	warnOfDrivers(c)
 	if isNew {
 		if _, err := process.LookUp(spec.Command[0], spec.Dir, spec.Env); err != nil {
 			return failure.Failed("run %s: %w", spec.Command[0], err).
@@ -108,6 +110,15 @@ func run(c *cli.Context) error {
 	return k.runHere(p)
 }
 
+// warnOfDrivers says which of this person's drivers are not used, and why.
+func warnOfDrivers(c *cli.Context) {
+	for _, e := range agents.Own(agents.Dir()) {
+		if err := e.Fault(); err != nil {
+			command.Warn(c, "%v: atm driver ls", err)
+		}
+	}
+}
+
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
@@ -135,6 +146,11 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	}
 	if len(spec.Command) == 0 {
 		return spec, noCommand(k.s.Team, name)
+	}
+	for _, e := range agents.Own(agents.Dir()) {
+		if e.Name == spec.Driver && e.File == nil {
+			return spec, failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
+		}
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
@@ -335,7 +351,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 func (k *call) startsAgent() bool {
 	info, _ := runinfo.Read(k.s.Team.Dir(), k.name())
 	return slices.ContainsFunc(info.Command, func(word string) bool {
-		return slices.Contains(config.Drivers, filepath.Base(word))
+		return slices.Contains(agents.Names(agents.Dir()), filepath.Base(word))
 	})
 }
 

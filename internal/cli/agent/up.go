@@ -89,6 +89,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
+	warnOfDrivers(c)
 	if !c.Bool("foreground") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()

@@ -50,19 +50,19 @@ func CountFlag(name string, value int, usage, ifZero string) cli.Flag {
 
 // ChoiceFlag is a flag for one of some words.
 func ChoiceFlag(name, usage string, words ...string) cli.Flag {
+	return ChoiceFuncFlag(name, usage, func() []string { return words })
+}
+
+// ChoiceFuncFlag is ChoiceFlag for words that are looked up when the flag is given.
+func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+		words := find()
 		if slices.Contains(words, word) {
 			return nil
 		}
 		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
-			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...)
+			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...).WithNearest(word, words)
 	}}
-}
-
-// AnyOf lists words: "a, b or c".
-func AnyOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // durationValue is the value of a DurationFlag.

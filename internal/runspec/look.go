@@ -1,0 +1,53 @@
+package runspec
+
+// A Look is read from the stdin of `atm-runner look`, which reads a recorded screen and writes a Reading to its stdout.
+type Look struct {
+	Driver    string `json:"driver"`    // its name, or the path of its file
+	Recording string `json:"recording"` // a file: a .cast, or the bytes that a program wrote
+	Cols      int    `json:"cols"`      // of the terminal, unless the recording says it
+	Rows      int    `json:"rows"`
+}
+
+// A Reading is what a driver reads from a screen.
+type Reading struct {
+	Driver   string   `json:"driver"`
+	Screen   []string `json:"screen"` // the rows, without styles
+	Title    string   `json:"title"`
+	State    string   `json:"state"` // as in the event agent_state
+	Detail   string   `json:"detail,omitempty"`
+	Failure  string   `json:"failure,omitempty"` // the error that ended the last turn
+	IsPrompt bool     `json:"prompt"`            // a message would be typed now
+	Gate     string   `json:"gate,omitempty"`    // else why not
+	Draft    string   `json:"draft,omitempty"`
+	Dialog   *Dialog  `json:"dialog,omitempty"`
+	Answer   string   `json:"answer,omitempty"` // the text after the last message
+	Matches  []Match  `json:"matches"`          // the rules that hold, by rows
+}
+
+// A Dialog is what the program asks.
+type Dialog struct {
+	Kind    string   `json:"kind"`
+	Prompt  string   `json:"prompt"`
+	Tool    string   `json:"tool,omitempty"` // "": a person answers, no rule
+	Input   string   `json:"input,omitempty"`
+	IsCut   bool     `json:"cut,omitempty"` // a part is not on the screen
+	Options []Option `json:"options"`
+}
+
+// An Option is one answer.
+type Option struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	Kind  string `json:"kind,omitempty"` // as in ACP; "" if unknown
+	Keys  string `json:"keys,omitempty"` // that choose it
+}
+
+// A Match is a rule of the driver's file that holds.
+type Match struct {
+	Rule  string `json:"rule"` // its key in the file
+	Means string `json:"means,omitempty"`
+	Line  int    `json:"line,omitempty"` // of the file
+	Row   int    `json:"row"`            // of the screen, from 1 on; 0: it is no row
+	Text  string `json:"text"`
+	Style string `json:"style,omitempty"` // how the cells of the row are drawn that rules name
+}

@@ -1,0 +1,272 @@
+package agents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/internal/tomlfile"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// The shapes in which programs draw their box.
+const (
+	Rules   = "rules"   // between two rules ──── of the full width
+	Halves  = "halves"  // between ▄▄▄▄ and ▀▀▀▀, or without background colours between two rules
+	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
+	Glyph   = "glyph"   // a glyph in the first column, and the cursor
+	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
+	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
+	Framed  = "framed"  // a dialog in a frame ╭│╰
+	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
+	Lowest  = "lowest"  // a dialog below the last row of the transcript
+	Unknown = "unknown" // what a dialog of no known kind is
+)
+
+// The words that a file may use.
+var (
+	BoxShapes    = []string{Rules, Halves, Bars, Glyph, Rest}
+	DialogShapes = []string{Ruled, Framed, Barred, Lowest}
+	DialogKinds  = []string{"permission", "trust", "question"}
+	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
+	states       = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
+	gates        = words(
+		control.GateBusy, control.GateLimit, control.GateShellMode, control.GateMemoryMode, control.GateVim, control.GateExitKey,
+		control.GateSameKey, control.GatePaste, control.GateHelp, control.GateMenu, control.GateAgents, control.GateTranscript,
+		control.GateOverlay,
+	)
+)
+
+// The kinds of rows.
+const (
+	MessageRow = "message" // starts a message to the agent
+	AnswerRow  = "answer"  // starts an answer
+	TextRow    = "text"    // is part of an answer, and starts one if none is open
+	ToolRow    = "tool"    // a tool call that has ended
+	RunningRow = "running" // shows that a tool is running, this one or the one above
+	BusyRow    = "busy"    // shows an open turn
+	RetryRow   = "retry"   // shows an open turn after an error
+	DoneRow    = "done"    // ends a turn
+	WaitsRow   = "waits"   // likewise; sub-agents go on in the background
+	ErrorRow   = "error"   // ends a turn with an error
+	LimitRow   = "limit"   // ends a turn because of a usage limit
+	NoteRow    = "note"    // a note of the program itself
+	QueuedRow  = "queued"  // says that the message above it waits for the end of the turn
+	HintRow    = "hint"    // anything else that is no text of an answer: a hint, a tool's output, a queued message
+)
+
+// Kinds are the kinds of rows.
+var Kinds = []string{
+	MessageRow, AnswerRow, TextRow, ToolRow, RunningRow, BusyRow, RetryRow, DoneRow, WaitsRow, ErrorRow, LimitRow, NoteRow, QueuedRow, HintRow,
+}
+
+func words[T ~string](values ...T) (all []string) {
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+const (
+	maxPattern = 2000 // bytes
+	maxList    = 200  // items
+	maxDepth   = 16   // of conditions in conditions
+	maxTerms   = 5000 // of all rows' conditions, with those that they name
+	maxColumns = 100  // that a number may say
+)
+
+// Parse reads the text of a driver's file. It returns all mistakes by line; after a syntax error only that one.
+func Parse(name string, text []byte) (*File, []tomlfile.Mistake) {
+	f := &File{Name: name, Text: text}
+	var parts struct{ Parts map[string]string }
+	tomlfile.Decode(text, &parts, tomlfile.Options{}) // all other keys are unknown to this one
+	var pairs []string
+	for name, part := range parts.Parts {
+		if len(part) <= maxPattern {
+			pairs = append(pairs, "{{"+name+"}}", part)
+		}
+	}
+	f.Keys = Keys{Submit: Keystrokes{"\r"}, Interrupt: Keystrokes{"\x1b"}}
+	lines, mistakes, isUnread := tomlfile.Decode(text, f, tomlfile.Options{Expand: strings.NewReplacer(pairs...).Replace})
+	if isUnread {
+		return f, mistakes
+	}
+	k := checker{lines: lines, mistakes: mistakes}
+	k.check(f)
+	tomlfile.SortMistakes(k.mistakes)
+	return f, k.mistakes
+}
+
+// A checker collects the mistakes in a file that was decoded.
+type checker struct {
+	lines    tomlfile.Lines
+	mistakes []tomlfile.Mistake
+	terms    int // conditions yet
+}
+
+// add adds a mistake once: a condition is checked wherever it is named.
+func (k *checker) add(line int, format string, args ...any) {
+	m := tomlfile.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
+	if !slices.Contains(k.mistakes, m) {
+		k.mistakes = append(k.mistakes, m)
+	}
+}
+
+func (k *checker) check(f *File) {
+	if slices.Contains(f.Command.Packages, "") || slices.Contains(f.Command.Names, "") {
+		k.add(k.lines.Of("command"), "command: a name is empty") // it would match every path
+	}
+	for path, n := range map[string]int{"command.names": len(f.Command.Names), "command.packages": len(f.Command.Packages), "parts": len(f.Parts)} {
+		k.checkLength(path, n)
+	}
+	if t := f.Typing; t != nil {
+		k.checkLength("typing.escapes", len(t.Escapes))
+		k.checkLength("typing.refused", len(t.Refused))
+		for i, e := range t.Escapes {
+			if path := fmt.Sprintf("typing.escapes.%d", i); e.Pattern.Regexp == nil || e.Typed == "" || e.Legend == "" {
+				k.add(k.lines.Of(path), "an escape needs a pattern, what is typed and a legend")
+			}
+		}
+	}
+	if f.Plain {
+		return
+	}
+	k.checkScreen("screen", &f.Screen)
+	if f.Reader != nil {
+		k.checkScreen("reader", f.Reader)
+		if f.Reader.Shown == nil {
+			k.add(k.lines.Of("reader"), "reader needs shown: the pattern of a screen that is drawn for a screen reader")
+		}
+		f.Reader.inherit(&f.Screen)
+	}
+}
+
+// inherit adds what also holds for the look for a screen reader. Rows, headings and everything that is not a list are the
+// look's own.
+func (s *Screen) inherit(from *Screen) {
+	s.DeclaresAs = from.DeclaresAs
+	s.Titles = slices.Concat(s.Titles, from.Titles)
+	s.Box.Placeholders = slices.Concat(s.Box.Placeholders, from.Box.Placeholders)
+	s.Box.Pasted = slices.Concat(s.Box.Pasted, from.Box.Pasted)
+	s.Box.Below = slices.Concat(s.Box.Below, from.Box.Below)
+	s.Box.NeverBelow = slices.Concat(s.Box.NeverBelow, from.Box.NeverBelow)
+	s.Dialog.Kinds = slices.Concat(s.Dialog.Kinds, from.Dialog.Kinds)
+	tools := maps.Clone(from.Tools)
+	maps.Copy(tools, s.Tools)
+	s.Tools = tools
+}
+
+func (k *checker) checkLength(path string, n int) {
+	if n > maxList {
+		k.add(k.lines.Of(path), "%s has %d items, of %d at most", path, n, maxList)
+	}
+}
+
+func (k *checker) checkWord(line int, key, word string, known []string) {
+	if err := oneOf(word, known); err != nil {
+		k.add(line, "%s: %v", key, err)
+	}
+}
+
+func (k *checker) checkScreen(path string, s *Screen) {
+	b, d := &s.Box, &s.Dialog
+	of := func(key string) int { return k.lines.Of(path + "." + key) }
+	k.checkWord(of("box.shape"), "box.shape", b.Shape, BoxShapes)
+	if d.Shape != "" {
+		k.checkWord(of("dialog.shape"), "dialog.shape", d.Shape, DialogShapes)
+	}
+	if d.Request != "" {
+		k.checkWord(of("dialog.request"), "dialog.request", d.Request, Requests)
+	}
+	if b.Shape == Rest && b.Above == nil {
+		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
+	}
+	if needsGlyph := b.Shape == Rules || b.Shape == Halves || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
+		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
+	}
+	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
+		if n < 0 || n > maxColumns {
+			k.add(of(key), "%s is %d, not from 0 to %d", key, n, maxColumns)
+		}
+	}
+	for key, list := range map[string][]string{
+		"box.placeholders": b.Placeholders, "box.pasted": b.Pasted, "box.never_below": b.NeverBelow,
+		"dialog.buttons": d.Buttons, "dialog.hints": d.Hints, "dialog.views": d.Views,
+	} {
+		k.checkLength(path+"."+key, len(list))
+		if slices.Contains(list, "") {
+			k.add(of(key), "%s: a text is empty, so it would be everywhere", key)
+		}
+	}
+	k.checkPhrases(path, "box.modes", b.Modes, gates)
+	k.checkPhrases(path, "box.below", b.Below, gates)
+	k.checkPhrases(path, "dialog.kinds", d.Kinds, DialogKinds)
+	k.checkPhrases(path, "dialog.headings", d.Headings, nil)
+	k.checkLength(path+".titles", len(s.Titles))
+	for _, t := range s.Titles {
+		k.checkWord(t.Line, "means", t.Means, states)
+		if t.Pattern.Regexp == nil {
+			k.add(t.Line, "a title needs a pattern")
+		}
+	}
+	k.checkLength(path+".rows", len(s.Rows))
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		k.checkWord(r.Line, "kind", r.Kind, Kinds)
+		if r.Pattern == nil {
+			k.add(r.Line, "a row needs a pattern")
+		}
+		k.checkCondition(r.Line, s, &r.Condition, 0)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Conditions)) {
+		k.checkCondition(of("conditions."+name), s, s.Conditions[name], 0)
+	}
+}
+
+// checkPhrases checks a list of phrases, which may mean the known words; nil: any.
+func (k *checker) checkPhrases(path, key string, phrases []Phrase, known []string) {
+	k.checkLength(path+"."+key, len(phrases))
+	for _, p := range phrases {
+		if p.Text == "" {
+			k.add(p.Line, "%s: a text is empty, so it would be everywhere", key)
+		}
+		if known != nil {
+			k.checkWord(p.Line, "means", p.Means, known)
+		}
+	}
+}
+
+// checkCondition also finds the condition that c names.
+func (k *checker) checkCondition(line int, s *Screen, c *Condition, depth int) {
+	k.terms++
+	switch {
+	case k.terms > maxTerms:
+		if k.terms == maxTerms+1 {
+			k.add(line, "the conditions up to here have more than %d parts", maxTerms)
+		}
+		return
+	case depth > maxDepth:
+		k.add(line, "conditions are in one another more than %d deep, or in a circle", maxDepth)
+		return
+	}
+	if c.Is != "" {
+		if c.Named = s.Conditions[c.Is]; c.Named == nil {
+			k.add(line, "is: there is no condition %q", c.Is)
+		} else {
+			k.checkCondition(line, s, c.Named, depth+1)
+		}
+	}
+	for _, inner := range []*Condition{c.Above, c.Below, c.Not} {
+		if inner != nil {
+			k.checkCondition(line, s, inner, depth+1)
+		}
+	}
+	for i := range c.All {
+		k.checkCondition(line, s, &c.All[i], depth+1)
+	}
+	for i := range c.Any {
+		k.checkCondition(line, s, &c.Any[i], depth+1)
+	}
+}

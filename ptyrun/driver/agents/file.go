@@ -1,0 +1,235 @@
+// Package agents describes what agent programs look like in a terminal, as data: a TOML file for each program, which is
+// embedded. docs/drivers.md explains the keys. A person's own files, in a directory that Load is given, win over the
+// embedded ones of the same name, and add others.
+//
+// A file is checked when it is read: each mistake has a line, and a file with mistakes is not used. Patterns are those of
+// package regexp, whose time is in proportion to the text, so no file can make reading a screen take for ever.
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A File describes one program.
+type File struct {
+	Name string `toml:"-"` // the file's, without .toml
+	Text []byte `toml:"-"`
+
+	Versions  []string          // that it was tried with
+	Plain     bool              // a shell or REPL: Screen does not count
+	OwnEvents bool              `toml:"own_events"` // it logs all events itself, as package ptyrun/acp does
+	Parts     map[string]string // {{NAME}} in a pattern stands for the part of that name
+	Command   Command
+	Keys      Keys
+	Resume    Resume
+	Typing    *Typing // nil: unknown
+	Screen    Screen
+	Reader    *Screen // the look for a screen reader; nil: as always
+}
+
+// A Command tells how the program is called.
+type Command struct {
+	Names       []string // of the program
+	Packages    []string // of npm
+	Unshared    string   // flag: no server that all sessions share, with the environment of the first
+	IsUnshared  []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
+	Subcommands []string // that draw no session and share nothing
+	ValueFlags  []string `toml:"value_flags"` // flags that take the next argument
+}
+
+// Keys are the keys that the program takes.
+type Keys struct {
+	Submit    Keystrokes // send the text in the box; Enter if the file does not say
+	Interrupt Keystrokes // end a turn; Esc if the file does not say
+	Forgets   bool       `toml:"interrupt_forgets"` // before the first word of the answer it removes the prompt from the conversation
+}
+
+// Resume are the arguments with which a conversation goes on. {id} stands for its id.
+type Resume struct {
+	Last []string
+	ID   []string
+}
+
+// Typing says on what the program acts in a submitted text, beside giving it to the model: it attaches the file behind an
+// @, loads a skill, thinks harder. It is what the program's code says, tried with the versions of the file.
+type Typing struct {
+	Escapes []Escape
+	Refused []Pattern // what the program acts on in any form
+}
+
+// An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
+// that who knows the legend can restore the exact text.
+type Escape struct {
+	Pattern Pattern
+	Typed   string // a template of package regexp
+	Legend  string
+}
+
+// A Screen says how the program draws.
+type Screen struct {
+	Shown      *Pattern // matches a title, a line break and a screen that only this program shows; of Reader, the screen
+	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
+	Titles     []Title  // the first match counts
+	Box        Box
+	Indent     int                   // of an answer's rows
+	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
+	Rows       []Row                 // of the transcript; the first match counts
+	Conditions map[string]*Condition // that rows name with "is"
+	Tools      map[string]string     // what a row calls a tool, and the tool
+	Dialog     Dialog
+}
+
+// A Phrase is a text on the screen and what it means.
+type Phrase struct {
+	Line  int `toml:"-"`
+	Text  string
+	Means string
+}
+
+// A Title is a pattern for titles and the state that it shows.
+type Title struct {
+	Line    int `toml:"-"`
+	Pattern Pattern
+	Means   string
+}
+
+// A Box describes the input box.
+type Box struct {
+	Shape        string   // one of BoxShapes
+	Glyph        string   // before the text
+	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
+	Indent       int      // columns before the glyph
+	Column       int      // of the text, counted from the glyph
+	TailRows     int      `toml:"tail_rows"` // bars: rows at the end of the box without text
+	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
+	Placeholders []string // beginnings of texts that an empty box shows, not dim
+	Pasted       []string // beginnings of what it shows for a long paste
+	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled; 0: 8
+	Below        []Phrase // texts below the box and the gate of each; the first in the file counts
+	NeverBelow   []string `toml:"never_below"` // texts that are never below a box
+	Starting     string   // the text below the box while the program starts, with an empty title
+	Above        *Pattern // rest: the rows above the box, in which the program says something about itself
+}
+
+// A Row recognizes rows of one kind.
+type Row struct {
+	Line      int    `toml:"-"`
+	Kind      string // one of Kinds
+	Condition        // a group of its pattern names the tool, or counts the retries
+	Prefix    string // what comes before the text, if it is more than one character
+	Detail    string // busy, retry: what it says beside that
+	MayAnswer bool   `toml:"may_be_answer"` // error: an answer that begins so is drawn alike
+}
+
+// A Condition holds for a row if all that it names does.
+type Condition struct {
+	Pattern      *Pattern    // matches the row
+	Styled       *bool       // whether the program draws with styles at all
+	Ink          *bool       // whether any visible cell of the row is ink
+	First        *Style      // of the cell in the first column
+	Mark         *Style      // of the first cell that is not blank
+	Gap          *Style      // of the cell behind the mark
+	Letter       *Style      // of the first letter or digit
+	Above, Below *Condition  // hold for the row above or below it
+	Is           string      // the name of a condition that holds, too
+	All, Any     []Condition // all or any of them hold
+	Not          *Condition  // does not hold
+
+	Named *Condition `toml:"-"` // the one that Is names
+}
+
+// A Dialog describes what the program asks in place of its input box.
+type Dialog struct {
+	Shape       string   // one of DialogShapes; "": only lists with numbers are found
+	Outright    bool     // it is also told as JSON, in a sequence of atm's own
+	Digits      bool     // the digit of an option chooses it at once
+	Selected    string   // the mark of the selected one among options without numbers; "": there are none
+	Buttons     []string // labels of options side by side
+	Hints       []string // the keys that are named below buttons
+	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
+	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
+	FreeHint    string   `toml:"free_hint"`    // below options of which none need be selected
+	Kinds       []Phrase // beginnings of the first row or the question, or texts below the options, and the dialog's kind
+	Headings    []Phrase // beginnings of the row that names the tool, and the tool
+	Views       []string // texts of what is drawn in place of the box but asks nothing
+	Request     string   // one of Requests: how tool and input of a permission request are read; "": a person answers
+}
+
+// A Pattern is a regular expression.
+type Pattern struct{ *regexp.Regexp }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Pattern) UnmarshalText(text []byte) (err error) {
+	switch {
+	case len(text) == 0:
+		return errors.New("the pattern is empty")
+	case len(text) > maxPattern:
+		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+	}
+	p.Regexp, err = regexp.Compile(string(text))
+	return err
+}
+
+// A Style says how a cell is drawn.
+type Style struct {
+	Name string // one of styles
+	Not  bool   // it is drawn in another way
+}
+
+// Of every visible cell one of Ink, Muted and Coloured holds.
+const (
+	Ink      = "ink"      // the colour of the theme's text
+	Muted    = "muted"    // dim or a medium grey, as hints and explanations
+	Coloured = "coloured" // anything else
+	Dim      = "dim"
+	Bold     = "bold"
+	Hidden   = "hidden"   // in the colour of the background at the first column
+	AsFirst  = "as first" // in the colour of the first column
+)
+
+var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Style) UnmarshalText(text []byte) error {
+	s.Name, s.Not = strings.CutPrefix(string(text), "not ")
+	return oneOf(s.Name, styles)
+}
+
+// Keystrokes are keys, as the bytes that a terminal sends for each.
+type Keystrokes []string
+
+// UnmarshalText implements encoding.TextUnmarshaler. Keys are written "Esc", "Enter", "Tab", "Ctrl-C", with blanks between
+// several.
+func (k *Keystrokes) UnmarshalText(text []byte) error {
+	*k = nil
+	for _, word := range strings.Fields(string(text)) {
+		letter, isCtrl := strings.CutPrefix(word, "Ctrl-")
+		switch {
+		case word == "Esc":
+			*k = append(*k, "\x1b")
+		case word == "Enter":
+			*k = append(*k, "\r")
+		case word == "Tab":
+			*k = append(*k, "\t")
+		case isCtrl && len(letter) == 1 && letter[0] >= 'A' && letter[0] <= 'Z':
+			*k = append(*k, string(letter[0]-'A'+1))
+		default:
+			return fmt.Errorf("%q is not a key: Esc, Enter, Tab, Ctrl-A to Ctrl-Z", word)
+		}
+	}
+	if len(*k) == 0 || len(*k) > 4 {
+		return errors.New("one to four keys are needed")
+	}
+	return nil
+}
+
+func oneOf(word string, known []string) error {
+	if !slices.Contains(known, word) {
+		return fmt.Errorf("%q is not one of %s", word, strings.Join(known, ", "))
+	}
+	return nil
+}

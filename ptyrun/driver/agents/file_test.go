@@ -1,0 +1,173 @@
+package agents
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The embedded files have no mistakes.
+func TestBuiltIn(t *testing.T) {
+	for _, name := range builtInNames() {
+		text, err := embedded.ReadFile(name + ".toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, mistakes := Parse(name, text)
+		for _, m := range mistakes {
+			t.Errorf("%s.toml: %s", name, m)
+		}
+	}
+}
+
+const start = "[screen]\n[screen.box]\nshape = \"glyph\"\nglyph = \">\"\n"
+
+// Every mistake is reported with its line.
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		about, text string
+		want        []string // the beginning of each mistake
+	}{
+		{"nothing", "", []string{`1: box.shape: "" is not one of rules`}},
+		{"a box", start, nil},
+		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
+		{"unknown keys", "comand = 1\n" + start + "glyf = \"x\"", []string{`1: unknown key "comand" at the top level; did you mean "command"?`, `6: unknown key "glyf" in screen.box; did you mean "glyph"?`}},
+		{"wrong types", start + "column = \"2\"\nmodes = 1\n[screen.dialog]\ndigits = 1\nnumbers_hint = 1", []string{
+			"5: screen.box.column must be a number", "6: screen.box.modes must be a list of tables", "8: screen.dialog.digits must be true or false",
+			"9: screen.dialog.numbers_hint must be a string in quotes",
+		}},
+		{"words", "[keys]\ninterrupt = \"Escape\"\n" + strings.Replace(start, "glyph", "glif", 1) + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\nshape = \"round\"\nrequest = \"aider\"", []string{
+			`2: interrupt: "Escape" is not a key`, `5: box.shape: "glif" is not one of rules`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
+			`11: dialog.shape: "round" is not one of`, `12: dialog.request: "aider" is not one of`,
+		}},
+		{"rows", start + "[[screen.rows]]\nkind = \"busy\"\n[[screen.rows]]\npattern = \"(\"\nkind = \"tool\"\nmark = \"red\"\n[[screen.rows]]\npattern = \"x\"\nkind = \"bsy\"\nis = \"grey\"", []string{
+			"5: a row needs a pattern", "8: pattern: error parsing regexp", `10: mark: "red" is not one of ink`, `11: is: there is no condition "grey"`, `11: kind: "bsy" is not one of`,
+		}},
+		{"a circle", start + "[screen.conditions]\na = { is = \"b\" }\nb = { not = { is = \"a\" } }", []string{"6: conditions are in one another", "7: conditions are in one another"}},
+		{"many conditions", start + "[screen.conditions]\na = { pattern = \"x\" }\n" + growing(7), []string{"11: the conditions up to here have more than 5000 parts"}},
+		{"a long pattern", start + "[screen.conditions]\na = { pattern = \"" + strings.Repeat("x", maxPattern+1) + "\" }", []string{"6: pattern: the pattern has more than 2000 bytes"}},
+		{"a long list", start + "placeholders = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"5: screen.box.placeholders has 201 items, of 200 at most"}},
+		{"a part", "[parts]\nx = \"a|b\"\n" + start + "[screen.dialog]\nnumbers_hint = \"^(?:{{x}})(\"", []string{"8: numbers_hint: error parsing regexp: missing closing ): `^(?:a|b)(`"}},
+		{"empty names", "[command]\nnames = [\"x\"]\npackages = [\"\"]\n" + start, []string{"1: command: a name is empty"}},
+		{"numbers", "" + start + "column = -1\nmax_below = 101", []string{"5: box.column is -1, not from 0 to 100", "6: box.max_below is 101, not from 0 to 100"}},
+		{"a reader without a sign", start + "[reader.box]\nshape = \"rest\"", []string{`5: reader needs shown`, `6: a box of the shape "rest" needs above`}},
+		{"an escape", "[typing]\nescapes = [{ pattern = \"@\" }]\n" + start, []string{"2: an escape needs a pattern"}},
+		{"syntax", "x = \n", []string{"1: "}},
+	} {
+		_, mistakes := Parse("x", []byte(c.text))
+		var got []string
+		for _, m := range mistakes {
+			got = append(got, fmt.Sprintf("%d: %s", m.Line, m.Text))
+		}
+		ok := len(got) == len(c.want)
+		for i := range got {
+			ok = ok && strings.HasPrefix(got[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// growing returns conditions of which each has six times as many parts as the one before.
+func growing(n int) (text string) {
+	for i := 1; i < n; i++ {
+		text += fmt.Sprintf("a%d = { all = [%s] }\n", i, strings.Repeat("{ is = \"a"+strings.TrimSuffix(fmt.Sprint(i-1), "0")+"\" },", 6))
+	}
+	return text
+}
+
+// A person's files add drivers and take the place of built-in ones, unless they have mistakes.
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"aider.toml": start, "claude.toml": start, "codex.toml": "x = 1\n", "no_good.toml": "x = 1\n", "plain.toml": start, "front.toml": "own_events = true\n" + start, "auto.toml": start, "Big.toml": start,
+		"large.toml": strings.Repeat("#", MaxSize+1), "notes.txt": "", ".hidden.toml": "",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "dir.toml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range Load(dir) {
+		got = append(got, fmt.Sprintf("%s own=%v used=%v any=%v", e.Name, e.Path != "", e.Fault() == nil, e.File != nil))
+	}
+	want := []string{
+		"Big own=true used=false any=false", "acp own=false used=true any=true", "aider own=true used=true any=true", "auto own=true used=false any=false",
+		"claude own=true used=true any=true", "codex own=true used=false any=true", "dir own=true used=false any=false", "front own=true used=false any=false", "gemini own=false used=true any=true",
+		"large own=true used=false any=false", "no_good own=true used=false any=false", "opencode own=false used=true any=true", "plain own=true used=false any=true",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+	if len(Names(dir)) != len(want) || len(Load("")) != len(builtInNames()) {
+		t.Errorf("%v", Names(dir))
+	}
+}
+
+// docs/drivers.md explains every key and word, and its example has no mistakes.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/drivers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(r reflect.Type) {
+		for r.Kind() == reflect.Pointer || r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
+			r = r.Elem()
+		}
+		if r.Kind() != reflect.Struct || seen[r] || r == reflect.TypeFor[Pattern]() || r == reflect.TypeFor[Style]() {
+			return
+		}
+		seen[r] = true
+		for _, f := range reflect.VisibleFields(r) {
+			key := cmp.Or(f.Tag.Get("toml"), strings.ToLower(f.Name))
+			if key == "-" || f.Anonymous {
+				continue
+			}
+			if !regexp.MustCompile("`" + key + "`|`" + key + " =|[.[]" + key + "\\]").MatchString(page) {
+				t.Errorf("docs/drivers.md does not explain %s", key)
+			}
+			check(f.Type)
+		}
+	}
+	check(reflect.TypeFor[File]())
+	for _, word := range slices.Concat(BoxShapes, DialogShapes, Kinds, styles, gates) {
+		if !strings.Contains(page, "`"+word+"`") {
+			t.Errorf("docs/drivers.md does not explain the word %q", word)
+		}
+	}
+	_, example, _ := strings.Cut(page, "as little as this:\n\n   ```\n")
+	example, _, _ = strings.Cut(example, "   ```\n")
+	if _, mistakes := Parse("mine", []byte(example)); example == "" || len(mistakes) > 0 {
+		t.Errorf("the example: %v", mistakes)
+	}
+}
+
+// No file makes Parse fail, and the lines of its mistakes exist.
+func FuzzParse(f *testing.F) {
+	for _, name := range builtInNames() {
+		text, _ := embedded.ReadFile(name + ".toml")
+		f.Add(text)
+	}
+	f.Add([]byte(start + "[screen.conditions]\na = { is = \"a\", any = [{ is = \"a\" }] }"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_, mistakes := Parse("x", text)
+		for _, m := range mistakes {
+			if m.Line < 1 || m.Line > strings.Count(string(text), "\n")+1 || m.Text == "" {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
