@@ -21,6 +21,7 @@ var claude = Driver{
 	npmPackage:               "@anthropic-ai/claude-code",
 	sign:                     pattern(`^[✳` + claudeTurns + `].*Claude Code\n|(?s:Quick safety check:.*Claude Code'll be able to)|WARNING: Claude Code running in Bypass Permissions mode|\n *╭─.*─ Claude Code`),
 	titles:                   claudeTitles,
+	declaresAs:               "claude-code",
 	ForgetsInterruptedPrompt: true,
 	triggers: &triggerStyle{
 		escapes: []escaping{
@@ -86,9 +87,10 @@ var claude = Driver{
 
 // claudeSpoken is the look for a screen reader. It has no styles, and the rows of an answer are not indented.
 var claudeSpoken = Driver{
-	Name:   "claude",
-	sign:   pattern(`(?m)^(?:you: |claude: |tool: |error: |Permission Required: |\[.*creen [Rr]eader [Mm]ode: on|` + claudeFoot + `)`),
-	titles: claudeTitles,
+	Name:       "claude",
+	sign:       pattern(`(?m)^(?:you: |claude: |tool: |error: |Permission Required: |\[.*creen [Rr]eader [Mm]ode: on|` + claudeFoot + `)`),
+	titles:     claudeTitles,
+	declaresAs: "claude-code",
 	box: boxStyle{
 		shape:        flat,
 		glyph:        "$",
