@@ -40,6 +40,10 @@ type program struct {
 	isReady        bool      // it has once been at its prompt for timing.firstIdle
 	limit          limit     // zero: the screen shows none
 	capture        capture
+
+	reports    uint64    // that it declared something
+	declaredAt time.Time // the last time; zero: never
+	hasExcess  bool      // and beyond the limits of that
 }
 
 // screenState is what a program's screen has shown.
