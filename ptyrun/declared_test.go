@@ -127,3 +127,42 @@ func TestDeclaredTooMuch(t *testing.T) {
 		t.Errorf("%d reports", n)
 	}
 }
+
+// A terminal that attaches is told what the program declares, written anew; one that has not asked for that is told
+// nothing, and neither is asked in the program's name.
+func TestDeclaredIsPassedOn(t *testing.T) {
+	t.Parallel()
+	needs(t, "sh")
+	const report = `state=working:new=1:app=prog:title=4pyz:msg=YRtbMm0=`
+	r := newRig(t)
+	r.opt.Command, r.opt.Env = []string{"sh", "-c", `printf '\033]7501;?\007\033]7501;state=idle:id=a\033\\early\n'; read -r line; printf '\033]7501;` +
+		report + `\007late\n'; read -r line`}, os.Environ()
+	r.opt.Driver, _ = driver.Named("plain")
+	r.run().wait("the start", r.shows("early"))
+	with, without := &terminal{}, &terminal{}
+	for out, isAsked := range map[*terminal]bool{with: true, without: false} {
+		c := r.client()
+		go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30, Status: isAsked}, control.Terminal{Out: out})
+		r.wait("the terminal", func() bool { return strings.Contains(out.String(), "early") })
+	}
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []*terminal{with, without} {
+		r.wait("the rest", func() bool { return strings.Contains(out.String(), "late") })
+	}
+	for _, want := range []string{"\x1b]7501;state=clear\a", "\x1b]7501;state=idle:id=a\a", "\x1b]7501;state=working:app=prog:title=4pyz:msg=YVsybQ==\a"} {
+		if !strings.Contains(with.String(), want) {
+			t.Errorf("%q is missing in %q", want, with)
+		}
+	}
+	if n := strings.Count(with.String(), "\x1b]7501"); n != 3 || strings.Contains(without.String(), "\x1b]7501") {
+		t.Errorf("%q\n%q", with, without)
+	}
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("its end to be told", func() bool {
+		return strings.Contains(with.String(), "\x18\x1b]7501;state=clear\a\x1b]7501;state=idle:id=a\a")
+	})
+}

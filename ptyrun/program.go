@@ -161,9 +161,7 @@ func (r *runner) takeOutput(written []byte) {
 	if replies := p.screen.Replies(); len(replies) > 0 {
 		p.sendKeys(replies)
 	}
-	for v := range r.viewers {
-		v.Send(written)
-	}
+	r.sendOutput(written)
 	p.scheduleRead(r.now())
 }
 
@@ -181,6 +179,11 @@ func (r *runner) programEnded() {
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.setFinalScreen(p.screen)
+	status, _, _ := p.screen.Status()
+	for v := range r.viewers {
+		r.sendStatus(v, status, status.AtPrompt())
+	}
+	r.filters = newFilters()
 	r.recording.Exit(r.exit.Code)
 	if r.stopping != nil { // which ends all processes
 		r.processesEnded(p)

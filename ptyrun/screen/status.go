@@ -16,6 +16,9 @@ import (
 // texts, Title and Message, may have any characters, but never control characters.
 type Report = ansi.ProgramStatus
 
+// ClearStatus makes a terminal forget all records.
+const ClearStatus = ansi.ClearProgramStatus
+
 // A Status is the newest reports of a program: one record for each id, ordered by id, "" first. It is a value.
 type Status []Report
 
@@ -173,14 +176,17 @@ func withoutControl(r rune) rune {
 // statusPrefix begins a status sequence.
 const statusPrefix = "\x1b]" + statusOSC + ";"
 
-// A StatusFilter removes status sequences from a stream of output, however it is split. The zero value is ready.
+// A StatusFilter removes status sequences from a stream of output, however it is split, or writes them anew. The zero
+// value is ready.
 type StatusFilter struct {
+	Rewrites bool // reports are not removed: what is valid in them is written anew in their place
+
 	partial  []byte // may become a status sequence
-	isInside bool   // of a sequence, whose bytes are dropped up to its end
+	isInside bool   // of a sequence
+	text     []byte // of that
 }
 
-// Filter returns the bytes of p, and of those kept back before, that are in no status sequence. It may keep back the
-// first bytes of one.
+// Filter returns the bytes of p, and of those kept back before. It may keep back the first bytes of a sequence.
 func (f *StatusFilter) Filter(p []byte) (out []byte) {
 	if !f.isInside && len(f.partial) == 0 && bytes.IndexByte(p, '\x1b') < 0 {
 		return p
@@ -190,20 +196,30 @@ func (f *StatusFilter) Filter(p []byte) (out []byte) {
 	for len(p) > 0 {
 		if f.isInside {
 			end := bytes.IndexAny(p, "\a\x1b\x18\x1a")
-			switch {
-			case end < 0:
+			if end < 0 {
+				f.keep(p)
 				return out
-			case p[end] == '\x1b' && end+1 == len(p):
-				f.partial = []byte{'\x1b'}
-				return out
-			case p[end] == '\x1b' && p[end+1] != '\\': // another sequence, which cancels this one
-				p = p[end:]
-			case p[end] == '\x1b':
-				p = p[end+2:]
-			default:
-				p = p[end+1:]
 			}
-			f.isInside = false
+			f.keep(p[:end])
+			p = p[end:]
+			if string(p) == "\x1b" { // of its end, or of another sequence
+				f.partial = []byte(p)
+				return out
+			}
+			n, isWhole := 0, false
+			switch {
+			case p[0] == '\a':
+				n, isWhole = 1, true
+			case p[0] != '\x1b':
+				n = 1
+			case p[1] == '\\':
+				n, isWhole = 2, true
+			}
+			p = p[n:]
+			if report, ok := ParseReport(string(f.text)); ok && isWhole && f.Rewrites && len(f.text) <= maxReport {
+				out = append(out, ansi.SetProgramStatus(report)...)
+			}
+			f.isInside, f.text = false, nil
 			continue
 		}
 		at := bytes.IndexByte(p, '\x1b')
@@ -222,4 +238,9 @@ func (f *StatusFilter) Filter(p []byte) (out []byte) {
 		}
 	}
 	return out
+}
+
+// keep keeps bytes of a sequence, one more than it may have at most.
+func (f *StatusFilter) keep(p []byte) {
+	f.text = append(f.text, p[:min(len(p), maxReport+1-len(f.text))]...)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,16 +161,24 @@ func TestStatusChanges(t *testing.T) {
 }
 
 func TestStatusFilter(t *testing.T) {
-	in := "a\x1b]7501;state=idle\ab\x1b]2;✳ title\x1b\\c\x1b]7501;?\x1b\\d\x1b[1me\x1b]7501;state=\x1b[2mf\x1b]7501;x\x18g\x1b]750h\a\x1b"
-	want := "ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg\x1b]750h\a"
-	for size := 1; size <= len(in); size++ {
-		var f StatusFilter
-		var out []byte
-		for i := 0; i < len(in); i += size {
-			out = append(out, f.Filter([]byte(in[i:min(i+size, len(in))]))...)
-		}
-		if string(out) != want {
-			t.Errorf("in pieces of %d: %q", size, out)
+	in := "a\x1b]7501;new=1:app=x:state=idle\x1b\\b\x1b]2;✳ title\x1b\\c\x1b]7501;?\x1b\\d\x1b[1me\x1b]7501;state=\x1b[2mf\x1b]7501;x\x18g" +
+		"\x1b]7501;state=idle:more=" + strings.Repeat("a", 5000) + "\a\x1b]750h\a\x1b"
+	for rewrites, want := range map[bool]string{
+		false: "ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg\x1b]750h\a",
+		true:  "a\x1b]7501;state=idle:app=x\ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg\x1b]750h\a",
+	} {
+		for size := 1; size <= len(in); size++ {
+			f := StatusFilter{Rewrites: rewrites}
+			var out []byte
+			for p := range slices.Chunk([]byte(in), size) {
+				out = append(out, f.Filter(p)...)
+				if len(f.text)+len(f.partial) > maxReport+10 {
+					t.Fatalf("%d bytes are kept", len(f.text))
+				}
+			}
+			if string(out) != want {
+				t.Fatalf("in pieces of %d: %q", size, out)
+			}
 		}
 	}
 }
