@@ -6,7 +6,8 @@ import "time"
 //
 //	source    who says it                                                    and when
 //	protocol  a program that speaks ACP                                      always
-//	hook      the program's hooks, or a program of your own (atm event)      at some points of a turn
+//	hook      the program's hooks                                            at some points of a turn
+//	event     a program of your own (atm event, a file)                      likewise
 //	declared  the program itself, with a status sequence (OSC 7501)          always
 //	title     the title of its window                                        always
 //	screen    what a driver reads from its screen                            always
@@ -14,7 +15,7 @@ import "time"
 //
 // A claim counts against one of the same or of a weaker source. Against a stronger source that is fresh, heard within
 // StaleAfter, it does not count. When that is stale, the claim counts if it says that the agent waits for a person; any
-// other only against a hook, because between two of its points a hook says nothing: not that a person interrupted the
+// other only against a hook or event, because between two of its points a hook says nothing: not that a person interrupted the
 // turn, for example.
 //
 // What only claims to be a question authorises nothing: answers rest on a dialog that was read.
@@ -24,6 +25,7 @@ type Source string
 const (
 	FromProtocol Source = "protocol"
 	FromHook     Source = "hook"
+	FromEvent    Source = "event"
 	FromDeclared Source = "declared"
 	FromTitle    Source = "title"
 	FromScreen   Source = "screen"
@@ -37,7 +39,7 @@ func (s Source) rank() int {
 	switch s {
 	case FromProtocol:
 		return 4
-	case FromHook:
+	case FromHook, FromEvent:
 		return 3
 	case FromDeclared:
 		return 2
@@ -56,7 +58,7 @@ func (s Source) MayOverrule(a Activity, other Source, isFresh bool) bool {
 	case isFresh:
 		return false
 	}
-	return other == FromHook || a == Confirming || a == AwaitingInput
+	return other.rank() == FromHook.rank() || a == Confirming || a == AwaitingInput
 }
 
 // restsOn returns what an event rests on.
@@ -64,6 +66,8 @@ func (e *event) restsOn() Source {
 	switch e.source {
 	case "acp":
 		return FromProtocol
+	case "hook":
+		return FromHook
 	case "pty":
 		switch s := Source(e.Text("evidence")); s {
 		case FromDeclared, FromTitle:
@@ -75,5 +79,5 @@ func (e *event) restsOn() Source {
 		}
 		return FromScreen
 	}
-	return FromHook
+	return FromEvent
 }

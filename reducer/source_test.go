@@ -44,7 +44,7 @@ func TestSource(t *testing.T) {
 	}{
 		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromTitle},
 		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", FromHook},
-		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromHook}, {"pty", "exited", "", FromRunner},
+		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromEvent}, {"pty", "exited", "", FromRunner},
 	} {
 		e := wire.Event{Seq: uint64(i + 1), At: at, Team: "main", Agent: "bob", Source: c.source, Kind: c.kind}
 		e = e.With("new", "thinking").With("evidence", c.evidence)

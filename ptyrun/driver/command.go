@@ -90,7 +90,7 @@ func (d *Driver) Recognise(l Look) *Driver {
 		shown += strings.Join(l.Lines, "\n")
 	}
 	for _, agent := range agents {
-		if agent.sign.MatchString(shown) {
+		if _, declares := l.Declared.Program(agent.declaresAs); declares || agent.sign.MatchString(shown) {
 			return agent
 		}
 	}

@@ -38,9 +38,11 @@ type Reading struct {
 	NotPromptReason control.Gate // why Prompt is false
 
 	// Source is what Activity rests on: what the program declares, its title or its screen. Detail is always the
-	// screen's. Declared has the declaration also if a dialog on the screen or the title counts more.
+	// screen's, but for a question of which the screen shows nothing. Declared and Title are what these say, also if
+	// another counts more.
 	Source   reducer.Source
 	Declared screen.Report
+	Title    reducer.Activity
 
 	memory memory
 }
@@ -64,6 +66,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	}
 	r := d.tableFor(&l).readAgent(&l, before)
 	r.Declared, _ = l.Declared.Program(d.declaresAs)
+	r.Title = d.titleActivity(l.Title)
 	return r
 }
 
@@ -82,7 +85,11 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	if shows.activity == reducer.Confirming {
 		// The program says that it asks something that cannot be read: nothing may be typed or answered.
-		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: control.GateDialog, Source: shows.source}
+		r := Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: control.GateDialog, Source: shows.source}
+		if says, _ := l.Declared.Program(d.declaresAs); says.State == ansi.ProgramStateBlocked {
+			r.Detail = cmp.Or(strings.TrimSpace(says.Message), string(says.Kind), r.Detail)
+		}
+		return r
 	}
 	isOver := shows.source == reducer.FromDeclared && shows.activity == reducer.Idle
 	if box == nil {

@@ -47,7 +47,7 @@ func (s Status) AtPrompt() Status {
 func (s Status) Program(app string) (says Report, ok bool) {
 	for _, r := range s {
 		switch {
-		case r.App != app:
+		case r.App != app || app == "":
 		case !ok, says.ID != "" && !isPassing(says.State) && r.State == ansi.ProgramStateWorking,
 			r.State == ansi.ProgramStateBlocked && says.State != ansi.ProgramStateBlocked:
 			says, ok = r, true

@@ -25,6 +25,7 @@ def says(said):
     if not found:
         return answer(said)
     text = re.sub(r"\s*</pasted_content[^>]*>\s*$", "", found.group(1))  # of the newest Claude Code
+    text = re.sub(r"\s*\[/atm\]$", "", text)
     return model.Answer(re.sub(r"\n  ", "\n", text).strip())  # atm indents what it types
 
 
