@@ -16,11 +16,13 @@ const maxKeyHold = 3 * time.Second // for a person's keys while a text is being 
 
 // attached is what the loop knows of the terminals of people.
 type attached struct {
-	viewers     map[*control.Viewer]control.Size // zero size: read-only or unknown
-	withStatus  map[*control.Viewer]bool         // those that are sent what the program declares
-	filters     map[bool]*screen.StatusFilter    // of the output to viewers with and without that
-	lastKey     time.Time                        // a person's
-	heldKeys    []byte                           // keys held back while a text is being typed
+	viewers    map[*control.Viewer]control.Size // zero size: read-only or unknown
+	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
+
+	rewriting, removing screen.StatusFilter // of the output to viewers with and without that
+
+	lastKey     time.Time // a person's
+	heldKeys    []byte    // keys held back while a text is being typed
 	initialSize control.Size
 
 	finalScreen, finalText []byte // shown to viewers when the agent has ended
@@ -68,7 +70,7 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
-		if status, _, _ := r.prog.screen.Status(); r.withStatus[v] {
+		if status, _ := r.prog.screen.Status(); r.withStatus[v] {
 			v.Send([]byte(screen.ClearStatus)) // it may have missed changes
 			r.sendStatus(v, nil, status)
 		}
@@ -77,13 +79,10 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	}
 }
 
-func newFilters() map[bool]*screen.StatusFilter {
-	return map[bool]*screen.StatusFilter{true: {Rewrites: true}, false: {}}
-}
-
 // sendOutput sends the program's output to the viewers. What it declares is written anew, or left out.
 func (r *runner) sendOutput(written []byte) {
-	with, without := r.filters[true].Filter(written), r.filters[false].Filter(written)
+	r.rewriting.Rewrites = true
+	with, without := r.rewriting.Filter(written), r.removing.Filter(written)
 	for v := range r.viewers {
 		if r.withStatus[v] {
 			v.Send(with)

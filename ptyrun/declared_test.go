@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/wire"
 )
 
 // declaring runs a program that declares its state. All that needs a hold time for idle would take for ever.
@@ -99,6 +100,43 @@ func TestDeclaredDialog(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
+}
+
+// While a hook is fresh, what the program declares does not count against it; but it does then, because no hook says that
+// a person ended the turn.
+func TestDeclaredAgainstHooks(t *testing.T) {
+	t.Parallel()
+	r := declaring(t, "claude")
+	r.opt.timing.stale = 2 * time.Second
+	r.run().wait("the prompt", r.said("idle declared"))
+	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
+	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
+		must(t, r.bob.Log().Append(t.Context(), e))
+	}
+	r.wait("the hook to be heard", func() bool {
+		s, err := r.status()
+		return err == nil && s.Gate == control.GateBusy
+	})
+	for _, keys := range []string{"STREAM 1h\r", "\x1b"} {
+		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte(keys), Raw: true}); err != nil {
+			t.Fatal(err)
+		}
+		r.wait("what the keys do", func() bool {
+			s, err := r.status()
+			return err == nil && (s.State == "idle") == (keys == "\x1b")
+		})
+	}
+	r.wait("idle", func() bool { return slices.Contains(r.says()[1:], "idle declared") })
+	all, _ := r.bob.Log().Newest(1 << 20)
+	var heard time.Time
+	for _, e := range all {
+		switch {
+		case e.Source == "hook":
+			heard = e.At
+		case !heard.IsZero() && e.Text("new") == "idle" && e.At.Sub(heard) < r.opt.timing.stale:
+			t.Errorf("idle %s after the hook", e.At.Sub(heard))
+		}
+	}
 }
 
 // What goes beyond the limits of the protocol is reported once.

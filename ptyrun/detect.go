@@ -49,9 +49,9 @@ func (r *runner) readScreen(now time.Time) {
 		p.driver = known
 		r.writeRunInfo()
 	}
-	r.noteReports(now)
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
+	r.noteDeclared(before, now)
 	r.endLimit(now)
 	if !isSameReading(p.reading, before) {
 		p.readingSince = now
@@ -65,17 +65,16 @@ func (r *runner) readScreen(now time.Time) {
 	}
 }
 
-// noteReports notes that the program has declared something. That it declares more than the protocol allows, which is
-// dropped, is reported once.
-func (r *runner) noteReports(now time.Time) {
+// noteDeclared notes when what the program declares has changed. That it declares more than the protocol allows is
+// reported once.
+func (r *runner) noteDeclared(before driver.Reading, now time.Time) {
 	p := r.prog
-	_, reports, excess := p.screen.Status()
-	if reports != p.reports {
-		p.reports, p.declaredAt = reports, now
+	if p.reading.Declared.State != before.Declared.State {
+		p.declaredAt = now
 	}
-	if excess > 0 && !p.hasExcess {
+	if _, hasExcess := p.screen.Status(); hasExcess && !p.hasExcess {
 		p.hasExcess = true
-		why := "the program reports more states than a terminal keeps, or longer ones: they are dropped"
+		const why = "the program declares more states than a terminal keeps, or longer ones: they are dropped"
 		r.Log.Warn(why)
 		r.appendEvent(wire.Event{Kind: wire.StreamError}.With("error_summary", why))
 	}

@@ -125,11 +125,9 @@ func (o *Options) check() error {
 func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
 		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()),
-		attached: attached{
-			viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, filters: newFilters(),
-		},
-		mail: mail{tries: map[wire.ID]int{}},
+		calls:    make(chan func()),
+		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
+		mail:     mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	if r.Inject != Off {

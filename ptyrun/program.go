@@ -41,9 +41,8 @@ type program struct {
 	limit          limit     // zero: the screen shows none
 	capture        capture
 
-	reports    uint64    // that it declared something
-	declaredAt time.Time // the last time; zero: never
-	hasExcess  bool      // and beyond the limits of that
+	declaredAt time.Time // when what it declares last changed
+	hasExcess  bool      // it has declared more than is kept, which was reported
 }
 
 // screenState is what a program's screen has shown.
@@ -179,11 +178,11 @@ func (r *runner) programEnded() {
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.setFinalScreen(p.screen)
-	status, _, _ := p.screen.Status()
+	status, _ := p.screen.Status()
 	for v := range r.viewers {
 		r.sendStatus(v, status, status.AtPrompt())
 	}
-	r.filters = newFilters()
+	r.rewriting, r.removing = screen.StatusFilter{}, screen.StatusFilter{}
 	r.recording.Exit(r.exit.Code)
 	if r.stopping != nil { // which ends all processes
 		r.processesEnded(p)

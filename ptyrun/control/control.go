@@ -114,7 +114,7 @@ type Claim struct {
 	Says   string    `json:"says"`             // in the source's own words: working, thinking, …
 	By     string    `json:"by,omitempty"`     // the program, as it names itself
 	Detail string    `json:"detail,omitempty"` // the program's words
-	At     time.Time `json:"at,omitzero"`      // when it last said so
+	At     time.Time `json:"at,omitzero"`      // since when
 	Counts bool      `json:"counts,omitempty"` // the state rests on it
 }
 

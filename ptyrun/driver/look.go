@@ -51,7 +51,7 @@ func Transcript(s *screen.Screen, n int) Look {
 
 func lookOf(s *screen.Screen) Look {
 	cols, _ := s.Size()
-	declared, _, _ := s.Status()
+	declared, _ := s.Status()
 	return Look{Title: s.Title(), Request: s.Request(), Declared: declared, Modes: s.Modes(), Cols: cols}
 }
 

@@ -59,8 +59,7 @@ type Screen struct {
 	title         string
 	request       string
 	status        Status
-	reports       uint64       // status sequences seen
-	excess        uint64       // of them those beyond the limits
+	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
 	replies       []byte
@@ -377,17 +376,12 @@ func (s *Screen) takeReport(text, rest string) {
 	if ok && !isTooLong {
 		s.status, hasRoom = s.status.with(r)
 	}
-	s.reports++
-	if isTooLong || !hasRoom {
-		s.excess++
-	}
+	s.hasExcess = s.hasExcess || isTooLong || !hasRoom
 }
 
-// Status returns what the program says that it does; empty: nothing. reports is how many times it has said something,
-// and excess how many of these were dropped because they were too long, or too many.
-func (s *Screen) Status() (status Status, reports, excess uint64) {
-	return s.status, s.reports, s.excess
-}
+// Status returns what the program says that it does; empty: nothing. hasExcess: some of it was dropped, because it was
+// too long, or too much.
+func (s *Screen) Status() (status Status, hasExcess bool) { return s.status, s.hasExcess }
 
 // Request returns the text of the last RequestOSC string.
 func (s *Screen) Request() string { return s.request }
