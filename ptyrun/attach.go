@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,13 @@ const maxKeyHold = 3 * time.Second // for a person's keys while a text is being 
 
 // attached is what the loop knows of the terminals of people.
 type attached struct {
-	viewers     map[*control.Viewer]control.Size // zero size: read-only or unknown
-	lastKey     time.Time                        // a person's
-	heldKeys    []byte                           // keys held back while a text is being typed
+	viewers    map[*control.Viewer]control.Size // zero size: read-only or unknown
+	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
+
+	rewriting, removing screen.StatusFilter // of the output to viewers with and without that
+
+	lastKey     time.Time // a person's
+	heldKeys    []byte    // keys held back while a text is being typed
 	initialSize control.Size
 
 	finalScreen, finalText []byte // shown to viewers when the agent has ended
@@ -45,7 +50,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 
 // join repaints a viewer that joins; from then on it gets the program's output.
 func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
-	r.viewers[v] = control.Size{}
+	r.viewers[v], r.withStatus[v] = control.Size{}, req.Status
 	if !req.ReadOnly {
 		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	}
@@ -65,8 +70,32 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
 		v.Repaint(r.prog.screen.Repaint(scrollback))
+		if status, _ := r.prog.screen.Status(); r.withStatus[v] {
+			v.Send([]byte(screen.ClearStatus)) // it may have missed changes
+			r.sendStatus(v, nil, status)
+		}
 	} else if r.finalScreen != nil {
 		v.Repaint(r.finalScreen)
+	}
+}
+
+// sendOutput sends the program's output to the viewers. What it declares is written anew, or left out.
+func (r *runner) sendOutput(written []byte) {
+	r.rewriting.Rewrites = true
+	with, without := r.rewriting.Filter(written), r.removing.Filter(written)
+	for v := range r.viewers {
+		if r.withStatus[v] {
+			v.Send(with)
+		} else {
+			v.Send(without)
+		}
+	}
+}
+
+// sendStatus changes what a viewer was told of what the program declares.
+func (r *runner) sendStatus(v *control.Viewer, from, to screen.Status) {
+	if changes := from.Changes(to); len(changes) > 0 && r.withStatus[v] {
+		v.Send(slices.Concat([]byte("\x18"), changes)) // CAN ends a sequence that the program left open
 	}
 }
 
@@ -75,6 +104,7 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 func (r *runner) leave(v *control.Viewer) {
 	size := r.viewers[v]
 	delete(r.viewers, v)
+	delete(r.withStatus, v)
 	if size != r.size() {
 		return
 	}

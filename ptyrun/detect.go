@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 const (
@@ -13,7 +14,7 @@ const (
 	freeAfter       = time.Second           // from a flood's end to returning its memory
 	maxFrame        = time.Second           // after which an open frame counts as closed
 	maxStart        = 30 * time.Second      // for a program whose command does not tell its driver
-	missedEndFactor = 15                    // times timing.hookSettle at a prompt, after which a turn has ended unreported
+	missedEndFactor = 15                    // times timing.stale at a prompt, after which a turn has ended unreported
 )
 
 func (p *program) scheduleRead(now time.Time) {
@@ -50,6 +51,7 @@ func (r *runner) readScreen(now time.Time) {
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
+	r.noteDeclared(before, now)
 	r.endLimit(now)
 	if !isSameReading(p.reading, before) {
 		p.readingSince = now
@@ -63,9 +65,25 @@ func (r *runner) readScreen(now time.Time) {
 	}
 }
 
+// noteDeclared notes when what the program declares has changed. That it declares more than the protocol allows is
+// reported once.
+func (r *runner) noteDeclared(before driver.Reading, now time.Time) {
+	p := r.prog
+	if p.reading.Declared.State != before.Declared.State {
+		p.declaredAt = now
+	}
+	if _, hasExcess := p.screen.Status(); hasExcess && !p.hasExcess {
+		p.hasExcess = true
+		const why = "the program declares more states than a terminal keeps, or longer ones: they are dropped"
+		r.Log.Warn(why)
+		r.appendEvent(wire.Event{Kind: wire.StreamError}.With("error_summary", why))
+	}
+}
+
 // isSameReading reports whether nothing has changed that has to hold for some time.
 func isSameReading(a, b driver.Reading) bool {
-	return a.Activity == b.Activity && a.Detail == b.Detail && a.Failure == b.Failure && fingerprint(a.Dialog) == fingerprint(b.Dialog)
+	return a.Activity == b.Activity && a.Detail == b.Detail && a.Failure == b.Failure && a.Source == b.Source &&
+		fingerprint(a.Dialog) == fingerprint(b.Dialog)
 }
 
 // limit is a usage limit of which the transcript tells.
@@ -157,6 +175,7 @@ func (r *runner) stepQuestion(now time.Time) {
 	}
 	switch {
 	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.timing.settle), now):
+	case d != nil && r.isOverruled(p.reading, now):
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)
 	default:
@@ -179,13 +198,14 @@ func (r *runner) stepActivity(now time.Time) {
 			return
 		}
 		p.reported = reducer.Unknown
-		r.appendStateChange(reducer.Starting, reducer.Unknown, "")
+		r.appendStateChange(reducer.Starting, reducer.Unknown, "", "")
 	}
 	switch {
 	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // nothing known was shown yet
 	case rd.Activity == p.reported && rd.Detail == p.reportedDetail:
 	case rd.Dialog != nil: // reported by its question
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
+	case r.isOverruled(rd, now):
 	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
 	case isWork(rd.Activity) && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
 	case isWork(rd.Activity) && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
@@ -218,12 +238,27 @@ func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 		return false
 	}
 	looksIdle := p.reported == reducer.Idle && p.reading.Activity == reducer.Idle && p.reading.Prompt
-	return looksIdle && !r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.hookSettle), now)
+	return looksIdle && !r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.stale), now)
 }
 
-// settleTime is how long the screen must stay the same before it is reported:
+// isOverruled reports whether a stronger source has said something else so lately that the reading does not count yet:
+// see reducer.Source. That the agent asks, which only the screen or the title shows, waits for what it declares.
+func (r *runner) isOverruled(rd driver.Reading, now time.Time) bool {
+	overrules := func(other reducer.Source, heard time.Time) bool {
+		isFresh := !heard.IsZero() && r.mustWait(heard.Add(r.timing.stale), now)
+		return !rd.Source.MayOverrule(rd.Activity, other, isFresh)
+	}
+	if rd.Declared.State != "" && overrules(reducer.FromDeclared, r.prog.declaredAt) {
+		return true
+	}
+	seen, t := reducer.Turn{Activity: rd.Activity}, r.state.Turn()
+	return r.hasHooks() && rd.Dialog == nil && seen.Word() != t.Word() && overrules(t.Source, t.HeardAt)
+}
+
+// settleTime is how long the screen must stay the same before it is reported. What a program declares counts at once,
+// but idle only after it has shown work on our text: it may have declared that before it read the text. Else it is
 //
-//	unknown                             hookSettle
+//	unknown                             stale
 //	idle, or at a usage limit           idle
 //	idle behind a text of ours          idle, but three times that while it shows no answer: between two steps of its
 //	                                    work a program may show neither work nor an answer
@@ -231,12 +266,15 @@ func (r *runner) hasMissedTurnEnd(now time.Time) bool {
 //	                                    seconds on a slow machine, and shows nothing meanwhile (without an answer 21)
 //	anything else                       settle
 //
-// If hooks report the turns it is at least hookSettle.
+// If hooks report the turns it is at least stale.
 func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 	p, hold := r.prog, r.timing.settle
+	if isOld := hasEndedTurn(rd.Activity) && r.turn.isOurs && !r.turn.hasWorked; rd.Source == reducer.FromDeclared && !isOld {
+		return r.settleDeclared(rd)
+	}
 	switch rd.Activity {
 	case reducer.Unknown:
-		hold = r.timing.hookSettle
+		hold = r.timing.stale
 	case reducer.Limited:
 		hold = r.timing.idle
 	case reducer.Idle:
@@ -253,9 +291,19 @@ func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
 		}
 	}
 	if r.hasHooks() {
-		hold = max(hold, r.timing.hookSettle)
+		hold = max(hold, r.timing.stale)
 	}
 	return hold
+}
+
+// settleDeclared is settleTime for what the program declares. The dialog or the answer that belongs to it may be drawn
+// behind it.
+func (r *runner) settleDeclared(rd driver.Reading) time.Duration {
+	isAnswerDue := hasEndedTurn(rd.Activity) && r.turn.isOurs && !r.turn.isInterrupted && r.response() == ""
+	if rd.Activity == reducer.Confirming || isAnswerDue {
+		return r.timing.settle
+	}
+	return 0
 }
 
 // reportActivity appends what the screen shows, unless hooks have reported the same.
@@ -278,7 +326,7 @@ func (r *runner) reportActivity(rd driver.Reading) {
 	if hasEndedTurn(rd.Activity) {
 		r.endTurn(rd, previous)
 	}
-	r.appendStateChange(previous, rd.Activity, rd.Detail)
+	r.appendSeen(previous, rd)
 }
 
 // hasEndedTurn reports whether an agent that does so has no open turn.

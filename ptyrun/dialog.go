@@ -65,7 +65,7 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	p := r.prog
 	isReported := p.driver.LogsOwnEvents && d.Kind == "permission"
 	if p.reported != p.reading.Activity && !isReported { // not from one dialog to another
-		r.appendStateChange(p.reported, p.reading.Activity, p.reading.Detail)
+		r.appendSeen(p.reported, p.reading)
 	}
 	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
 

@@ -44,8 +44,11 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateUnread // the program would read a new text behind the old one
 	}
 	hold := r.timing.idle
-	if !p.isReady {
+	switch {
+	case !p.isReady:
 		hold = r.timing.firstIdle
+	case p.reading.Source == reducer.FromDeclared:
+		hold = r.timing.settle
 	}
 	switch {
 	case r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -125,7 +126,8 @@ func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
 		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
 		calls:    make(chan func()),
-		attached: attached{viewers: map[*control.Viewer]control.Size{}}, mail: mail{tries: map[wire.ID]int{}},
+		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
+		mail:     mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	if r.Inject != Off {
@@ -189,7 +191,7 @@ const checkEvery = 3 * time.Second
 
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
 	if err := r.startProgram(); err != nil {
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
 		return err
 	}
 	check := time.NewTicker(checkEvery)
@@ -301,8 +303,14 @@ func (r *runner) appendEvent(e wire.Event, fields ...string) {
 	})
 }
 
-func (r *runner) appendStateChange(previous, now reducer.Activity, detail string) {
-	r.appendEvent(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
+func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, source reducer.Source) {
+	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
+	r.appendEvent(e, "detail", detail, "evidence", string(source))
+}
+
+// appendSeen reports what the program does as its screen, its title or its own declaration shows it.
+func (r *runner) appendSeen(previous reducer.Activity, rd driver.Reading) {
+	r.appendStateChange(previous, rd.Activity, rd.Detail, rd.Source)
 }
 
 // notifyViewers shows a line of atm's own on the attached terminals.

@@ -40,6 +40,9 @@ type program struct {
 	isReady        bool      // it has once been at its prompt for timing.firstIdle
 	limit          limit     // zero: the screen shows none
 	capture        capture
+
+	declaredAt time.Time // when what it declares last changed
+	hasExcess  bool      // it has declared more than is kept, which was reported
 }
 
 // screenState is what a program's screen has shown.
@@ -157,9 +160,7 @@ func (r *runner) takeOutput(written []byte) {
 	if replies := p.screen.Replies(); len(replies) > 0 {
 		p.sendKeys(replies)
 	}
-	for v := range r.viewers {
-		v.Send(written)
-	}
+	r.sendOutput(written)
 	p.scheduleRead(r.now())
 }
 
@@ -177,6 +178,11 @@ func (r *runner) programEnded() {
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.setFinalScreen(p.screen)
+	status, _ := p.screen.Status()
+	for v := range r.viewers {
+		r.sendStatus(v, status, status.AtPrompt())
+	}
+	r.rewriting, r.removing = screen.StatusFilter{}, screen.StatusFilter{}
 	r.recording.Exit(r.exit.Code)
 	if r.stopping != nil { // which ends all processes
 		r.processesEnded(p)

@@ -134,7 +134,7 @@ type timing struct {
 	accept       time.Duration // for the draft to disappear
 	retryReturn  time.Duration // before the return key is pressed again
 	settle       time.Duration // until a state on the screen is reported
-	hookSettle   time.Duration // until it is reported although hooks say otherwise
+	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
 }
 
@@ -142,7 +142,7 @@ type timing struct {
 var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
-	settle: driver.DialogSettle, hookSettle: 2 * time.Second, backoff: 500 * time.Millisecond,
+	settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
 }
 
 // Exit is how the last program exited.

@@ -54,7 +54,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		if text := strings.TrimSpace(strings.Join(r.exit.Tail, "\n")); text != "" {
 			detail += ": " + text[strings.LastIndexByte(text, '\n')+1:]
 		}
-		r.appendStateChange(reducer.Exited, reducer.Error, detail)
+		r.appendStateChange(reducer.Exited, reducer.Error, detail, "")
 		return
 	}
 	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
@@ -68,7 +68,7 @@ func (r *runner) stepRestart(now time.Time) {
 	if err := r.startProgram(); err != nil {
 		r.Log.Error("restarting", "err", err)
 		r.exit.Code, r.isOver = 127, true
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error())
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
 	}
 	r.wakeAt(now)
 }

@@ -39,9 +39,29 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 			if d := p.reading.Dialog; d != nil {
 				s.Detail = d.Kind
 			}
+			s.Claims = p.claims()
 		}
 		return s, nil
 	})
+}
+
+// claims returns what the program's sources say.
+func (p *program) claims() (all []control.Claim) {
+	rd := &p.reading
+	add := func(c control.Claim) {
+		c.Counts = c.Source == string(cmp.Or(rd.Source, reducer.FromScreen))
+		all = append(all, c)
+	}
+	if d := rd.Declared; d.State != "" {
+		add(control.Claim{Source: string(reducer.FromDeclared), Says: string(d.State), By: d.App, Detail: cmp.Or(d.Message, string(d.Kind)), At: p.declaredAt})
+	}
+	if rd.Title == reducer.Confirming || rd.Title == reducer.Thinking || rd.Title == reducer.Idle {
+		add(control.Claim{Source: string(reducer.FromTitle), Says: string(rd.Title), Detail: p.screen.Title(), At: p.readingSince})
+	}
+	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
+		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
+	}
+	return all
 }
 
 func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.Screen, error) {

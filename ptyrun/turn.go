@@ -40,7 +40,11 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 	r.turn.hasWorked, r.turn.hasActed, r.turn.hasRetried = showsWork(p.reading), false, false
 	if !r.hasHooks() {
 		r.appendTurnStarted(text)
-		r.appendStateChange(previous, reducer.Thinking, "")
+		source := reducer.FromScreen
+		if isWork(p.reading.Activity) {
+			source = p.reading.Source
+		}
+		r.appendStateChange(previous, reducer.Thinking, "", source)
 	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
 		return turn.ID
 	}

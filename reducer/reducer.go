@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 20
+const Version = 21
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -101,6 +101,7 @@ type Turn struct {
 	Status      TurnStatus `json:"turn_status"`
 	Activity    Activity   `json:"activity"`
 	Detail      string     `json:"detail,omitempty"`   // the tool, compacting, …
+	Source      Source     `json:"source,omitempty"`   // what the activity rests on
 	Since       time.Time  `json:"since,omitzero"`     // of the word
 	Began       time.Time  `json:"began,omitzero"`     // when the turn began; zero once its end is recorded
 	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the turn's first event; kept when the turn is named

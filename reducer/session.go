@@ -100,7 +100,7 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 // saveTurn stores the turn that an event was about as the newest. before is its word before the event. If there are too
 // many, the session that was silent longest is forgotten, of those that neither work nor ask if there are any.
 func (s *State) saveTurn(e *event, t Turn, before Word) {
-	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
+	t.LastSeq, t.HeardAt, t.IsPresumedEnded, t.Source = e.seq, e.at, false, e.restsOn()
 	if t.Word() != before || t.Since.IsZero() {
 		t.Since = e.at
 	}
@@ -158,7 +158,7 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 		if t := &s.Turns[i]; t.Activity != Exited {
 			t.cutOff(e, status)
 			t.setActivity(Exited, detail)
-			t.HasSessionStart, t.Since = false, e.at
+			t.HasSessionStart, t.Since, t.Source = false, e.at, e.restsOn()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type Member struct {
 	Presence   reducer.Presence `json:"presence"`
 	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
 
+	// Sources are what the state rests on, the strongest first. Only Status has them.
+	Sources []control.Claim `json:"sources,omitempty"`
+
 	TurnState
 	MailCounts
 	PID    *int64     `json:"pid"`
@@ -45,6 +49,8 @@ type Member struct {
 	RunnerGone bool              `json:"-"` // its runner was killed
 	Runner     control.Status    `json:"-"` // what its runner answers
 	RunnerErr  error             `json:"-"` // why its runner does not answer
+	source     reducer.Source    // of the turn
+	heardAt    time.Time         // and when that was last heard
 	Started    time.Time         `json:"-"` // when a runner last started its program
 	Programs   []Program         `json:"-"` // that people have started under its name, and that still run
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
@@ -217,6 +223,7 @@ func (m *Member) setView(s *reducer.State, v reducer.View) {
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 	}
 	m.ReadAt, m.RunnerGone = moment(s.Read), v.RunnerGone
+	m.source, m.heardAt = v.Turn.Source, v.Turn.HeardAt
 	if v.PID > 0 {
 		m.PID = new(v.PID)
 	}
@@ -242,7 +249,26 @@ func (m *Member) addNote(text string) {
 // returns what could be read.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
-	return t.status(ctx, known{config: c}, name)
+	m, err := t.status(ctx, known{config: c}, name)
+	m.Sources = m.sources()
+	return m, err
+}
+
+// sources returns what the state rests on: what its runner sees, unless the newest event came from elsewhere.
+func (m *Member) sources() (all []control.Claim) {
+	if m.Kind == "person" || m.source == "" {
+		return nil
+	}
+	newest := control.Claim{Source: string(m.source), Says: string(m.Activity), At: m.heardAt.UTC(), Counts: true}
+	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromScreen}, m.source)
+	if !isSeen || len(m.Runner.Claims) == 0 {
+		all = append(all, newest)
+	}
+	for _, c := range m.Runner.Claims {
+		c.Counts, c.At = c.Counts && isSeen, c.At.UTC()
+		all = append(all, c)
+	}
+	return all
 }
 
 func (t *Team) status(ctx context.Context, k known, name wire.Name) (Member, error) {

@@ -221,3 +221,36 @@ func TestTwoCodex(t *testing.T) {
 		})
 	}
 }
+
+// What the newest versions declare of their state counts: their work, what they ask, and at once that a person ended it.
+func TestDeclared(t *testing.T) {
+	for _, program := range []string{"claude", "codex"} {
+		t.Run(program, func(t *testing.T) {
+			bob := newVersion(t, program, true).in(t)
+			if program == "claude" {
+				bob.args = []string{"--permission-mode", "default"}
+			}
+			bob.run()
+			rests := func(state string) func() bool {
+				return func() bool {
+					var m struct {
+						State   string
+						Sources []struct {
+							Source, Says string
+							Counts       bool
+						}
+					}
+					bob.get(&m, "status", "bob")
+					return m.State == state && len(m.Sources) > 0 && m.Sources[0].Source == "declared" && m.Sources[0].Counts
+				}
+			}
+			bob.wait("idle, as it declares", rests("idle"))
+			bob.asksForTool()
+			bob.do("type", "bob", "DOSLOW", "--enter")
+			bob.wait("work, as it declares", rests("busy"))
+			bob.do("type", "bob", "--raw", `\e`)
+			bob.wait("idle, as it declares, after Escape", rests("idle"))
+			bob.stop()
+		})
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // agent is the running program. One loop, in run, owns all of it. The other goroutines send it functions through
@@ -28,11 +30,13 @@ type agent struct {
 	hint       string
 	spin       int
 
-	isReady  bool
-	keys     keys
-	reads    int
-	lastText time.Time
-	lastEsc  time.Time // if two interrupt
+	isReady   bool
+	hasWorked bool // a turn has ended since the last key
+	declares  bool // the terminal reads what it declares
+	keys      keys
+	reads     int
+	lastText  time.Time
+	lastEsc   time.Time // if two interrupt
 
 	draft  string
 	pastes map[string]string // the texts by their placeholders in the draft
@@ -112,6 +116,9 @@ func (a *agent) start() {
 	if a.Fullscreen {
 		os.Stdout.WriteString(full)
 	}
+	if a.o.Declares {
+		os.Stdout.WriteString(ansi.RequestProgramStatusSupport)
+	}
 	if a.o.Daemon {
 		a.leaveOrphan(time.Minute)
 	}
@@ -168,7 +175,27 @@ func (a *agent) paint() {
 	case a.dialog == nil && a.turn != nil:
 		title = a.Busy
 	}
-	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
+	declared := ""
+	if a.declares { // then its title says nothing
+		title, declared = a.o.Profile, ansi.SetProgramStatus(a.status())
+	}
+	a.screen.show(fresh, a.frame(), a.fill(title, block{}), declared, a.rows)
+}
+
+// status is what it declares: nothing while it asks for trust.
+func (a *agent) status() ansi.ProgramStatus {
+	s := ansi.ProgramStatus{State: ansi.ProgramStateIdle, App: a.DeclaresAs}
+	switch {
+	case a.dialog != nil && a.dialog.kind == "trust":
+		return ansi.ProgramStatus{}
+	case a.dialog != nil || a.turn != nil && a.turn.isWaiting:
+		s.State, s.Kind, s.Message = ansi.ProgramStateBlocked, ansi.ProgramStatusKindPermission, "approve Bash"
+	case a.turn != nil:
+		s.State = ansi.ProgramStateWorking
+	case a.hasWorked:
+		s.State = ansi.ProgramStateDone
+	}
+	return s
 }
 
 // read passes the terminal's input to the loop until the terminal is gone. The option Deaf makes it pause.
@@ -221,6 +248,11 @@ func (a *agent) handleKeys() {
 }
 
 func (a *agent) handleKey(k key) {
+	if k.name == "status" {
+		a.declares = a.o.Declares && a.DeclaresAs != ""
+		return
+	}
+	a.hasWorked = false // idle is declared again at the first key
 	if a.dialog != nil {
 		a.handleDialogKey(k)
 		return

@@ -26,6 +26,7 @@ type face struct {
 	DigitsSelect bool   `toml:"digits_select"` // a digit in a dialog selects, and does not answer
 
 	Idle, Busy, Asks string // titles
+	DeclaresAs       string `toml:"declares_as"` // its name where it declares its state; "": it does not
 	Selector         string // before the selected option
 	Placeholder      string // in the empty box
 	Foot             string

@@ -18,15 +18,21 @@ type frame struct {
 type painter struct {
 	drawn frame
 	title string
+
+	declared string
 }
 
 // show writes new lines of the transcript and a frame below them. The title comes first, so that a reader never sees
-// the new screen with the old title.
-func (p *painter) show(fresh []string, f frame, title string, rows int) {
+// the new screen with the old title. What it declares, a sequence or "", comes before both.
+func (p *painter) show(fresh []string, f frame, title, declared string, rows int) {
 	if over := len(f.lines) - rows; over > 0 {
 		f.lines, f.y = f.lines[over:], max(f.y-over, 0)
 	}
 	var b strings.Builder
+	if declared != p.declared {
+		b.WriteString(declared)
+		p.declared = declared
+	}
 	if title != p.title {
 		b.WriteString("\x1b]0;" + title + "\x07")
 		p.title = title

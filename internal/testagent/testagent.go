@@ -10,6 +10,7 @@
 //	QUESTION      asks its user something that is no permission
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
+//	WAIT d        is silent for d, and declares that it waits for its user
 //	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex)
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n
@@ -41,6 +42,7 @@ type Options struct {
 	StartDelay time.Duration // before it touches the terminal
 	Trust      bool          // asks for trust before anything else
 	Daemon     bool          // leaves a process behind at the start
+	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
 	PasteOff     bool          // no bracketed paste
@@ -58,6 +60,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Trap, "trap", "", "signals to ignore: HUP,TERM")
 	f.DurationVar(&o.StartDelay, "start-delay", 0, "draw nothing so long")
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
+	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }

@@ -18,12 +18,13 @@ type turn struct {
 	steps   []step // those to come
 	closing string // the answer after the last step; "": there was one
 
-	hasShown bool          // the screen shows something that an interrupt cannot take back
-	saying   string        // the answer that is being written
-	since    time.Time     // when its writing began
-	duration time.Duration // of its writing
-	tool     string        // the command that waits for permission
-	cancel   context.CancelFunc
+	hasShown  bool          // the screen shows something that an interrupt cannot take back
+	saying    string        // the answer that is being written
+	since     time.Time     // when its writing began
+	duration  time.Duration // of its writing
+	tool      string        // the command that waits for permission
+	isWaiting bool          // it declares so
+	cancel    context.CancelFunc
 }
 
 // age is how long the turn has lasted, in whole seconds, as agents show it.
@@ -98,6 +99,12 @@ func (a *agent) nextStep() {
 	switch s.word {
 	case "THINK":
 		a.afterInTurn(s.duration, t, a.nextStep)
+	case "WAIT":
+		t.isWaiting = true
+		a.afterInTurn(s.duration, t, func() {
+			t.isWaiting = false
+			a.nextStep()
+		})
 	case "STREAM":
 		a.say(strings.TrimSpace(strings.Repeat("word ", min(max(int(s.duration/(40*time.Millisecond)), 6), 400))), s.duration)
 	case "ECHO":
@@ -151,7 +158,7 @@ func (a *agent) say(text string, duration time.Duration) {
 
 func (a *agent) endTurn() {
 	a.turn.cancel()
-	a.turn = nil
+	a.turn, a.hasWorked = nil, true
 	if len(a.queue) > 0 {
 		next := a.queue[0]
 		a.queue = a.queue[1:]
@@ -193,7 +200,7 @@ type step struct {
 }
 
 // wordPattern matches a word, the duration or number behind it, and the text in brackets behind that.
-var wordPattern = regexp.MustCompile(`\b(THINK|STREAM|CONFIRM|QUESTION|ECHO|SAY|LIMIT|LEAVE-ORPHAN|EXIT|CRASH)\b` +
+var wordPattern = regexp.MustCompile(`\b(THINK|WAIT|STREAM|CONFIRM|QUESTION|ECHO|SAY|LIMIT|LEAVE-ORPHAN|EXIT|CRASH)\b` +
 	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
 
 func parseSteps(text string) (all []step) {

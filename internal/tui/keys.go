@@ -258,7 +258,10 @@ func (m *model) attach() tea.Cmd {
 			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
 		}
-		return callback(func() { m.setStatus("", err) })
+		return callback(func() {
+			m.declared = nil // the terminal was told of that program, and to forget it
+			m.setStatus("", err)
+		})
 	})
 }
 

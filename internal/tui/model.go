@@ -63,7 +63,8 @@ type model struct {
 	now           time.Time
 	width, height int
 	snapshot      *room.Snapshot
-	mail          []wire.ID // unread, owed, read
+	declared      map[string]string // what the terminal was told last; see declare
+	mail          []wire.ID         // unread, owed, read
 
 	rows map[wire.ID]row // of my mail, those that are shown
 
@@ -168,7 +169,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 		m.focus = middlePane
 	}
 	m.waiting.move(0, len(s.Waiting))
-	var cmds []tea.Cmd
+	cmds := []tea.Cmd{m.declare()}
 	if p := m.page(); p.kind == agentPage {
 		cmds = append(cmds, m.loadAgent(p))
 	} else if p.kind == threadPage && !slices.Equal(before, m.mail) {

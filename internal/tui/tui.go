@@ -18,6 +18,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
@@ -73,7 +74,7 @@ func show(ctx context.Context, r *room.Room) error {
 	}()
 	os.Stdout.WriteString("\x1b[22;2t") // save the terminal's title
 	_, err := p.Run()
-	os.Stdout.WriteString("\x1b[23;2t")
+	os.Stdout.WriteString(ansi.ClearProgramStatus + "\x1b[23;2t")
 	cancel()
 	runErr := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {

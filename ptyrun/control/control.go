@@ -103,8 +103,19 @@ type Status struct {
 	Ready       bool      `json:"ready"`
 	Gate        Gate      `json:"gate,omitempty"`
 	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
+	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
+}
+
+// Claim is what one source says that the agent does.
+type Claim struct {
+	Source string    `json:"source"`           // a reducer.Source
+	Says   string    `json:"says"`             // in the source's own words: working, thinking, …
+	By     string    `json:"by,omitempty"`     // the program, as it names itself
+	Detail string    `json:"detail,omitempty"` // the program's words
+	At     time.Time `json:"at,omitzero"`      // since when
+	Counts bool      `json:"counts,omitempty"` // the state rests on it
 }
 
 // MaxLine returns how many bytes are typed without bracketed paste: the kernel's line editing keeps 4095, on macOS 1023,
@@ -198,6 +209,7 @@ type AttachRequest struct {
 	Cols     int  `json:"cols"`
 	Rows     int  `json:"rows"`
 	ReadOnly bool `json:"read_only,omitempty"` // type nothing that this viewer sends
+	Status   bool `json:"status,omitempty"`    // send what the program declares of its state (OSC 7501)
 
 	By string `json:"by,omitempty"` // set by the Client
 }

@@ -96,7 +96,8 @@ func (d *Driver) Recognise(l Look) *Driver {
 		shown += strings.Join(l.Lines, "\n")
 	}
 	for _, agent := range drivers() {
-		if l.matches(agent.screen.Shown, "screen.shown", shown) {
+		_, declares := l.Declared.Program(agent.screen.DeclaresAs)
+		if declares || l.matches(agent.screen.Shown, "screen.shown", shown) {
 			return agent
 		}
 	}

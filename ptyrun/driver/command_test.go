@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 func TestForCommand(t *testing.T) {
@@ -99,6 +100,17 @@ func TestNoPackage(t *testing.T) {
 	for _, word := range []string{"/bin/bash", "/app/node_modules/x/cli.js", "@x", ""} {
 		if isPackage(&agents.Command{}, word) {
 			t.Errorf("%q names it", word)
+		}
+	}
+}
+
+// Claude Code says nothing of itself in its title once it declares its state.
+func TestRecogniseDeclared(t *testing.T) {
+	wrapper := ForCommand([]string{"./wrapper"})
+	for app, want := range map[string]string{"claude-code": "claude", "codex": "codex", "other": "plain"} {
+		l := Look{Title: "claude", Declared: screen.Status{{State: "idle"}, {ID: "a", State: "idle", App: app}}}
+		if d := wrapper.Recognise(l); d.Name != want {
+			t.Errorf("%s: %s", app, d.Name)
 		}
 	}
 }

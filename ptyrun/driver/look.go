@@ -16,8 +16,8 @@ type Look struct {
 	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
-	Request          string // what the front of package ptyrun/acp asks: a [Dialog] as JSON, or ""
-	Declared         string // what the program says that it does, in the words of OSC 7501, or ""
+	Request          string        // what the front of package ptyrun/acp asks: a [Dialog] as JSON, or ""
+	Declared         screen.Status // what the program says outright that it does; empty: nothing
 	Modes            screen.Modes
 	Cols             int
 	// Foreground is the name of the foreground process, if that is not the program we started. For plain programs only:
@@ -53,7 +53,8 @@ func Transcript(s *screen.Screen, n int) Look {
 
 func lookOf(s *screen.Screen) Look {
 	cols, _ := s.Size()
-	return Look{Title: s.Title(), Request: s.Request(), Declared: s.Declared(), Modes: s.Modes(), Cols: cols}
+	declared, _ := s.Status()
+	return Look{Title: s.Title(), Request: s.Request(), Declared: declared, Modes: s.Modes(), Cols: cols}
 }
 
 func (l *Look) addRow(cells []screen.Cell) {

@@ -6,8 +6,11 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -35,6 +38,13 @@ type Reading struct {
 	BoxRow          int          // the first row of an agent's input box at its prompt
 	NotPromptReason control.Gate // why Prompt is false
 
+	// Source is what Activity rests on: what the program declares, its title or its screen. Detail is always the
+	// screen's, but for a question of which the screen shows nothing. Declared and Title are what these say, also if
+	// another counts more.
+	Source   reducer.Source
+	Declared screen.Report
+	Title    reducer.Activity
+
 	memory memory
 }
 
@@ -55,35 +65,55 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	if d.Plain {
 		return d.readPlain(&l, before)
 	}
-	return d.lookFor(&l).readAgent(&l, before)
+	r := d.lookFor(&l).readAgent(&l, before)
+	r.Declared, _ = l.Declared.Program(d.screen.DeclaresAs)
+	r.Title = d.titleActivity(&l)
+	return r
 }
 
 func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	box, shows := d.findBox(l), d.shownState(l)
-	if q := d.readDialog(l, box, shows); q != nil {
+	if q := d.readDialog(l, box, shows.activity); q != nil {
 		r := Reading{Activity: reducer.Confirming, Detail: q.Kind, Dialog: q, NotPromptReason: control.GateDialog}
 		if q.Kind == "question" {
 			r.Activity = reducer.AwaitingInput
 		}
+		r.Source = reducer.FromScreen
+		if shows.activity == reducer.Confirming {
+			r.Source = shows.source
+		}
 		return r
 	}
-	if shows == reducer.Confirming {
+	if shows.activity == reducer.Confirming {
 		// The program says that it asks something that cannot be read: nothing may be typed or answered.
-		return Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: control.GateDialog}
+		r := Reading{Activity: reducer.Confirming, Detail: "unknown", NotPromptReason: control.GateDialog, Source: shows.source}
+		if says, _ := l.Declared.Program(d.screen.DeclaresAs); says.State == ansi.ProgramStateBlocked {
+			r.Detail = cmp.Or(strings.TrimSpace(says.Message), string(says.Kind), r.Detail)
+		}
+		return r
 	}
+	isOver := shows.source == reducer.FromDeclared && shows.activity == reducer.Idle
 	if box == nil {
-		return d.readWithoutBox(l, shows, before)
+		r := d.readWithoutBox(l, shows.activity, before)
+		if r.Source = reducer.FromScreen; r.Activity == reducer.Idle || isWork(r.Activity) {
+			r.Source = shows.source
+		}
+		return r
 	}
-	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top}
+	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
 	turn := d.lastTurnAbove(l, box.top)
-	isBusyInTitle := shows == reducer.Thinking && !turn.isWaiting
+	isWorking := shows.activity == reducer.Thinking && !turn.isWaiting
+	showsWork := turn.isBusy || box.foot == control.GateBusy
 	switch {
-	case isBusyInTitle || turn.isBusy || box.foot == control.GateBusy:
+	case isWorking || showsWork && !isOver:
 		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.detailBelow(l, box)), control.GateBusy
 		r.IsRetrying = turn.isRetrying
+		if !isWorking {
+			r.Source = reducer.FromScreen
+		}
 		return r
 	case d.isStarting(l, box):
-		r.Activity, r.NotPromptReason = reducer.Starting, control.GateStarting
+		r.Activity, r.NotPromptReason, r.Source = reducer.Starting, control.GateStarting, reducer.FromScreen
 		return r
 	}
 	r.Activity, r.Failure, r.MayBeAnswer = reducer.Idle, turn.failure, turn.mayBeAnswer
@@ -94,7 +124,10 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	if limit != "" {
 		r.Activity, r.Detail, r.Failure = reducer.Limited, limit, limit
 	}
+	isBusyInTitle := d.titleActivity(l) == reducer.Thinking && !turn.isWaiting
 	switch {
+	case showsWork || isBusyInTitle: // what it declares, its title and its screen come one after the other
+		r.NotPromptReason = control.GateBusy
 	case box.mode != "":
 		r.NotPromptReason = box.mode
 	case box.foot != "":
@@ -108,21 +141,36 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// shownState returns what the title shows, or what the program says outright if that is more than idle: a program
-// without animations shows no work.
-func (d *Driver) shownState(l *Look) reducer.Activity {
-	shows := d.titleActivity(l)
-	state, app, _ := strings.Cut(l.Declared, ":app=")
-	if isOurs := d.screen.DeclaresAs != "" && strings.HasPrefix(app, d.screen.DeclaresAs); !isOurs || shows == reducer.Confirming {
-		return shows
+func isWork(a reducer.Activity) bool {
+	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
+}
+
+// shown is what the program shows of its state beside the text on its screen.
+type shown struct {
+	activity reducer.Activity
+	source   reducer.Source
+}
+
+// shownState returns what the program declares, else what its title shows. A title that asks counts more than another
+// declaration, which may be older.
+func (d *Driver) shownState(l *Look) shown {
+	title := shown{d.titleActivity(l), reducer.FromTitle}
+	declared, isDeclared := l.Declared.Program(d.screen.DeclaresAs)
+	switch {
+	case title.activity == reducer.Confirming && declared.State != ansi.ProgramStateBlocked:
+		return title
+	case !isDeclared && title.activity == reducer.Unknown:
+		return shown{reducer.Unknown, reducer.FromScreen}
+	case !isDeclared:
+		return title
 	}
-	switch state {
-	case "state=blocked":
-		return reducer.Confirming
-	case "state=working":
-		return reducer.Thinking
+	switch declared.State {
+	case ansi.ProgramStateBlocked:
+		return shown{reducer.Confirming, reducer.FromDeclared}
+	case ansi.ProgramStateWorking:
+		return shown{reducer.Thinking, reducer.FromDeclared}
 	}
-	return shows
+	return shown{reducer.Idle, reducer.FromDeclared}
 }
 
 // isStarting reports whether the program has drawn its box but does not accept a message yet: Codex does so for

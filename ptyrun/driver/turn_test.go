@@ -248,16 +248,34 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// What Codex says outright counts as its title does.
+// What a program declares comes before its title, and that before its screen; but what looks like a dialog, and any
+// sign of work, keeps mail out.
 func TestDeclared(t *testing.T) {
-	for declared, want := range map[string]reducer.Activity{
-		"state=working:app=codex": reducer.Responding, "state=blocked:app=codex:kind=permission": reducer.Confirming,
-		"state=idle:app=codex": reducer.Idle, "state=done:app=codex": reducer.Idle, "state=working:app=other": reducer.Idle, "x": reducer.Idle,
+	idle, busy := "› go\n\n• word\n\n› ▮\n\n  model · ~/proj", "› go\n\n• word\n\n◦ Working (1s • esc to interrupt)\n\n› ▮\n\n  model · ~/proj"
+	for _, c := range []struct {
+		declared, title, text string
+		want                  reducer.Activity
+		source                reducer.Source
+		prompt                bool
+	}{
+		{"state=working:app=codex", "proj", idle, reducer.Responding, reducer.FromDeclared, false},
+		{"state=blocked:app=codex:kind=permission", "proj", idle, reducer.Confirming, reducer.FromDeclared, false},
+		{"state=idle:app=codex", "proj", idle, reducer.Idle, reducer.FromDeclared, true},
+		{"app=codex:state=done", "proj", idle, reducer.Idle, reducer.FromDeclared, true},
+		{"state=error:app=codex", "proj", idle, reducer.Idle, reducer.FromDeclared, true},
+		{"state=idle:app=codex", "⠹ proj", idle, reducer.Idle, reducer.FromDeclared, false},
+		{"state=done:app=codex", "proj", busy, reducer.Idle, reducer.FromDeclared, false},
+		{"state=idle:app=codex", "[ ! ] Action Required | proj", idle, reducer.Confirming, reducer.FromTitle, false},
+		{"state=working:app=other", "proj", idle, reducer.Idle, reducer.FromScreen, true},
+		{"state=working:app=other", "⠹ proj", idle, reducer.Responding, reducer.FromTitle, false},
+		{"", "proj", busy, reducer.Responding, reducer.FromScreen, false},
 	} {
-		l := sketch("proj", "› go\n\n• word\n\n› ▮\n\n  model · ~/proj")
-		l.Declared = declared
-		if r := codex.Read(l, Reading{}); r.Activity != want || r.Prompt != (want == reducer.Idle) {
-			t.Errorf("%s: %+v", declared, r)
+		l := sketch(c.title, c.text)
+		if r, ok := screen.ParseReport(c.declared); ok {
+			l.Declared = screen.Status{r}
+		}
+		if r := codex.Read(l, Reading{}); r.Activity != c.want || r.Source != c.source || r.Prompt != c.prompt {
+			t.Errorf("%q, title %q: %s by %s, prompt %v", c.declared, c.title, r.Activity, r.Source, r.Prompt)
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -59,7 +58,8 @@ type Screen struct {
 	scrollback    int // lines
 	title         string
 	request       string
-	declared      string
+	status        Status
+	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
 	replies       []byte
@@ -110,7 +110,7 @@ func (s *Screen) create() {
 	reply('c', func(ansi.Params) string { return "\x1b[?62;22c" })
 	reply(ansi.Command('>', 0, 'c'), func(ansi.Params) string { return "\x1b[>1;10;0c" })
 	reply(ansi.Command('?', 0, 'n'), func(ansi.Params) string { return "" })
-	reply('n', s.status)
+	reply('n', s.replyStatus)
 	reply(ansi.Command('?', '$', 'p'), func(p ansi.Params) string {
 		n, _, _ := p.Param(0, 0)
 		return fmt.Sprintf("\x1b[?%d;0$y", n) // mode not recognised
@@ -161,8 +161,8 @@ func (s *Screen) clipCounts(e *vt.Emulator) {
 	})
 }
 
-// status replies to a device status report.
-func (s *Screen) status(p ansi.Params) string {
+// replyStatus replies to a device status report.
+func (s *Screen) replyStatus(p ansi.Params) string {
 	switch n, _, _ := p.Param(0, 0); n {
 	case 5:
 		return "\x1b[0n"
@@ -274,7 +274,7 @@ func (s *Screen) ContentLost() bool {
 	return lost
 }
 
-// statusOSC is the number of the OSC string in which a program says what it does: "state=working:app=codex".
+// statusOSC is the number of the OSC string in which a program says what it does: see [Report].
 const statusOSC = "7501"
 
 // RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent
@@ -300,8 +300,11 @@ func (s *Screen) withoutStrings(p []byte) (out []byte) {
 	for at := stringPattern.FindSubmatchIndex(p); at != nil; at = stringPattern.FindSubmatchIndex(p) {
 		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
 		limit := maxString
-		if bytes.HasPrefix(found, []byte("\x1b]"+RequestOSC)) {
+		switch {
+		case bytes.HasPrefix(found, []byte("\x1b]"+RequestOSC)):
 			limit = maxRequest
+		case bytes.HasPrefix(found, []byte(statusPrefix)):
+			limit = maxReport // one that long has no room for its end
 		}
 		found = found[:min(len(found), len("\x1b]")+limit)]
 		out, p = append(out, p[:at[0]]...), p[at[1]:]
@@ -321,16 +324,15 @@ func (s *Screen) runOSC(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
-		s.title = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return -1
-			}
-			return r
-		}, strings.ToValidUTF8(rest, "\ufffd"))
+		s.title = strings.Map(withoutControl, strings.ToValidUTF8(rest, "\ufffd"))
 	case RequestOSC:
 		s.request = rest
 	case statusOSC:
-		s.declared = rest
+		s.takeReport(text, rest)
+	case "133":
+		if rest == "A" || strings.HasPrefix(rest, "A;") { // a shell's prompt
+			s.status = s.status.AtPrompt()
+		}
 	case "10", "11":
 		if rest == "?" {
 			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
@@ -362,8 +364,24 @@ func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 // Title returns the window title, without control characters.
 func (s *Screen) Title() string { return s.title }
 
-// Declared returns what the program says that it does, in its own words; "": nothing.
-func (s *Screen) Declared() string { return s.declared }
+// takeReport carries out a status sequence.
+func (s *Screen) takeReport(text, rest string) {
+	if rest == "?" {
+		s.replies = append(s.replies, statusPrefix+"?\x1b\\"...)
+		return
+	}
+	isTooLong := len("\x1b]")+len(text)+len("\a") > maxReport
+	r, ok := ParseReport(rest)
+	hasRoom := true
+	if ok && !isTooLong {
+		s.status, hasRoom = s.status.with(r)
+	}
+	s.hasExcess = s.hasExcess || isTooLong || !hasRoom
+}
+
+// Status returns what the program says that it does; empty: nothing. hasExcess: some of it was dropped, because it was
+// too long, or too much.
+func (s *Screen) Status() (status Status, hasExcess bool) { return s.status, s.hasExcess }
 
 // Request returns the text of the last RequestOSC string.
 func (s *Screen) Request() string { return s.request }

@@ -125,6 +125,16 @@ func statusText(m teams.Member) string {
 		}
 		line("turn", "%s", turn)
 	}
+	for _, s := range m.Sources {
+		says := letter.Name(s.Says, 40) + " " + letter.Ago(now, s.At)
+		if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
+			says += " (" + about + ")"
+		}
+		if s.Counts && len(m.Sources) > 1 {
+			says += ", which counts"
+		}
+		line(s.Source, "%s", says)
+	}
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}

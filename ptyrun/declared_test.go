@@ -1,0 +1,206 @@
+package ptyrun
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/wire"
+)
+
+// declaring runs a program that declares its state. All that needs a hold time for idle would take for ever.
+func declaring(t *testing.T, profile string) *rig {
+	r := newRig(t).fake(testagent.Options{Profile: profile, Declares: true})
+	timing := quick
+	timing.idle = time.Hour
+	r.opt.timing = &timing
+	return r
+}
+
+// says returns what bob's changes of state rest on, in order.
+func (r *rig) says() (out []string) {
+	all, _ := r.bob.Log().Newest(1 << 20)
+	for i := range all {
+		if e := &all[i]; e.Kind == "state_change" {
+			out = append(out, e.Text("new")+" "+e.Text("evidence"))
+		}
+	}
+	return out
+}
+
+func (r *rig) said(what string) func() bool {
+	return func() bool { return slices.Contains(r.says(), what) }
+}
+
+// What a program declares counts at once: its work, its end, and that a person ended it.
+func TestDeclared(t *testing.T) {
+	for _, profile := range []string{"claude", "codex"} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			r := declaring(t, profile).run()
+			r.wait("the prompt", r.said("idle declared"))
+			id := r.send("THINK 300ms SAY first")
+			r.wait("the message to be read", r.read(id))
+			r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
+			r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
+
+			r.send("STREAM 1h")
+			r.wait("work", func() bool { return strings.HasPrefix(r.says()[len(r.says())-1], "responding") })
+			c := r.client()
+			if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
+				t.Fatal(err)
+			}
+			r.wait("idle, at once after a person's Escape", func() bool {
+				return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared")
+			})
+		})
+	}
+}
+
+// A program that declares that it waits is blocked, also if its screen shows no dialog. Nothing is typed meanwhile, and
+// no rule answers.
+func TestDeclaredBlocked(t *testing.T) {
+	t.Parallel()
+	r := declaring(t, "claude")
+	r.opt.Decide = func(driver.Dialog) Decision {
+		t.Error("a rule was asked about a declaration")
+		return Allow
+	}
+	r.run().wait("the prompt", r.said("idle declared"))
+	r.wait("the first message to be read", r.read(r.send("WAIT 1s THINK 100ms SAY over")))
+	r.wait("it to be blocked", r.said("confirming declared"))
+	id := r.send("SAY second")
+	if s, err := r.status(); err != nil || s.Gate != control.GateDialog || s.State != "confirming" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := r.client().Answer(context.Background(), control.AnswerRequest{}); err == nil {
+		t.Error("a declaration was answered")
+	}
+	if !r.unread(id) || len(r.questions()) > 0 {
+		t.Error("mail was typed, or a question was asked")
+	}
+	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
+	r.wait("the second message to be read", r.read(id))
+}
+
+// A dialog that is on the screen is asked as ever.
+func TestDeclaredDialog(t *testing.T) {
+	t.Parallel()
+	r := declaring(t, "claude").run()
+	r.wait("the prompt", r.said("idle declared"))
+	r.send("CONFIRM touch made.txt")
+	r.wait("the question", r.has(`confirm_required`))
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
+}
+
+// While a hook is fresh, what the program declares does not count against it; but it does then, because no hook says that
+// a person ended the turn.
+func TestDeclaredAgainstHooks(t *testing.T) {
+	t.Parallel()
+	r := declaring(t, "claude")
+	r.opt.timing.stale = 2 * time.Second
+	r.run().wait("the prompt", r.said("idle declared"))
+	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
+	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {
+		must(t, r.bob.Log().Append(t.Context(), e))
+	}
+	r.wait("the hook to be heard", func() bool {
+		s, err := r.status()
+		return err == nil && s.Gate == control.GateBusy
+	})
+	for _, keys := range []string{"STREAM 1h\r", "\x1b"} {
+		if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte(keys), Raw: true}); err != nil {
+			t.Fatal(err)
+		}
+		r.wait("what the keys do", func() bool {
+			s, err := r.status()
+			return err == nil && (s.State == "idle") == (keys == "\x1b")
+		})
+	}
+	r.wait("idle", func() bool { return slices.Contains(r.says()[1:], "idle declared") })
+	all, _ := r.bob.Log().Newest(1 << 20)
+	var heard time.Time
+	for _, e := range all {
+		switch {
+		case e.Source == "hook":
+			heard = e.At
+		case !heard.IsZero() && e.Text("new") == "idle" && e.At.Sub(heard) < r.opt.timing.stale:
+			t.Errorf("idle %s after the hook", e.At.Sub(heard))
+		}
+	}
+}
+
+// What goes beyond the limits of the protocol is reported once.
+func TestDeclaredTooMuch(t *testing.T) {
+	t.Parallel()
+	needs(t, "sh")
+	script := `i=0; while [ $i -lt 400 ]; do printf '\033]7501;state=working:id=%d\007' $i; i=$((i+1)); done; echo over; cat`
+	r := newRig(t)
+	r.opt.Command, r.opt.Env = []string{"sh", "-c", script}, os.Environ()
+	r.opt.Driver, _ = driver.Named("plain")
+	r.run().wait("the end of the flood", r.shows("over"))
+	count := func() (n int) {
+		for _, e := range r.events() {
+			if strings.HasPrefix(e, "stream_error") {
+				n++
+			}
+		}
+		return n
+	}
+	r.wait("the report", func() bool { return count() == 1 })
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("more"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("what was typed", r.shows("more"))
+	if n := count(); n != 1 {
+		t.Errorf("%d reports", n)
+	}
+}
+
+// A terminal that attaches is told what the program declares, written anew; one that has not asked for that is told
+// nothing, and neither is asked in the program's name.
+func TestDeclaredIsPassedOn(t *testing.T) {
+	t.Parallel()
+	needs(t, "sh")
+	const report = `state=working:new=1:app=prog:title=4pyz:msg=YRtbMm0=`
+	r := newRig(t)
+	r.opt.Command, r.opt.Env = []string{"sh", "-c", `printf '\033]7501;?\007\033]7501;state=idle:id=a\033\\early\n'; read -r line; printf '\033]7501;` +
+		report + `\007late\n'; read -r line`}, os.Environ()
+	r.opt.Driver, _ = driver.Named("plain")
+	r.run().wait("the start", r.shows("early"))
+	with, without := &terminal{}, &terminal{}
+	for out, isAsked := range map[*terminal]bool{with: true, without: false} {
+		c := r.client()
+		go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30, Status: isAsked}, control.Terminal{Out: out})
+		r.wait("the terminal", func() bool { return strings.Contains(out.String(), "early") })
+	}
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []*terminal{with, without} {
+		r.wait("the rest", func() bool { return strings.Contains(out.String(), "late") })
+	}
+	for _, want := range []string{"\x1b]7501;state=clear\a", "\x1b]7501;state=idle:id=a\a", "\x1b]7501;state=working:app=prog:title=4pyz:msg=YVsybQ==\a"} {
+		if !strings.Contains(with.String(), want) {
+			t.Errorf("%q is missing in %q", want, with)
+		}
+	}
+	if n := strings.Count(with.String(), "\x1b]7501"); n != 3 || strings.Contains(without.String(), "\x1b]7501") {
+		t.Errorf("%q\n%q", with, without)
+	}
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("its end to be told", func() bool {
+		return strings.Contains(with.String(), "\x18\x1b]7501;state=clear\a\x1b]7501;state=idle:id=a\a")
+	})
+}

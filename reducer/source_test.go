@@ -1,0 +1,56 @@
+package reducer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMayOverrule(t *testing.T) {
+	const always, stale, staleBlocked = "always", "stale", "stale and blocked"
+	all := []Source{FromProtocol, FromHook, FromDeclared, FromTitle, FromScreen}
+	for i, row := range [][]string{
+		{always, always, always, always, always},
+		{staleBlocked, always, always, always, always},
+		{staleBlocked, stale, always, always, always},
+		{staleBlocked, stale, staleBlocked, always, always},
+		{staleBlocked, stale, staleBlocked, staleBlocked, always},
+	} {
+		for j, want := range row {
+			for _, a := range []Activity{Idle, Thinking, Limited, Confirming, AwaitingInput} {
+				isBlocked := a == Confirming || a == AwaitingInput
+				for _, isFresh := range []bool{true, false} {
+					ok := want == always || !isFresh && (want == stale || isBlocked)
+					if got := all[i].MayOverrule(a, all[j], isFresh); got != ok {
+						t.Errorf("%s says %s against %s, fresh %v: %v", all[i], a, all[j], isFresh, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A turn says what its activity rests on.
+func TestSource(t *testing.T) {
+	var s State
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	if got := s.Turn().Source; got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+	for i, c := range []struct {
+		source, kind, evidence string
+		want                   Source
+	}{
+		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromTitle},
+		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", FromHook},
+		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromEvent}, {"pty", "exited", "", FromRunner},
+	} {
+		e := wire.Event{Seq: uint64(i + 1), At: at, Team: "main", Agent: "bob", Source: c.source, Kind: c.kind}
+		e = e.With("new", "thinking").With("evidence", c.evidence)
+		s.Apply(Input{Now: at, Event: &e})
+		if got := s.Turn().Source; got != c.want {
+			t.Errorf("%v: %q", c, got)
+		}
+	}
+}
