@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A name stands for the question that can be answered with an option, if there is one.
+// A name does not stand for a question that a message answers, if there is another.
 func TestFind(t *testing.T) {
 	dialog := Question{ID: "d3036d00-0000-7000-8000-000000000000", Agent: "bob", Kind: "permission", Running: true}
 	other := dialog

@@ -183,8 +183,8 @@ func (e *ManyQuestionsError) Error() string {
 	return fmt.Sprintf("%q matches %d open questions", e.Word, len(e.Questions))
 }
 
-// Find returns the question that a word matches: the only one of the member with that name, or the only one that can be
-// answered with an option, else the one with that id or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
+// Find returns the question that a word matches: the only one of the member with that name, or the only one that no
+// message answers, else the one with that id or a fragment of it. ErrNoQuestion or a *ManyQuestionsError if there is not exactly one.
 func Find(list []Question, word string) (Question, error) {
 	fragment, bad := wire.ParseFragment(word)
 	hasOtherID := func(q Question) bool {
@@ -194,9 +194,9 @@ func Find(list []Question, word string) (Question, error) {
 	if len(found) == 0 {
 		found = slices.DeleteFunc(slices.Clone(list), hasOtherID)
 	}
-	hasNoOptions := func(q Question) bool { why, _ := q.AnsweredElsewhere(); return why != "" }
-	if answerable := slices.DeleteFunc(slices.Clone(found), hasNoOptions); len(answerable) > 0 {
-		found = answerable
+	byMessage := func(q Question) bool { return q.OnChannel }
+	if others := slices.DeleteFunc(slices.Clone(found), byMessage); len(others) > 0 {
+		found = others
 	}
 	switch len(found) {
 	case 0:

@@ -152,7 +152,7 @@ func statusText(m teams.Member) string {
 	if m.Host == "" && m.Running && m.PID != nil {
 		evidence += fmt.Sprintf(", process %d", *m.PID)
 	}
-	if m.State == reducer.WordUnknown && m.Presence == reducer.Online {
+	if m.State == reducer.WordUnknown && m.Presence == reducer.Online && !m.Running {
 		evidence += "; nothing says whether it works"
 	}
 	line("presence", "%s: %s", m.Presence, evidence)
