@@ -18,8 +18,10 @@ func ParseName(s string) (Name, error) {
 		return "", fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
 	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || s[0] == '_' || s[0] == '-':
 		return "", fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, starting with a letter or digit", s)
-	case s == "all" || s == "drop": // everybody, and the sender of dropped files
-		return "", fmt.Errorf("%q is reserved", s)
+	case s == "all":
+		return "", errors.New(`"all" is no name: it stands for every member`)
+	case s == "drop":
+		return "", errors.New(`"drop" is no name: dropped files come from it`)
 	}
 	return Name(s), nil
 }
