@@ -89,17 +89,42 @@ func TestDeclaredBlocked(t *testing.T) {
 	r.wait("the second message to be read", r.read(id))
 }
 
-// A dialog that is on the screen is asked as ever.
+// A dialog that is on the screen is asked as ever. Its answer is reported before what the program declares then.
 func TestDeclaredDialog(t *testing.T) {
 	t.Parallel()
-	r := declaring(t, "claude").run()
-	r.wait("the prompt", r.said("idle declared"))
-	r.send("CONFIRM touch made.txt")
-	r.wait("the question", r.has(`confirm_required`))
-	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{}); err != nil {
-		t.Fatal(err)
+	r := declaring(t, "claude")
+	r.opt.timing.idle = quick.idle // an answer waits for a part of it
+	r.run().wait("the prompt", r.said("idle declared"))
+	for _, answer := range []func(c *control.Client) (control.Outcome, error){
+		func(c *control.Client) (control.Outcome, error) {
+			return c.Answer(t.Context(), control.AnswerRequest{})
+		},
+		func(c *control.Client) (control.Outcome, error) {
+			return c.Answer(t.Context(), control.AnswerRequest{Deny: true})
+		},
+		func(c *control.Client) (control.Outcome, error) { // a person presses Escape
+			return c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true})
+		},
+	} {
+		before := len(r.events())
+		ask := control.TypeRequest{Text: []byte("CONFIRM touch made.txt"), Enter: true} // for a turn of ours, idle is held
+		if _, err := r.client().Type(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		since := func() string { return strings.Join(r.events()[before:], "\n") }
+		r.wait("the question", func() bool { return strings.Contains(since(), "confirm_required") })
+		if _, err := answer(r.client()); err != nil {
+			t.Fatal(err)
+		}
+		r.wait("the answer's report", func() bool {
+			all, _ := r.bob.Log().Newest(1 << 20)
+			return slices.ContainsFunc(all[before:], func(e wire.Event) bool { return e.Kind == "state_change" && e.Text("id") != "" })
+		})
+		r.wait("idle", func() bool { return strings.HasSuffix(since(), `state_change new="idle"`) })
+		if _, end, _ := strings.Cut(since(), "turn_completed"); strings.Contains(end, "thinking") {
+			t.Errorf("it works after its turn: %s", since())
+		}
 	}
-	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
 }
 
 // While a hook is fresh, what the program declares does not count against it; but it does then, because no hook says that

@@ -169,12 +169,15 @@ func (r *runner) jiggle(p *program) {
 
 // stepQuestion opens or closes the question when the dialog on the screen has been stable.
 func (r *runner) stepQuestion(now time.Time) {
-	p, d, asked := r.prog, r.prog.reading.Dialog, ""
+	p, d, asked, hold := r.prog, r.prog.reading.Dialog, "", r.timing.settle
 	if r.question != nil {
 		asked = r.question.Dialog.Fingerprint
 	}
+	if p.reading.Source == reducer.FromDeclared && !p.asks() {
+		hold = 0 // what it declares of its turn, which counts at once, comes after the answer
+	}
 	switch {
-	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(r.timing.settle), now):
+	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(hold), now):
 	case d != nil && r.isOverruled(p.reading, now):
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)

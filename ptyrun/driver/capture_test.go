@@ -49,6 +49,8 @@ var captures = []struct {
 	{"claude-2.1.332-answer", reducer.Idle, "", "", ""},
 	{"claude-2.1.332-auto", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-bypass", reducer.Confirming, "trust", "dialog", ""},
+	{"claude-2.1.332-declared-blocked", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-declared-working", reducer.Thinking, "", "busy", ""},
 	{"claude-2.1.332-error", reducer.Idle, "", "", ""},
 	{"claude-2.1.332-held", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-history", reducer.Confirming, "unknown", "dialog", ""},

@@ -92,7 +92,6 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		}
 		return r
 	}
-	isOver := shows.source == reducer.FromDeclared && shows.activity == reducer.Idle
 	if box == nil {
 		r := d.readWithoutBox(l, shows.activity, before)
 		if r.Source = reducer.FromScreen; r.Activity == reducer.Idle || isWork(r.Activity) {
@@ -102,10 +101,11 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
 	turn := d.lastTurnAbove(l, box.top)
-	isWorking := shows.activity == reducer.Thinking && !turn.isWaiting
+	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
+	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)
 	showsWork := turn.isBusy || box.foot == control.GateBusy
 	switch {
-	case isWorking || showsWork && !isOver:
+	case isWorking || showsWork && !(isDeclared && shows.activity == reducer.Idle):
 		r.Activity, r.Detail, r.NotPromptReason = turn.activity, cmp.Or(turn.detail, d.detailBelow(l, box)), control.GateBusy
 		r.IsRetrying = turn.isRetrying
 		if !isWorking {
