@@ -118,12 +118,11 @@ BENCH ?= .
 bench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
 
-# The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
-# directory of scripts that set them up, which is no part of this repository:
-# make real-agents KIT=DIR RUN=/claude
+# The real Claude Code, Codex, Gemini CLI, opencode and Qwen Code under atm run, with
+# a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
+# ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude
 real-agents:
-	@[ -n '$(KIT)' ] || { echo 'real-agents: KIT=DIR names the kit'; exit 2; }
-	ATM_REAL_AGENTS='$(abspath $(KIT))' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
 
 clean:
 	rm -rf bin dist

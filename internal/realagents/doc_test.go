@@ -1,18 +1,17 @@
 // Package realagents runs the agent programs that people use, Claude Code,
-// Codex, Gemini CLI and opencode, under atm run. It has tests only.
+// Codex, Gemini CLI, opencode and Qwen Code, under atm run. It has tests only.
 //
 // The programs are the real ones, as npm installs them, each with a HOME of its
 // own; the model that they talk to is a small fake one on the loopback device,
-// whose log is the proof of what an agent was really told. Scripts that set
-// both up make a kit, which is no part of this repository: the tests are
-// skipped unless ATM_REAL_AGENTS names its directory (from the repository's
-// root, where it is relative).
+// whose log is the proof of what an agent was really told. The scripts in kit set
+// both up. The tests are skipped unless ATM_REAL_AGENTS is set:
 //
-//	make real-agents KIT=DIR [RUN=/claude]
+//	make real-agents [NEWEST=1] [RUN=/claude]
 //
-// The programs are installed once, about 1 GB, under ATM_REAL_NPM, or else in the
-// user's cache directory. With ATM_REAL_KEEP set, what a test that failed has
-// made stays: screens, recordings, the model's log.
+// Each version of a program is installed once, about 1 GB for all, under
+// ATM_REAL_NPM, or else in the user's cache directory. With ATM_REAL_NEWEST set the
+// newest versions are run. The last line says which were. With ATM_REAL_KEEP set,
+// what a test that failed has made stays: screens, recordings, the model's log.
 //
 // Two of the cookbook's scripts are run with different programs at the places of
 // their agents.

@@ -23,13 +23,14 @@ import (
 var programs = []string{"claude", "codex", "gemini", "opencode"}
 
 var (
-	scripts string // the directory of the kit's scripts; "": the tests are skipped
-	npm     string // the directory with the installed programs, which all kits share
-	bin     string // the directory of the commands that are tested
+	scripts string   // the directory of the kit's scripts; "": the tests are skipped
+	npm     string   // the directory with the installed programs, which all kits share
+	bin     string   // the directory of the commands that are tested
+	ran     []string // the programs that were set up, with their versions
 )
 
 func TestMain(m *testing.M) {
-	if scripts = os.Getenv("ATM_REAL_AGENTS"); scripts == "" {
+	if os.Getenv("ATM_REAL_AGENTS") == "" {
 		os.Exit(m.Run())
 	}
 	code := 1
@@ -37,6 +38,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
+		slices.Sort(ran)
+		fmt.Println("ran with", strings.Join(slices.Compact(ran), ", "))
 	}
 	os.RemoveAll(bin)
 	os.Exit(code)
@@ -44,20 +47,12 @@ func TestMain(m *testing.M) {
 
 // prepare finds the kit, and builds the commands.
 func prepare() (err error) {
-	if !filepath.IsAbs(scripts) {
-		scripts = filepath.Join("..", "..", scripts)
-	}
-	if scripts, err = filepath.Abs(scripts); err != nil {
-		return err
-	}
-	for _, f := range []string{"setup", "run", "leftovers", "fake_model.py"} {
-		if _, err := os.Stat(filepath.Join(scripts, f)); err != nil {
-			return fmt.Errorf("ATM_REAL_AGENTS is no kit: %w", err)
-		}
-	}
 	cache, err := os.UserCacheDir()
 	npm = cmp.Or(os.Getenv("ATM_REAL_NPM"), filepath.Join(cache, "atm-real-agents"))
-	if err = errors.Join(err, os.MkdirAll(npm, 0o755)); err != nil {
+	if err = errors.Join(err, os.MkdirAll(npm, 0o755), os.Setenv("ATM_REAL_NPM", npm)); err != nil {
+		return err
+	}
+	if scripts, err = filepath.Abs("kit"); err != nil {
 		return err
 	}
 	if bin, err = os.MkdirTemp("", "atm-real-bin-"); err != nil {
@@ -77,21 +72,23 @@ type kit struct {
 	acp     []string // what makes it speak the Agent Client Protocol, and that it is run so; nil: it draws a screen
 	args    []string // more arguments
 	run     string   // the script that starts it; "": the kit's
+	port    string   // the model's
+	flags   []string // of the kit's setup
 }
 
 // newKit sets a program up. Flags: --untrusted, it asks at its start whether to trust its directory.
 func newKit(t *testing.T, program string, flags ...string) *kit {
 	t.Helper()
 	if scripts == "" {
-		t.Skip("needs the kit that installs the real programs: make real-agents KIT=DIR")
+		t.Skip("installs the real programs: make real-agents")
 	}
 	dir, err := os.MkdirTemp("", "atm-real-")
-	k := &kit{t: t, dir: dir, program: program}
-	if err = errors.Join(err, os.Symlink(npm, filepath.Join(k.dir, "npm"))); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	k := &kit{t: t, dir: dir, program: program, flags: flags}
 	t.Cleanup(k.remove)
-	model := exec.Command("python3", filepath.Join("testdata", "says.py"), scripts, "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
+	model := exec.Command(filepath.Join(scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
 	out, err := model.StdoutPipe()
 	if err = errors.Join(err, model.Start()); err != nil {
 		t.Fatal(err)
@@ -100,40 +97,46 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 		model.Process.Kill()
 		model.Wait()
 	})
-	port, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the fake model did not tell its port: %v", err)
 	}
-	setup := exec.Command(filepath.Join(scripts, "setup"), append(flags, k.dir, program)...)
-	setup.Env = append(os.Environ(), "PORT="+strings.TrimSpace(port))
-	if out, err := setup.CombinedOutput(); err != nil {
-		t.Fatalf("setup %s: %v\n%s", program, err, out)
+	k.port = strings.TrimSpace(line)
+	version := ""
+	if os.Getenv("ATM_REAL_NEWEST") != "" {
+		version = "@latest"
 	}
+	k.setup(version)
 	if err := os.Symlink(filepath.Join(bin, "atm"), filepath.Join(k.dir, "bin", "atm")); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-// newest are the newest versions that were tried, beside those of the kit.
-var newest = map[string]string{"claude": "@anthropic-ai/claude-code@2.1.332", "codex": "@openai/codex@0.171.0"}
+// setup has the kit run a version of its program; "": the one that the kit names.
+func (k *kit) setup(version string) {
+	k.t.Helper()
+	cmd := exec.Command(filepath.Join(scripts, "setup"), append(slices.Clone(k.flags), k.dir, k.program+version)...)
+	cmd.Env = append(os.Environ(), "PORT="+k.port)
+	var mistakes strings.Builder
+	cmd.Stderr = &mistakes
+	out, err := cmd.Output()
+	if err != nil {
+		k.t.Fatalf("%v\n%s", err, &mistakes)
+	}
+	name := strings.TrimSpace(string(out))
+	k.t.Log(name)
+	ran = append(ran, name)
+}
 
-// useNewest has the kit run the newest version of its program. It is installed once, as the kit's own is.
+// newest are the newest versions that were tried, beside those of the kit.
+var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0"}
+
+// useNewest has the kit run the newest version of its program that was tried.
 func (k *kit) useNewest() {
 	k.t.Helper()
-	dir := filepath.Join(npm, "newest", k.program)
-	if done, _ := os.ReadFile(filepath.Join(dir, "version")); string(done) != newest[k.program] {
-		install := exec.Command("sh", "-ec", `rm -rf "$1"; mkdir -p "$1"; cd "$1"; echo '{"private":true}' >package.json
-npm install --ignore-scripts --no-package-lock --no-audit --no-fund --no-update-notifier --loglevel=error "$2" </dev/null
-if [ -e node_modules/@anthropic-ai/claude-code/install.cjs ]; then (cd node_modules/@anthropic-ai/claude-code && node install.cjs); fi
-printf %s "$2" >version`, "sh", dir, newest[k.program])
-		if out, err := install.CombinedOutput(); err != nil {
-			k.t.Fatalf("install %s: %v\n%s", newest[k.program], err, out)
-		}
-	}
-	link := filepath.Join(k.dir, "npm")
-	if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(npm, "newest"), link)); err != nil {
-		k.t.Fatal(err)
+	if os.Getenv("ATM_REAL_NEWEST") == "" {
+		k.setup(newest[k.program])
 	}
 }
 
@@ -163,7 +166,7 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
-	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}}
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}}
 	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }
 

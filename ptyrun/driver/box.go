@@ -19,6 +19,7 @@ type inputBox struct {
 	width       int // cells of a row of the text; 0 means to the end of the row
 	isRest      bool
 	draft       string
+	drawsCursor bool         // it does not show the terminal's
 	mode        control.Gate // what a glyph that is not the usual one means
 	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
 	notice      string       // what they say of that
@@ -61,6 +62,7 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	if filled > cmp.Or(box.MaxBelow, usualBelow) {
 		return nil
 	}
+	p.drawsCursor = box.DrawsCursor
 	p.foot, p.notice = d.gateIn(l, first, end)
 	p.draft = d.draftIn(l, p)
 	return &p
@@ -217,7 +219,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 		if p.width > 0 {
 			row = ansi.Truncate(row, p.width, "")
 		}
-		if row = strings.TrimRight(row, " "); row != "" || len(rows) > 0 {
+		if row = strings.TrimRight(row, " \u200b"); row != "" || len(rows) > 0 {
 			rows = append(rows, row)
 		}
 	}
@@ -231,6 +233,9 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
 // and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
+	if p.drawsCursor {
+		return l.cell(p.column, p.first).Inverse
+	}
 	if p.isRest {
 		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse
 	}

@@ -108,6 +108,21 @@ var captures = []struct {
 	{"opencode-idle", reducer.Idle, "", "", ""},
 	{"opencode-thinking", reducer.Thinking, "", "busy", ""},
 	{"opencode-tool-running", reducer.ToolRunning, "sleep 6; echo done", "busy", ""},
+	{"qwen-answer", reducer.Idle, "", "", ""},
+	{"qwen-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"qwen-ctrlc-once", reducer.Idle, "", "another Ctrl-C would end it", ""},
+	{"qwen-done", reducer.Idle, "", "", ""},
+	{"qwen-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"qwen-help", reducer.Idle, "", "help is open", ""},
+	{"qwen-idle", reducer.Idle, "", "", ""},
+	{"qwen-pasted", reducer.Idle, "", "draft", "[Pasted Content 79 chars]"},
+	{"qwen-queued", reducer.Thinking, "", "busy", ""},
+	{"qwen-responding", reducer.Responding, "", "busy", ""},
+	{"qwen-shell", reducer.Idle, "", "bang mode", ""},
+	{"qwen-thinking", reducer.Thinking, "", "busy", ""},
+	{"qwen-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
+	{"qwen-tools", reducer.Idle, "", "", ""},
+	{"qwen-trust", reducer.Confirming, "trust", "dialog", ""},
 }
 
 // The built-in drivers.
@@ -227,15 +242,19 @@ func TestCapturesByteByByte(t *testing.T) {
 			if !r.Prompt {
 				continue
 			}
-			bottom := strings.Join(l.Lines[max(0, l.CursorY-2):], "\n")
+			at := l.CursorY
+			if d.screen.Box.DrawsCursor {
+				at = r.BoxRow + 1
+			}
+			bottom := strings.Join(l.Lines[max(0, at-2):], "\n")
 			switch {
 			case r.Activity != reducer.Idle && r.Activity != reducer.Limited:
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
-			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
+			case hasAny(strings.Join(l.Lines[at:], "\n"), asking), hasAny(bottom, going):
 				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
 			case claude.screen.Titles[0].Pattern.MatchString(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
 				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
-			case blank(l.line(l.CursorY)) && !strings.Contains(c.file, "-reader-"):
+			case blank(l.line(at)) && !strings.Contains(c.file, "-reader-"):
 				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)
 			}
 		}

@@ -15,6 +15,7 @@ func TestForCommand(t *testing.T) {
 		"env -u CI A=1 codex":                                         "codex",
 		"nice -n 5 codex":                                             "codex",
 		"npx -y @google/gemini-cli@latest":                            "gemini",
+		"npx @qwen-code/qwen-code":                                    "qwen",
 		"npx --package x opencode-ai":                                 "opencode",
 		"npm exec -- @openai/codex":                                   "codex",
 		"pnpm dlx @anthropic-ai/claude-code":                          "claude",

@@ -94,6 +94,15 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (p5)
 2 "\x1b[B\r" Trust parent folder (dev)
 3 "\x1b[B\x1b[B\r" Don't trust`,
+		"qwen-confirming": `permission ()
+1 "\r" Yes, allow once allow_once
+2 "\x1b[B\r" Always allow run 'touch *' commands in this project
+3 "\x1b[B\x1b[B\r" Always allow run 'touch *' commands for this user
+4 "\x1b" No, suggest changes reject_once`,
+		"qwen-trust": `trust ()
+1 "\r" Trust folder (work)
+2 "\x1b[B\r" Trust parent folder (qwen)
+3 "\x1b" Don't trust`,
 		"opencode-confirming": `permission Bash(sleep 6; echo done)
 allow-once "\r" Allow once allow_once
 allow-always "\x1b[C\r" Allow always allow_always

@@ -19,6 +19,7 @@ var found = map[string]func(text string) bool{
 		return codexMention.MatchString(text) || codexLink.MatchString(text)
 	},
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
+	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
 	"opencode": func(string) bool { return false },
 }
 
@@ -29,6 +30,7 @@ var (
 	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
 	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
 	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
 	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
 )
 
@@ -53,7 +55,7 @@ func unquoted(s string) string {
 // restore is what a reader makes of a typed text who knows the legend.
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
-	"gemini": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
+	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -125,6 +127,7 @@ func TestWhatIsTyped(t *testing.T) {
 		{"codex", "cp $HOME/@x $5, /tmp/logo.png", `cp $\HOME/@x $\5, /tmp/logo.png`},
 		{"codex", "[@x](plugin://y)", ""},
 		{"gemini", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
+		{"qwen", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
 		{"opencode", "me@example.com: $HOME /tmp ultrathink", "me@example.com: $HOME /tmp ultrathink"},
 		// Nothing is known of what an agent does that speaks the Agent Client Protocol, or of one without a driver.
 		{"acp", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)"},

@@ -104,7 +104,8 @@ type Box struct {
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
-	TailRows     int      `toml:"tail_rows"` // bars: rows at the end of the box without text
+	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, and the terminal's is elsewhere
+	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
 	Pasted       []string // beginnings of what it shows for a long paste
