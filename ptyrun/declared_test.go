@@ -34,6 +34,12 @@ func (r *rig) says() (out []string) {
 	return out
 }
 
+// lastSaid is the last of what says returns.
+func (r *rig) lastSaid() string {
+	all := append([]string{""}, r.says()...)
+	return all[len(all)-1]
+}
+
 func (r *rig) said(what string) func() bool {
 	return func() bool { return slices.Contains(r.says(), what) }
 }
@@ -51,7 +57,7 @@ func TestDeclared(t *testing.T) {
 			r.wait("idle", func() bool { return strings.HasSuffix(strings.Join(r.says(), ", "), "idle declared") })
 
 			r.send("STREAM 1h")
-			r.wait("work", func() bool { return strings.HasPrefix(r.says()[len(r.says())-1], "responding") })
+			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "responding") })
 			c := r.client()
 			if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b"), Raw: true}); err != nil {
 				t.Fatal(err)

@@ -194,7 +194,9 @@ func (u *startup) start(ctx context.Context) error {
 func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	if u.isRunning(n) {
-		return k.awaitReady(ctx, nil)
+		if r, err := k.awaitReady(ctx, nil); err == nil || ctx.Err() != nil || u.isRunning(n) {
+			return r, err
+		} // else it was about to end
 	}
 	spec, err := k.spec(u.plan, nil)
 	if err != nil {
