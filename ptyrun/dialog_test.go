@@ -182,6 +182,31 @@ func TestRulePressesOnce(t *testing.T) {
 	}
 }
 
+// A menu that a person opened in the program blocks mail, and is answered at its terminal only.
+func TestMenuIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	screen, err := filepath.Abs("../testdata/screens/claude-2.1.197-theme.bin")
+	must(t, err)
+	r := newRig(t)
+	keys := filepath.Join(r.opt.Dir, "keys")
+	r.program("claude", "sh", "-c", `stty raw -echo; : >"$2"; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
+	gates := quick
+	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	r.run()
+	id := r.send("hello")
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	for _, req := range []control.AnswerRequest{{}, {Option: "2"}, {Deny: true}} {
+		req.By = "alice"
+		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	pressed, err := os.ReadFile(keys)
+	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "" || !r.unread(id) {
+		t.Errorf("pressed %q, %v; unread: %v", keys, err, r.unread(id))
+	}
+}
+
 // Urgent mail does not interrupt while a person types: the key would end the turn, and the draft would block the mail.
 func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
