@@ -207,6 +207,29 @@ func TestMenuIsNotAnswered(t *testing.T) {
 	}
 }
 
+// A program that swallows a return key until it has drawn the text gets it afterwards.
+func TestReturnWaitsForTheText(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	keys := filepath.Join(r.opt.Dir, "keys")
+	r.program("claude", "sh", "-c", `stty raw -echo
+box() { printf '\033[H%s\r\n❯ %s\033[K\r\n%s\033[2;%dH' "$rule" "$1" "$rule" $((3 + ${#1})); }
+rule=$(printf '─%.0s' $(seq 80))
+box ''
+text=$(head -c 6)
+sleep 0.7
+stty min 0 time 0; cat >/dev/null; stty min 1
+box "$text"
+head -c 1 >"$1"
+exec cat >/dev/null`, "sh", keys)
+	r.run()
+	r.wait("the box", r.shows("❯"))
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("/model"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the return key", func() bool { pressed, _ := os.ReadFile(keys); return string(pressed) == "\r" })
+}
+
 // Urgent mail does not interrupt while a person types: the key would end the turn, and the draft would block the mail.
 func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()
