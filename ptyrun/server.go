@@ -113,7 +113,7 @@ func (r *runner) awaitText(typed *requestedText) {
 // requestedText is a text that a request has typed.
 type requestedText struct {
 	prog    *program
-	text    string     // "": raw keys, of which a box shows nothing
+	text    string // "": raw keys, of which a box shows nothing
 	data    []byte
 	dialog  string     // fingerprint of the dialog on the screen at that moment
 	written chan error // gets the result of writing it
