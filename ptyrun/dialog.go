@@ -296,8 +296,8 @@ func (r *runner) checkAnswerable(q *Question, id string) error {
 		return refused("it is not asking anything", "")
 	case !strings.HasSuffix(string(q.ID), id):
 		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)), "")
-	case q.Dialog.Kind == "trust":
-		return errors.New("it asks whether to trust a directory: only a person at its terminal may answer that")
+	case reducer.IsForTerminal(q.Dialog.Kind):
+		return errors.New("it asks something that only a person at its terminal may answer")
 	}
 	return nil
 }

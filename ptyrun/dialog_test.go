@@ -182,6 +182,54 @@ func TestRulePressesOnce(t *testing.T) {
 	}
 }
 
+// A menu that a person opened in the program blocks mail, and is answered at its terminal only.
+func TestMenuIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	screen, err := filepath.Abs("../testdata/screens/claude-2.1.197-theme.bin")
+	must(t, err)
+	r := newRig(t)
+	keys := filepath.Join(r.opt.Dir, "keys")
+	r.program("claude", "sh", "-c", `stty raw -echo; : >"$2"; cat "$1"; exec cat >"$2"`, "sh", screen, keys)
+	gates := quick
+	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
+	r.run()
+	id := r.send("hello")
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	for _, req := range []control.AnswerRequest{{}, {Option: "2"}, {Deny: true}} {
+		req.By = "alice"
+		if _, err := r.client().Answer(t.Context(), req); err == nil || !strings.Contains(err.Error(), "only a person at its terminal") {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	pressed, err := os.ReadFile(keys)
+	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "" || !r.unread(id) {
+		t.Errorf("pressed %q, %v; unread: %v", keys, err, r.unread(id))
+	}
+}
+
+// A program that swallows a return key until it has drawn the text gets it afterwards.
+func TestReturnWaitsForTheText(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	keys := filepath.Join(r.opt.Dir, "keys")
+	r.program("claude", "sh", "-c", `stty raw -echo
+box() { printf '\033[H%s\r\n❯ %s\033[K\r\n%s\033[2;%dH' "$rule" "$1" "$rule" $((3 + ${#1})); }
+rule=$(printf '─%.0s' $(seq 80))
+box ''
+text=$(head -c 6)
+sleep 0.7
+stty min 0 time 0; cat >/dev/null; stty min 1
+box "$text"
+head -c 1 >"$1"
+exec cat >/dev/null`, "sh", keys)
+	r.run()
+	r.wait("the box", r.shows("❯"))
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("/model"), Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the return key", func() bool { pressed, _ := os.ReadFile(keys); return string(pressed) == "\r" })
+}
+
 // Urgent mail does not interrupt while a person types: the key would end the turn, and the draft would block the mail.
 func TestUrgentWaitsForAPerson(t *testing.T) {
 	t.Parallel()

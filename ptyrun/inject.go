@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -363,7 +364,7 @@ func (r *runner) isAccepted(t *typing, now time.Time) (bool, error) {
 		return false, &injectError{outcomeUnverified, string(control.GateStopping)}
 	}
 	if r.returnGate() != "" {
-		if d := p.reading.Dialog; d != nil && (d.Kind == "trust" || d.Kind == "unknown") {
+		if d := p.reading.Dialog; d != nil && reducer.IsForTerminal(d.Kind) {
 			return false, &injectError{outcomeUnverified, "a dialog came up and may have got the return key"}
 		}
 		return true, nil // it was idle, so the dialog belongs to this text's turn

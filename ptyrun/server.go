@@ -102,6 +102,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
+		r.awaitText(typed)
 		time.Sleep(r.timing.beforeReturn + driver.SubmitDelay(n))
 	}
 	return inLoop(r, func() (control.Outcome, error) {
@@ -117,9 +118,22 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	})
 }
 
+// awaitText waits until the box shows a text that a request has typed, as long as a program may take to draw it.
+func (r *runner) awaitText(typed *requestedText) {
+	for end := time.Now().Add(r.timing.render); typed.text != "" && typed.dialog == "" && time.Now().Before(end); time.Sleep(r.timing.idle / 5) {
+		isShown, err := inLoop(r, func() (bool, error) {
+			return r.prog != typed.prog || r.prog.driver.HasInBox(r.prog.look(), typed.text), nil
+		})
+		if isShown || err != nil {
+			return
+		}
+	}
+}
+
 // requestedText is a text that a request has typed.
 type requestedText struct {
 	prog    *program
+	text    string // "": raw keys, of which a box shows nothing
 	data    []byte
 	dialog  string     // fingerprint of the dialog on the screen at that moment
 	written chan error // gets the result of writing it
@@ -159,7 +173,8 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 		if !isPaste && len(req.Text) > control.MaxLine() {
 			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
 		}
-		t.data = []byte(keysOf(Clean(string(req.Text)), isPaste, p.driver.Plain))
+		t.text = Clean(string(req.Text))
+		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
 	}
 	r.lastKey = r.now()
 	r.typeKeys(t.data, func(n int, err error) {

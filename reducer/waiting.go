@@ -20,8 +20,14 @@ const (
 	ClientTool = "tool" // ACP: the client is to run a tool for it
 )
 
-// trustDialog is the dialog that asks whether to trust a directory.
-const trustDialog = "trust"
+// The kinds of a dialog on a screen that is about the program itself, and not about one of its tools.
+const (
+	trustDialog   = "trust"   // whether to trust a directory
+	unknownDialog = "unknown" // anything: also a menu that a person opened
+)
+
+// IsForTerminal reports whether only a person at the agent's terminal may answer a dialog of that kind.
+func IsForTerminal(dialog string) bool { return dialog == trustDialog || dialog == unknownDialog }
 
 // Waiting is a permission request or a question that waits for an answer. Since tells one dialog from the next: it
 // stays while more becomes known of the same dialog.
@@ -32,7 +38,7 @@ type Waiting struct {
 	Prompt       string          `json:"prompt,omitempty"`
 	Tool         string          `json:"tool,omitempty"`
 	Input        string          `json:"input,omitempty"`  // what the tool is about to do, if Prompt is another text; shortened
-	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question
+	Dialog       string          `json:"dialog,omitempty"` // the kind of dialog on a screen: permission, trust, question, unknown
 	Options      json.RawMessage `json:"options,omitempty"`
 	Since        time.Time       `json:"since"`
 	IsOnWire     bool            `json:"by_wire,omitempty"`    // it was asked on a wire, and is answered there
@@ -97,7 +103,7 @@ func waitingOf(e *event, kind string) Waiting {
 		w.ID = cmp.Or(w.ID, e.idOf("request_id"), w.ToolCallID)
 		w.Input = cmp.Or(w.Input, string(e.Raw("arguments")))
 	}
-	if w.Dialog == trustDialog {
+	if IsForTerminal(w.Dialog) {
 		w.Kind = Question // it is about no tool
 	}
 	if raw := e.Raw("options"); raw != nil {
@@ -150,8 +156,8 @@ func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
 // activity returns the activity and the detail of a program that asks this.
 func (w *Waiting) activity() (Activity, string) {
 	switch {
-	case w.Dialog == trustDialog:
-		return Confirming, trustDialog
+	case IsForTerminal(w.Dialog):
+		return Confirming, w.Dialog
 	case w.Kind == Question:
 		return AwaitingInput, "question"
 	}

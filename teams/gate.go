@@ -79,7 +79,7 @@ func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
 // StateDetail describes the state's detail to people, for the middle of a line.
 func (m *Member) StateDetail() string {
-	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
+	if w := m.WaitingOn; w != nil && w.Dialog != "trust" && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
 		return q.Brief(80)
 	}
@@ -208,7 +208,7 @@ func (m *Member) firstShut(gates []gate, again string) string {
 // questionGates are shut while the member itself waits for an answer.
 func (m *Member) questionGates() []gate {
 	return []gate{
-		{m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust, "{name} {has been} asking{for} whether to trust a directory, which only a person at its terminal may answer: atm attach {name}"},
+		{m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog), "{name} {has been} waiting for an answer{for} ({about}), which only a person at its terminal may give: atm attach {name}"},
 		{m.atPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
 		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
 		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -60,7 +61,7 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 		}
 	}
 	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, option, name, name)
-	if q.Kind == policy.DialogTrust {
+	if reducer.IsForTerminal(q.Kind) {
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
 	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it

@@ -51,9 +51,6 @@ func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
 
 func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Question) {
 	for _, w := range requests {
-		if w.Dialog == policy.DialogTrust {
-			w.Kind = reducer.Question // it is no request for a tool
-		}
 		out = append(out, policy.Question{
 			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
 			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,

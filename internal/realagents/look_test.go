@@ -142,18 +142,44 @@ func TestNewestDialogs(t *testing.T) {
 		bob.args = []string{"--permission-mode", "plan"}
 		bob.run()
 		bob.asksForTool()
-		bob.do("type", "bob", "/model", "--enter")
-		bob.wait("the menu", func() bool { return bob.state() == "blocked" })
-		if q := bob.asks(); q.Kind == "permission" || !strings.HasPrefix(q.Prompt, "Select model") {
-			t.Errorf("it asks %+v", q)
-		}
-		if out, code := bob.try("approve", "bob", "--as", "lead"); code == 0 {
-			t.Errorf("the menu was approved: %s", out)
-		}
-		bob.do("type", "bob", "--raw", `\e`)
-		bob.idle()
 		bob.stop()
 	})
+}
+
+// A menu that a person opened holds mail, and is answered at the terminal only.
+func TestMenus(t *testing.T) {
+	for _, v := range versions[:2] {
+		t.Run(nameOf(v.program, v.isNewest), func(t *testing.T) {
+			bob := newVersion(t, v.program, v.isNewest).in(t)
+			bob.run()
+			for _, menu := range []struct{ command, title string }{
+				{"/model", "Select model"}, {"/theme", "Theme"}, {"/config", "Settings"}, {"/permissions", "Permissions"},
+			} {
+				bob.do("type", "bob", menu.command, "--enter")
+				bob.wait(menu.command, func() bool { return bob.state() == "blocked" })
+				if q := bob.asks(); q.Kind != "prompt" || !strings.HasPrefix(q.Prompt, menu.title) {
+					t.Errorf("%s: it asks %+v", menu.command, q)
+				}
+				id := bob.send("SAYS after " + menu.title)
+				for _, args := range [][]string{{"approve", "bob"}, {"approve", "bob", "1"}, {"reject", "bob"}} {
+					if out, code := bob.try(append(args, "--as", "lead")...); code == 0 || !strings.Contains(out, "atm attach bob") {
+						t.Errorf("%s, %s: exit %d\n%s", menu.command, args, code, out)
+					}
+				}
+				if bob.state() != "blocked" || bob.has(id, "read") {
+					t.Errorf("%s: it is %s, and the message: %s", menu.command, bob.state(), bob.do("trace", id))
+				}
+				bob.wait("the menu to close", func() bool { // one takes the first key to leave its search
+					bob.do("type", "bob", "--raw", `\e`)
+					time.Sleep(time.Second)
+					return bob.state() != "blocked"
+				})
+				bob.wait("the message", func() bool { return bob.has(id, "turn_done") })
+				bob.idle()
+			}
+			bob.stop()
+		})
+	}
 }
 
 // A usage limit holds mail until it is over, here with the next turn.

@@ -114,14 +114,23 @@ reject "\x1b[C\x1b[C\r" Reject reject_once`,
 	}
 }
 
-// What asks for something that is not known is shown with its text, from its border on, and allows nothing.
+// What asks for something that is not known, such as a menu that a person opened, is shown with its text, from its border
+// on, and allows nothing.
 func TestUnknownDialogs(t *testing.T) {
 	for file, want := range map[string]string{
-		"claude-2.1.197-limit-menu": "What do you want to do?",
-		"claude-2.1.332-auto":       "Auto mode can't check actions in this session",
-		"claude-2.1.332-held":       "Held message from another session",
-		"claude-2.1.332-history":    "Search prompts",
-		"claude-2.1.332-model":      "Select model",
+		"claude-2.1.197-config":      "Settings  Status   Config",
+		"claude-2.1.197-model":       "Select model",
+		"claude-2.1.197-permissions": "Permissions  Recently denied",
+		"claude-2.1.197-resume":      "Resume session",
+		"claude-2.1.197-theme":       "Theme",
+		"claude-2.1.332-auto":        "Auto mode can't check actions in this session",
+		"claude-2.1.332-config":      "Settings  Status   Config",
+		"claude-2.1.332-held":        "Held message from another session",
+		"claude-2.1.332-history":     "Search prompts",
+		"claude-2.1.332-model":       "Select model",
+		"claude-2.1.332-permissions": "Permissions  Recently blocked",
+		"claude-2.1.332-resume":      "Resume session",
+		"claude-2.1.332-theme":       "Theme",
 	} {
 		q := driverOf(t, file).Read(look(t, file), Reading{}).Dialog
 		if q == nil || q.Kind != "unknown" || !strings.HasPrefix(q.Prompt, want) {
@@ -291,8 +300,8 @@ func TestAnswersToQuestions(t *testing.T) {
 			`"\r" "\x1b" of 2, question: Question 1/1 (1 unanswered)|Would you like to run the following command?|$ ls`,
 		},
 		{
-			"the key is an option's", "gemini", "╭──────────────────────────────────────╮\n│ A potential loop was detected        │\n│                                      │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection          │\n╰──────────────────────────────────────╯",
-			`- "\x1b" of 2, unknown: A potential loop was detected`,
+			"the key is an option's", "gemini", "╭──────────────────────────────────────╮\n│ ?  A potential loop was detected     │\n│                                      │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection          │\n╰──────────────────────────────────────╯",
+			`- "\x1b" of 2, question: ?  A potential loop was detected`,
 		},
 		{
 			"in a frame", "gemini", "╭────────────────────────────────╮\n│ Answer Questions               │\n│                                │\n│ Really?                        │\n│                                │\n│ ● 1.  Yes                      │\n│   2.  No                       │\n│                                │\n│ Enter to select · Esc to cancel│\n╰────────────────────────────────╯",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,7 +25,7 @@ type Question struct {
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
 	Input   string    `json:"input,omitempty"`  // what the tool is about to do, if the prompt does not say it
-	Dialog  string    `json:"dialog,omitempty"` // the kind of dialog on the screen: permission, trust, question
+	Dialog  string    `json:"dialog,omitempty"` // the kind of dialog on the screen: permission, trust, question, unknown
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
 	Cut     bool      `json:"cut,omitempty"` // Prompt or Tool is incomplete
@@ -51,9 +52,6 @@ func (q *Question) IsWhole(now time.Time) bool {
 
 // KindDraft is the kind of a question that asks whether to approve a draft; its ID is the draft's.
 const KindDraft = "draft"
-
-// DialogTrust asks whether to trust a directory. Only a person at the agent's terminal may answer it.
-const DialogTrust = "trust"
 
 // Option is one of the answers to a question.
 type Option struct {
@@ -144,7 +142,7 @@ func (q *Question) AnsweredElsewhere() (why, hint string) {
 		return "asks what a message of yours answers", where + `atm send ` + name + ` "…" --type human_input`
 	case !q.Running:
 		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
-	case q.ID == "" || q.Dialog == DialogTrust:
+	case q.ID == "" || reducer.IsForTerminal(q.Dialog):
 		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
 	}
 	return "", ""
