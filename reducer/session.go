@@ -34,9 +34,13 @@ func (r *Run) noteConversation(e *event, isFirst bool) {
 	isStart := e.kind == "session_start"
 	isNext := isStart && e.Text("source") == "clear"
 	isFirst = isFirst && r.Sessions == 1
-	isUnknown := (isStart || e.kind == wire.TurnStarted) && (r.Conversation == "" || r.Conversation == Newest)
-	if e.session != "" && (isNext || isFirst || isUnknown) {
+	isTurn := e.kind == wire.TurnStarted
+	isUnknown := (isStart || isTurn) && (r.Conversation == "" || r.Conversation == Newest)
+	switch {
+	case e.session != "" && (isNext || isFirst || isUnknown):
 		r.Conversation = e.session
+	case e.session == "" && isTurn && isUnknown && r.Sessions == 0:
+		r.Conversation = Newest
 	}
 }
 

@@ -72,6 +72,8 @@ func TestConversation(t *testing.T) {
 		events []string
 	}{
 		{"", []string{spawned}},
+		{"newest", []string{spawned, "turn_started turn_id=t1", "pty exited code=1 pid=7", "pty restarting attempt=1"}},
+		{"s1", []string{spawned, "turn_started turn_id=t1", "turn_started session=s1 turn_id=t2"}},
 		{"s1", []string{spawned, "session_start session=s1 source=startup", "session_start session=s2 source=startup", "turn_started session=s2 turn_id=t1", "session_end session=s2 reason=other", "pty exited code=1 pid=7"}},
 		{"s1", []string{spawned, "turn_started session=s1 turn_id=t1", "turn_started session=s2 turn_id=t2"}},
 		{"s2", []string{spawned, "session_start session=s1 source=startup", "session_end session=s1 reason=clear", "session_start session=s2 source=clear"}},

@@ -41,6 +41,7 @@ type Options struct {
 	StartDelay time.Duration // before it touches the terminal
 	Trust      bool          // asks for trust before anything else
 	Daemon     bool          // leaves a process behind at the start
+	Resume     string        // the conversation that it says it continues
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
 	PasteOff     bool          // no bracketed paste
@@ -58,6 +59,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Trap, "trap", "", "signals to ignore: HUP,TERM")
 	f.DurationVar(&o.StartDelay, "start-delay", 0, "draw nothing so long")
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
+	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }

@@ -43,15 +43,16 @@ const Newest = reducer.Newest
 // ErrChosen means that the command line says itself which conversation it continues.
 var ErrChosen = errors.New("its command chooses a conversation itself")
 
-// ErrNoID means that there is no way to a conversation but as the newest one in its directory.
-var ErrNoID = errors.New("its conversation cannot be named")
+// ErrNoID means that the program continues only the newest conversation in a directory.
+var ErrNoID = errors.New("it continues no conversation by its id")
 
 // plainID is an id that cannot be taken for a flag.
 var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
 // Resume returns the command line with the arguments that continue a conversation: the one with that id, or with Newest
-// the newest one in the directory. isScript is as for Unshared.
-func Resume(argv []string, isScript bool, id string) ([]string, error) {
+// the newest one in the directory. last names the driver of the program that had it, if that is known. isScript is as
+// for Unshared.
+func Resume(argv []string, isScript bool, id, last string) ([]string, error) {
 	d, args := parseScript(argv, isScript)
 	c, resume := &d.file.Command, &d.file.Resume
 	isChosen := func(arg string) bool {
@@ -64,12 +65,16 @@ func Resume(argv []string, isScript bool, id string) ([]string, error) {
 		return argv, errors.New("its command names no program that is known to continue conversations")
 	case slices.ContainsFunc(args, isChosen), first != "" && slices.Contains(resume.IsChosen, first), slices.Contains(c.Subcommands, first):
 		return argv, ErrChosen
+	case last != "" && last != d.Name:
+		return argv, fmt.Errorf("its last conversation was one of %s", last)
 	case resume.ID == nil && resume.Last == nil:
 		return argv, fmt.Errorf("%s cannot continue a conversation", d.Name)
 	}
 	more := resume.Last
 	switch {
-	case id == Newest && more == nil, id != Newest && resume.ID == nil:
+	case id == Newest && more == nil:
+		return argv, errors.New("no event has told the id of its conversation")
+	case id != Newest && resume.ID == nil:
 		return argv, ErrNoID
 	case id != Newest && !plainID.MatchString(id):
 		return argv, fmt.Errorf("its conversation has the id %q, which might be a flag", id)

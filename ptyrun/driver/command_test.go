@@ -93,7 +93,7 @@ func TestResume(t *testing.T) {
 		{"bash", "s1", "bash", "its command names no program that is known to continue conversations"},
 		{"wrapper claude", "s1", "wrapper claude", "its command names no program that is known to continue conversations"},
 	} {
-		got, err := Resume(strings.Fields(c.command), false, c.id)
+		got, err := Resume(strings.Fields(c.command), false, c.id, "")
 		why := ""
 		if err != nil {
 			why = err.Error()
@@ -102,11 +102,14 @@ func TestResume(t *testing.T) {
 			t.Errorf("%q with %q becomes %q (%s), want %q (%s)", c.command, c.id, got, why, c.want, c.err)
 		}
 	}
-	if got, err := Resume([]string{"./run", "DIR", "codex", "-m", "x"}, true, "s1"); strings.Join(got, " ") != "./run DIR codex resume s1 -m x" {
+	if got, err := Resume([]string{"./run", "DIR", "codex", "-m", "x"}, true, "s1", "codex"); strings.Join(got, " ") != "./run DIR codex resume s1 -m x" {
 		t.Errorf("the script becomes %q: %v", got, err)
 	}
+	if got, err := Resume([]string{"codex"}, false, "s1", "claude"); len(got) > 1 || err == nil || err.Error() != "its last conversation was one of claude" {
+		t.Errorf("after Claude Code, Codex: %q, %v", got, err)
+	}
 	useOwn(t, map[string]string{"echoer.toml": echoer})
-	if _, err := Resume([]string{"echoer"}, false, "s1"); err == nil || err.Error() != "echoer cannot continue a conversation" {
+	if _, err := Resume([]string{"echoer"}, false, "s1", ""); err == nil || err.Error() != "echoer cannot continue a conversation" {
 		t.Errorf("an agent without [resume]: %v", err)
 	}
 }
