@@ -301,7 +301,7 @@ func TestRestartBehindThePaste(t *testing.T) {
 	r := newRig(t).fake(testagent.Options{}).run().idle()
 	id := r.send("hello")
 	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	if _, err := r.client().Restart(t.Context()); err != nil {
+	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the message to be read", r.read(id))

@@ -46,7 +46,11 @@ type runner struct {
 	restarts restarts
 	stopping *stopping
 	exit     Exit
-	isOver   bool
+
+	lastDriver string // that of the last program under this name; "": not known
+	notResumed string // why the next program begins a new conversation
+
+	isOver bool
 
 	mail     mail
 	root     rootState
@@ -96,6 +100,11 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
+	last, err := runinfo.Read(o.Box.Store().Dir(), o.Box.Agent())
+	if err != nil {
+		r.Log.Error("reading what ran last", "err", err)
+	}
+	r.lastDriver = last.Driver
 	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
 	r.startHelpers(server, inbox)
 
@@ -177,7 +186,7 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 }
 
 func (r *runner) writeRunInfo() {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Inject: string(r.inject())}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject())}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.driver.Name
 	}

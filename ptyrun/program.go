@@ -31,6 +31,8 @@ type program struct {
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
+	resumed resumption
+	prompt  string // the first prompt, if it was not to be typed because a conversation goes on
 
 	screenState
 	reported       reducer.Activity // by the last event
@@ -68,7 +70,8 @@ func (p *program) isSilent() bool { return p.screen.Version() == p.keyVersion }
 
 func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
-	argv := slices.Concat(r.Front, driver.Unshared(r.Command, r.isScript()))
+	command, resumed := r.resume()
+	argv := slices.Concat(r.Front, driver.Unshared(command, r.isScript()))
 	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
@@ -76,8 +79,12 @@ func (r *runner) startProgram() error {
 	now := r.now()
 	p := &program{
 		child: c, output: make(chan []byte, maxPieces), input: make(chan write, maxWrites),
-		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting,
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, reported: reducer.Starting, resumed: resumed,
 	}
+	if r.pid == 0 && resumed.id != "" { // an earlier run has sent the first prompt
+		p.prompt, r.mail.prompt = r.mail.prompt, ""
+	}
+	r.notResumed, r.lastDriver = "", ""
 	p.screen.IsLight = isLight(r.Env)
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
@@ -97,7 +104,8 @@ func (r *runner) startProgram() error {
 	r.changeClaim(func() error { return r.Hold.EndSessions(context.Background()) }) // of earlier programs
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
-	r.appendEvent(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
+	spawned := wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
+	r.appendEvent(spawned, "resumed", resumed.id, "not_resumed", resumed.fresh)
 	r.writeRunInfo()
 	return nil
 }
@@ -212,6 +220,8 @@ func (r *runner) processesEnded(p *program) {
 		r.stopping, r.restarts.next = nil, now
 	case r.stopping != nil:
 		r.isOver = true
+	case r.resumeFailed(p):
+		r.restarts.next = now
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}

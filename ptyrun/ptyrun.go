@@ -39,6 +39,7 @@
 //
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	program, restart         one start of the program, its input and output; the next start, and the end
+//	resume                   the conversation that a program continues
 //	detect, turn             what the screen shows; the turns that are made of that
 //	mail, gate, root         which message is next; whether it may be typed now
 //	letter, inject, outcome  as what text; how; what becomes of the message
@@ -97,12 +98,17 @@ type Options struct {
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
 	Cols, Rows  int
 	Restart     Restart
+	Resume      bool // each program continues the agent's last conversation, if its driver knows how
 	RecordInput bool // record typed keys as well
 
 	// Its mail.
 	Inject   Inject
 	Prompt   string    // typed once, at the first idle
 	Sessions *Sessions // nil: the runner ignores sessions
+
+	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
+	// none.
+	SharesDir func() (string, error)
 
 	// Decide applies the owner's rules as they were when the runner started. Nil: a person is asked everything.
 	Decide func(driver.Dialog) Decision

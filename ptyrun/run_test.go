@@ -81,7 +81,7 @@ func TestStopAfterRestart(t *testing.T) {
 	}
 	r := newRig(t).program("plain", "bash", "-c", "setsid sleep 1000 & sleep 0.2; echo started; sleep 1000").run()
 	r.wait("the start", r.shows("started"))
-	if _, err := r.client().Restart(t.Context()); err != nil {
+	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("exited"))
@@ -95,7 +95,7 @@ func TestStopAfterRestart(t *testing.T) {
 func TestStopDuringRestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{Trap: "TERM"}).run().idle()
-	if _, err := r.client().Restart(t.Context()); err != nil {
+	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {

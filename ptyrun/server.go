@@ -34,6 +34,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
+			s.Resumed, s.NotResumed = p.resumed.id, p.resumed.fresh
 			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail
 			s.ByLine = p.driver.Plain && !p.screen.Modes().Paste
 			if d := p.reading.Dialog; d != nil {
@@ -209,8 +210,9 @@ func (r *runner) Stop(context.Context) (control.Outcome, error) {
 	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }
 
-func (r *runner) Restart(context.Context) (control.Outcome, error) {
+func (r *runner) Restart(_ context.Context, req control.RestartRequest) (control.Outcome, error) {
 	return inLoop(r, func() (control.Outcome, error) {
+		r.Resume = r.Resume || req.Resume
 		if r.stopping != nil {
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}

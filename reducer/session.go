@@ -20,6 +20,28 @@ type Run struct {
 	WasStopped bool      `json:"was_stopped,omitempty"` // on request
 	IsLocked   bool      `json:"is_locked,omitempty"`   // its runner holds a lock as long as it lives
 	Sessions   int       `json:"sessions,omitempty"`    // begun since it started; only the first is surely its own
+
+	// Conversation is the session with which its program would go on: the first that it began, or what followed that. It
+	// is Newest if nobody has told which. A later session may be that of a program that it runs.
+	Conversation string `json:"conversation,omitempty"`
+}
+
+// Newest stands for the newest conversation in a directory, whose id is not known.
+const Newest = "newest"
+
+// noteConversation notes the session that an event names if it is the program's own.
+func (r *Run) noteConversation(e *event, isFirst bool) {
+	isStart := e.kind == "session_start"
+	isNext := isStart && e.Text("source") == "clear"
+	isFirst = isFirst && r.Sessions == 1
+	isTurn := e.kind == wire.TurnStarted
+	isUnknown := (isStart || isTurn) && (r.Conversation == "" || r.Conversation == Newest)
+	switch {
+	case e.session != "" && (isNext || isFirst || isUnknown):
+		r.Conversation = e.session
+	case e.session == "" && isTurn && isUnknown && r.Sessions == 0:
+		r.Conversation = Newest
+	}
 }
 
 // isOver reports whether the session has ended, with its program or without.
@@ -138,6 +160,9 @@ func (s *State) endSession(e *event) {
 	t.HasSessionStart = false
 	if isReplaced {
 		t.Activity, t.IsReplaced = Starting, true
+		if s.Run != nil && s.Run.Conversation == t.Session {
+			s.Run.Conversation = ""
+		}
 	}
 	s.saveTurn(e, t, before)
 	if isReplaced || s.Run != nil && !s.Run.HasExited {
@@ -194,7 +219,10 @@ func (s *State) applyProgram(e *event) {
 }
 
 func (s *State) applySpawned(e *event) {
-	r := &Run{ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp"}
+	r := &Run{
+		ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp",
+		Conversation: shortID(e.Text("resumed")),
+	}
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
 		r.PID = int64(pid)
 	}

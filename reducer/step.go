@@ -197,8 +197,11 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	}
 	isStart := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
 	isFirst := isNews || !hadStart && t.HasSessionStart // else a repeat
-	if isStart && isFirst && s.Run != nil && !s.Run.HasExited {
-		s.Run.Sessions++
+	if s.Run != nil && !s.Run.HasExited {
+		if isStart && isFirst {
+			s.Run.Sessions++
+		}
+		s.Run.noteConversation(e, isStart && isFirst)
 	}
 	return !t.isOver() && t.Activity != Error
 }

@@ -62,3 +62,38 @@ func TestAgentsStayApart(t *testing.T) {
 		}
 	}
 }
+
+// The conversation to continue is the one that the program began first, and what followed that; not that of a program
+// that it runs.
+func TestConversation(t *testing.T) {
+	spawned := "pty spawned pid=7"
+	for _, c := range []struct {
+		want   string
+		events []string
+	}{
+		{"", []string{spawned}},
+		{"newest", []string{spawned, "turn_started turn_id=t1", "pty exited code=1 pid=7", "pty restarting attempt=1"}},
+		{"s1", []string{spawned, "turn_started turn_id=t1", "turn_started session=s1 turn_id=t2"}},
+		{"s1", []string{spawned, "session_start session=s1 source=startup", "session_start session=s2 source=startup", "turn_started session=s2 turn_id=t1", "session_end session=s2 reason=other", "pty exited code=1 pid=7"}},
+		{"s1", []string{spawned, "turn_started session=s1 turn_id=t1", "turn_started session=s2 turn_id=t2"}},
+		{"s2", []string{spawned, "session_start session=s1 source=startup", "session_end session=s1 reason=clear", "session_start session=s2 source=clear"}},
+		{"s2", []string{spawned, "session_start session=s1 source=startup", "session_start session=s2 source=clear", "session_end session=s1 reason=clear"}},
+		{"", []string{spawned, "session_start session=s1 source=startup", "session_end session=s1 reason=clear", "pty exited code=1 pid=7"}},
+		{"s2", []string{spawned, "session_start session=s1 source=startup", "session_end session=s1 reason=resume", "session_start session=s2 source=resume"}},
+		{"s1", []string{spawned, "session_start session=s1 source=startup", "pty exited code=1 pid=7", "session_start session=s2 source=startup"}},
+		{"", []string{spawned, "session_start session=s1 source=startup", "pty exited code=1 pid=7", "pty spawned pid=8"}},
+		{"s1", []string{"pty spawned pid=8 resumed=s1", "pty exited code=1 pid=8"}},
+		{"s2", []string{"pty spawned pid=8 resumed=s1", "session_start session=s2 source=resume"}},
+		{"s2", []string{"pty spawned pid=8 resumed=newest", "session_start session=s2 source=resume"}},
+	} {
+		p := newPlayer()
+		for _, line := range c.events {
+			if _, err := p.play(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := p.state.Run.Conversation; got != c.want {
+			t.Errorf("after %q it is %q, want %q", c.events, got, c.want)
+		}
+	}
+}

@@ -232,7 +232,7 @@ func (s *stage) Stop(context.Context) (control.Outcome, error) {
 	return o, err
 }
 
-func (s *stage) Restart(context.Context) (control.Outcome, error) {
+func (s *stage) Restart(context.Context, control.RestartRequest) (control.Outcome, error) {
 	o, err := s.did("restarted", "restart")
 	s.mu.Lock()
 	defer s.mu.Unlock()

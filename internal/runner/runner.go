@@ -184,7 +184,8 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	o := ptyrun.Options{
 		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
-		Cols: spec.Cols, Rows: spec.Rows, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
 		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict},
 		Authorize: func(right control.Right, pid int, by string) error { return checkRight(scope, p, name, right, pid, by) },
 		Decide: func(d driver.Dialog) ptyrun.Decision {

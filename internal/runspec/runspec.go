@@ -30,6 +30,7 @@ type Spec struct {
 	Cols        int            `json:"cols"`
 	Rows        int            `json:"rows"`
 	Prompt      string         `json:"prompt,omitempty"`
+	Resume      bool           `json:"resume,omitempty"`
 	RecordInput bool           `json:"record_input,omitempty"`
 	ACP         map[string]any `json:"acp,omitempty"`     // for the agent's session: acp.SessionNewParams
 	Session     bool           `json:"session,omitempty"` // begin one if none is alive

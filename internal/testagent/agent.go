@@ -123,6 +123,9 @@ func (a *agent) start() {
 		a.leaveOrphan(time.Minute)
 	}
 	a.print(a.Banner, "")
+	if a.o.Resume != "" {
+		a.print([]string{"Resumed " + a.o.Resume, ""}, "")
+	}
 	if a.o.Trust && a.Trust != nil {
 		a.askTrust(a.showPrompt)
 	} else {

@@ -43,6 +43,7 @@ type Options struct {
 	Trust      bool          // asks for trust before anything else
 	Daemon     bool          // leaves a process behind at the start
 	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
+	Resume     string        // the conversation that it says it continues
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
 	PasteOff     bool          // no bracketed paste
@@ -61,6 +62,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.DurationVar(&o.StartDelay, "start-delay", 0, "draw nothing so long")
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
+	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }

@@ -124,8 +124,9 @@ func (c *Client) Answer(ctx context.Context, r AnswerRequest) (Outcome, error) {
 func (c *Client) Stop(ctx context.Context) (Outcome, error) {
 	return ask[Outcome](ctx, c, "stop", requestBy{c.By})
 }
-func (c *Client) Restart(ctx context.Context) (Outcome, error) {
-	return ask[Outcome](ctx, c, "restart", requestBy{c.By})
+func (c *Client) Restart(ctx context.Context, r RestartRequest) (Outcome, error) {
+	r.By = c.By
+	return ask[Outcome](ctx, c, "restart", r)
 }
 
 // ask sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so

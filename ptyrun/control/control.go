@@ -87,7 +87,7 @@ type Handler interface {
 	Stop(ctx context.Context) (Outcome, error)
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
 	// next one starts without a pause ("restarted").
-	Restart(ctx context.Context) (Outcome, error)
+	Restart(ctx context.Context, r RestartRequest) (Outcome, error)
 	// Attach serves a viewer until its Input is closed, the context ends or the child has exited; then it calls Exit.
 	// The viewer is sent its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -106,6 +106,8 @@ type Status struct {
 	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
+	Resumed     string    `json:"resumed,omitempty"`      // the conversation that the program continues: its id, or "newest"
+	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
 }
 
 // Claim is what one source says that the agent does.
@@ -202,6 +204,12 @@ type AnswerRequest struct {
 	Option string `json:"option,omitempty"` // its id; "": the option that allows, or with Deny the one that denies
 	Deny   bool   `json:"deny,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
+}
+
+// RestartRequest asks to restart the program.
+type RestartRequest struct {
+	Resume bool   `json:"resume,omitempty"` // this and every later start of this run continues the conversation
+	By     string `json:"by,omitempty"`     // the name of whoever asks
 }
 
 // AttachRequest asks to attach a terminal of this size.

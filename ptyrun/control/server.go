@@ -286,7 +286,7 @@ var operations = map[string]operation{
 	"answer":    {Answer, handleWith(Handler.Answer)},
 	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
 	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
-	"restart":   {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Restart(ctx) }},
+	"restart":   {Act, handleWith(Handler.Restart)},
 }
 
 type operation struct {

@@ -74,7 +74,9 @@ func (f *fake) Stop(ctx context.Context) (Outcome, error) {
 	return f.stop(ctx)
 }
 
-func (f *fake) Restart(context.Context) (Outcome, error) { return Outcome{Done: "restarted"}, nil }
+func (f *fake) Restart(context.Context, RestartRequest) (Outcome, error) {
+	return Outcome{Done: "restarted"}, nil
+}
 
 func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {
 	return f.attach(ctx, r, v)
@@ -298,7 +300,7 @@ func TestStuckLoop(t *testing.T) {
 		"interrupt": func(c *Client) error { _, err := c.Interrupt(t.Context()); return err },
 		"answer":    func(c *Client) error { _, err := c.Answer(t.Context(), AnswerRequest{}); return err },
 		"stop":      func(c *Client) error { _, err := c.Stop(t.Context()); return err },
-		"restart":   func(c *Client) error { _, err := c.Restart(t.Context()); return err },
+		"restart":   func(c *Client) error { _, err := c.Restart(t.Context(), RestartRequest{Resume: true}); return err },
 		"attach":    func(c *Client) error { _, err := c.Attach(t.Context(), AttachRequest{}, Terminal{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
 )
 
 // wrappers are programs that run the command among their arguments.
@@ -24,21 +28,63 @@ func ForCommand(argv []string) *Driver {
 // otherwise share one that has the environment of the first. isScript: the first word is a script, which may be told by
 // its arguments which program to run, and hand the others on.
 func Unshared(argv []string, isScript bool) []string {
-	d, args := parseCommand(argv)
-	for i := 1; d.Plain && isScript && i < len(argv); i++ {
-		for _, a := range drivers() {
-			if slices.Contains(a.file.Command.Names, argv[i]) {
-				d, args = a, argv[i+1:]
-				break
-			}
-		}
-	}
+	d, args := parseScript(argv, isScript)
 	c := &d.file.Command
 	hasChosen := func(arg string) bool { return startsAny(arg, c.IsUnshared) }
 	if c.Unshared == "" || slices.ContainsFunc(args, hasChosen) || slices.Contains(c.Subcommands, subcommand(c, args)) {
 		return argv
 	}
 	return slices.Insert(slices.Clone(argv), len(argv)-len(args), c.Unshared)
+}
+
+// Newest stands for the newest conversation in a directory.
+const Newest = reducer.Newest
+
+// ErrChosen means that the command line says itself which conversation it continues.
+var ErrChosen = errors.New("its command chooses a conversation itself")
+
+// ErrNoID means that the program continues only the newest conversation in a directory.
+var ErrNoID = errors.New("it continues no conversation by its id")
+
+// plainID is an id that cannot be taken for a flag.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+
+// Resume returns the command line with the arguments that continue a conversation: the one with that id, or with Newest
+// the newest one in the directory. last names the driver of the program that had it, if that is known. isScript is as
+// for Unshared.
+func Resume(argv []string, isScript bool, id, last string) ([]string, error) {
+	d, args := parseScript(argv, isScript)
+	c, resume := &d.file.Command, &d.file.Resume
+	isChosen := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return strings.HasPrefix(arg, "-") && slices.Contains(resume.IsChosen, name)
+	}
+	first := subcommand(c, args)
+	switch {
+	case d.Plain || d.LogsOwnEvents:
+		return argv, errors.New("its command names no program that is known to continue conversations")
+	case slices.ContainsFunc(args, isChosen), first != "" && slices.Contains(resume.IsChosen, first), slices.Contains(c.Subcommands, first):
+		return argv, ErrChosen
+	case last != "" && last != d.Name:
+		return argv, fmt.Errorf("its last conversation was one of %s", last)
+	case resume.ID == nil && resume.Last == nil:
+		return argv, fmt.Errorf("%s cannot continue a conversation", d.Name)
+	}
+	more := resume.Last
+	switch {
+	case id == Newest && more == nil:
+		return argv, errors.New("no event has told the id of its conversation")
+	case id != Newest && resume.ID == nil:
+		return argv, ErrNoID
+	case id != Newest && !plainID.MatchString(id):
+		return argv, fmt.Errorf("its conversation has the id %q, which might be a flag", id)
+	case id != Newest:
+		more = slices.Clone(resume.ID)
+		for i := range more {
+			more[i] = strings.ReplaceAll(more[i], "{id}", id)
+		}
+	}
+	return slices.Insert(slices.Clone(argv), len(argv)-len(args), more...), nil
 }
 
 // subcommand returns the first of the arguments that is neither a flag nor a flag's value.
@@ -52,6 +98,19 @@ func subcommand(c *agents.Command, args []string) string {
 		}
 	}
 	return ""
+}
+
+// parseScript is parseCommand, but of a script it takes the first argument that names an agent.
+func parseScript(argv []string, isScript bool) (*Driver, []string) {
+	d, args := parseCommand(argv)
+	for i := 1; d.Plain && isScript && i < len(argv); i++ {
+		for _, a := range drivers() {
+			if slices.Contains(a.file.Command.Names, argv[i]) {
+				return a, argv[i+1:]
+			}
+		}
+	}
+	return d, args
 }
 
 // parseCommand returns the driver, and the arguments of the agent.

@@ -71,6 +71,51 @@ func TestUnshared(t *testing.T) {
 	}
 }
 
+// The arguments that continue a conversation stand right after the program, wherever that is in the command. A command
+// that says itself which one it continues, or draws no conversation, stays.
+func TestResume(t *testing.T) {
+	for _, c := range []struct{ command, id, want, err string }{
+		{"claude", "s1", "claude --resume s1", ""},
+		{"claude --model x", Newest, "claude --continue --model x", ""},
+		{"npx -y @anthropic-ai/claude-code@latest --model x", "s1", "npx -y @anthropic-ai/claude-code@latest --resume s1 --model x", ""},
+		{"npm exec -- @openai/codex", "s1", "npm exec -- @openai/codex resume s1", ""},
+		{"env A=b /opt/codex -m x", "s1", "env A=b /opt/codex resume s1 -m x", ""},
+		{"codex -m resume", Newest, "codex resume --last -m resume", ""},
+		{"node /a/node_modules/@openai/codex/bin/codex.js", "s1", "node /a/node_modules/@openai/codex/bin/codex.js resume s1", ""},
+		{"opencode /project", "ses_1", "opencode --session ses_1 /project", ""},
+		{"gemini -y", Newest, "gemini --resume latest -y", ""},
+		{"gemini", "s1", "gemini", ErrNoID.Error()},
+		{"claude --resume=x", "s1", "claude --resume=x", ErrChosen.Error()},
+		{"claude -c", "s1", "claude -c", ErrChosen.Error()},
+		{"env A=b codex -c a=b resume x", "s1", "env A=b codex -c a=b resume x", ErrChosen.Error()},
+		{"codex exec hi", "s1", "codex exec hi", ErrChosen.Error()},
+		{"codex -c a=b", "s1", "codex resume s1 -c a=b", ""},
+		{"claude", "--dangerous", "claude", `its conversation has the id "--dangerous", which might be a flag`},
+		{"claude", "", "claude", `its conversation has the id "", which might be a flag`},
+		{"bash", "s1", "bash", "its command names no program that is known to continue conversations"},
+		{"wrapper claude", "s1", "wrapper claude", "its command names no program that is known to continue conversations"},
+	} {
+		got, err := Resume(strings.Fields(c.command), false, c.id, "")
+		why := ""
+		if err != nil {
+			why = err.Error()
+		}
+		if strings.Join(got, " ") != c.want || why != c.err {
+			t.Errorf("%q with %q becomes %q (%s), want %q (%s)", c.command, c.id, got, why, c.want, c.err)
+		}
+	}
+	if got, err := Resume([]string{"./run", "DIR", "codex", "-m", "x"}, true, "s1", "codex"); strings.Join(got, " ") != "./run DIR codex resume s1 -m x" {
+		t.Errorf("the script becomes %q: %v", got, err)
+	}
+	if got, err := Resume([]string{"codex"}, false, "s1", "claude"); len(got) > 1 || err == nil || err.Error() != "its last conversation was one of claude" {
+		t.Errorf("after Claude Code, Codex: %q, %v", got, err)
+	}
+	useOwn(t, map[string]string{"echoer.toml": echoer})
+	if _, err := Resume([]string{"echoer"}, false, "s1", ""); err == nil || err.Error() != "echoer cannot continue a conversation" {
+		t.Errorf("an agent without [resume]: %v", err)
+	}
+}
+
 // The agent in a wrapper is recognized by its first screens. A shell's screen does not count, since it may print
 // anything.
 func TestRecognise(t *testing.T) {

@@ -26,7 +26,8 @@ type Info struct {
 	Runner  int       `json:"runner"`
 	PID     int       `json:"pid,omitempty"` // the program's
 	Started time.Time `json:"started"`
-	Command []string  `json:"command"` // null until it has started
+	Cwd     string    `json:"cwd,omitempty"` // where it runs
+	Command []string  `json:"command"`       // null until it has started
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
 }

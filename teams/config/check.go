@@ -90,8 +90,8 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 			k.add(path+".env", "env: %q is set by atm itself or is not a variable name", v)
 		}
 	}
-	if m.Person && (m.Command != nil || m.Worktree) {
-		k.add(path, "%s is a person: people have no command and no worktree", name)
+	if m.Person && (m.Command != nil || m.Worktree || m.Resume) {
+		k.add(path, "%s is a person: people have no command, no worktree and no conversation to resume", name)
 	}
 }
 

@@ -54,6 +54,7 @@ type Member struct {
 	Driver   string      // "": auto
 	Inject   string      // "": body
 	Restart  string      // "": on-crash
+	Resume   bool        // each start continues its last conversation
 	Size     string      // see ParseSize
 	Prompt   string      // typed once, at the first idle
 	After    []wire.Name // started when these are ready

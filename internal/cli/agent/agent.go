@@ -84,15 +84,28 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) erro
 
 // A result says what happened to an agent: each verb that starts, stops, types into or answers one prints it.
 type result struct {
-	Name   wire.Name `json:"name"`
-	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
-	Detail string    `json:"detail,omitempty"`
-	PID    int       `json:"pid,omitempty"`
-	Ended  []string  `json:"ended,omitempty"` // processes that were ended with the agent
+	Name    wire.Name `json:"name"`
+	State   string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
+	Detail  string    `json:"detail,omitempty"`
+	Resumed string    `json:"resumed,omitempty"` // the conversation that its program continues
+	PID     int       `json:"pid,omitempty"`
+	Ended   []string  `json:"ended,omitempty"` // processes that were ended with the agent
 }
 
 func resultOf(name wire.Name, o control.Outcome) result {
 	return result{Name: name, State: o.Done, Detail: o.Detail, Ended: o.Ended}
+}
+
+// tellResumed adds which conversation the agent continues, or why none.
+func (r *result) tellResumed(s control.Status) {
+	switch {
+	case s.Resumed == reducer.Newest:
+		r.Resumed = "its newest conversation"
+	case s.Resumed != "":
+		r.Resumed = s.Resumed
+	case s.NotResumed != "":
+		r.Detail = command.JoinFilled("; ", r.Detail, "a new conversation: "+s.NotResumed)
+	}
 }
 
 func (k *call) print(r result, err error) error {
@@ -105,6 +118,9 @@ func (r result) String() string {
 		line += " while running a tool"
 	} else if r.Detail != "" {
 		line += " (" + letter.Escape(r.Detail) + ")"
+	}
+	if r.Resumed != "" {
+		line += ", resumed " + letter.Escape(r.Resumed)
 	}
 	if r.PID > 0 {
 		line += fmt.Sprintf(", process %d", r.PID)

@@ -36,6 +36,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation, if the program can; =false does not"}
+
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
 	Flags: []cli.Flag{
@@ -46,6 +48,7 @@ var runCommand = &cli.Command{
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
 		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
+		resumeFlag,
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Usage: "return once its prompt is shown, or say why it is not"},
 	},
@@ -140,6 +143,9 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		Driver: cmp.Or(c.String("driver"), m.Driver, "auto"), Inject: cmp.Or(c.String("inject"), m.Inject, "body"),
 		Restart: cmp.Or(c.String("restart"), m.Restart, "never"), RecordInput: c.Bool("record-input"),
 		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
+	}
+	if spec.Resume = m.Resume; c.IsSet("resume") {
+		spec.Resume = c.Bool("resume")
 	}
 	if isPlanned {
 		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
@@ -323,12 +329,14 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		}
 		switch {
 		case status.Ready:
+			r.tellResumed(status)
 			return r, nil
 		case asking == dialogHolds:
 			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).
 				WithHint("atm attach %s", r.Name)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
+			r.tellResumed(status)
 			return r, nil
 		case err != nil && time.Since(began) > listenWithin:
 			return r, err

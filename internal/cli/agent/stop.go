@@ -32,17 +32,19 @@ var interruptCommand = &cli.Command{
 
 var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
 	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {
 			return err
 		}
-		o, err := client.Restart(ctx)
+		o, err := client.Restart(ctx, control.RestartRequest{Resume: k.c.Bool("resume")})
 		r := resultOf(k.name(), o)
 		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
 			var now control.Status
 			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 				r.State, r.PID = "restarted", now.ChildPID
+				r.tellResumed(now)
 			}
 		}
 		return k.print(r, err)

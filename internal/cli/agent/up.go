@@ -25,6 +25,7 @@ import (
 var upCommand = &cli.Command{
 	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
 	Flags: []cli.Flag{
+		resumeFlag,
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
 	},
 	Action: command.With(command.OpenTeam, up),

@@ -121,6 +121,9 @@ func (k *checker) check(f *File) {
 	for path, n := range map[string]int{"command.names": len(f.Command.Names), "command.packages": len(f.Command.Packages), "parts": len(f.Parts)} {
 		k.checkLength(path, n)
 	}
+	if id := f.Resume.ID; id != nil && !slices.ContainsFunc(id, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
+		k.add(k.lines.Of("resume.id"), "resume.id: {id} is missing")
+	}
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))

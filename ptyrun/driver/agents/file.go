@@ -48,10 +48,11 @@ type Keys struct {
 	Forgets   bool       `toml:"interrupt_forgets"` // before the first word of the answer it removes the prompt from the conversation
 }
 
-// Resume are the arguments with which a conversation goes on. {id} stands for its id.
+// Resume are the arguments with which a conversation goes on, right after the program's name. {id} stands for its id.
 type Resume struct {
-	Last []string
-	ID   []string
+	Last     []string // the newest one in the directory
+	ID       []string
+	IsChosen []string `toml:"is_chosen"` // arguments, or a first one, with which the command chooses one itself
 }
 
 // Typing says on what the program acts in a submitted text, beside giving it to the model: it attaches the file behind an

@@ -53,6 +53,7 @@ func TestMistakes(t *testing.T) {
 		{"many conditions", start + "[screen.conditions]\na = { pattern = \"x\" }\n" + growing(7), []string{"11: the conditions up to here have more than 5000 parts"}},
 		{"a long pattern", start + "[screen.conditions]\na = { pattern = \"" + strings.Repeat("x", maxPattern+1) + "\" }", []string{"6: pattern: the pattern has more than 2000 bytes"}},
 		{"a long list", start + "placeholders = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"5: screen.box.placeholders has 201 items, of 200 at most"}},
+		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{"6: resume.id: {id} is missing"}},
 		{"a part", "[parts]\nx = \"a|b\"\n" + start + "[screen.dialog]\nnumbers_hint = \"^(?:{{x}})(\"", []string{"8: numbers_hint: error parsing regexp: missing closing ): `^(?:a|b)(`"}},
 		{"empty names", "[command]\nnames = [\"x\"]\npackages = [\"\"]\n" + start, []string{"1: command: a name is empty"}},
 		{"numbers", "" + start + "column = -1\nmax_below = 101", []string{"5: box.column is -1, not from 0 to 100", "6: box.max_below is 101, not from 0 to 100"}},

@@ -1,0 +1,68 @@
+package ptyrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+)
+
+// A resumption says which conversation a program continues. At most one is set; none if there was nothing to continue.
+type resumption struct {
+	id    string // of the conversation; driver.Newest: the newest one in the directory
+	fresh string // why a new one begins although one was to be continued
+}
+
+// resume returns the command line of the next program, and which conversation it continues.
+func (r *runner) resume() (argv []string, how resumption) {
+	run := r.state.Run
+	if !r.Resume || len(r.Front) > 0 || run == nil || run.Conversation == "" { // what stands in front does it itself
+		return r.Command, how
+	}
+	if r.notResumed != "" {
+		return r.Command, resumption{fresh: r.notResumed}
+	}
+	id, isScript := run.Conversation, r.isScript()
+	argv, err := driver.Resume(r.Command, isScript, id, r.lastDriver)
+	if errors.Is(err, driver.ErrNoID) {
+		id = driver.Newest
+		argv, err = driver.Resume(r.Command, isScript, id, r.lastDriver)
+	}
+	if err == nil && id == driver.Newest {
+		err = r.checkNewest()
+	}
+	switch {
+	case errors.Is(err, driver.ErrChosen):
+		return r.Command, how
+	case err != nil:
+		return r.Command, resumption{fresh: err.Error()}
+	}
+	return argv, resumption{id: id}
+}
+
+// checkNewest returns why the newest conversation in the directory may be another agent's.
+func (r *runner) checkNewest() error {
+	if r.SharesDir == nil {
+		return nil
+	}
+	other, err := r.SharesDir()
+	switch {
+	case err != nil:
+		return fmt.Errorf("whether others work in its directory cannot be told: %w", err)
+	case other != "":
+		return fmt.Errorf("the newest conversation in its directory may be that of %s", other)
+	}
+	return nil
+}
+
+// resumeFailed reports whether a program has ended before it was ready because of the conversation that it was to
+// continue, which it perhaps no longer has. The next one begins a new conversation, with the first prompt.
+func (r *runner) resumeFailed(p *program) bool {
+	if p.resumed.id == "" || p.isReady || r.exit.Code == 0 || r.exit.Signal != "" {
+		return false
+	}
+	r.notResumed = fmt.Sprintf("it exited with %d when it was to continue %s", r.exit.Code, p.resumed.id)
+	r.mail.prompt = cmp.Or(r.mail.prompt, p.prompt)
+	return true
+}
