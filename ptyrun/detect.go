@@ -99,7 +99,7 @@ type limit struct {
 func (r *runner) endLimit(now time.Time) {
 	p, rd := r.prog, &r.prog.reading
 	switch {
-	case isWork(rd.Activity):
+	case rd.Activity.IsWork():
 		p.limit = limit{}
 		return
 	case rd.Activity != reducer.Limited:
@@ -210,8 +210,8 @@ func (r *runner) stepActivity(now time.Time) {
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
 	case r.isOverruled(rd, now):
 	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
-	case isWork(rd.Activity) && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
-	case isWork(rd.Activity) && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
+	case rd.Activity.IsWork() && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
+	case rd.Activity.IsWork() && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
 		r.reportIfStill(p.readingSince, now)
 	}
@@ -314,7 +314,7 @@ func (r *runner) reportActivity(rd driver.Reading) {
 	p := r.prog
 	previous := p.reported
 	p.reported, p.reportedDetail = rd.Activity, rd.Detail
-	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // a person began a turn
+	isBegun := rd.Activity.IsWork() && !previous.IsWork() && !r.turn.isOurs // a person began a turn
 	if isBegun {
 		r.turn.id, r.turn.text, r.turn.startRow = "", "", p.screen.Scrolled()
 	}
@@ -335,12 +335,8 @@ func (r *runner) reportActivity(rd driver.Reading) {
 // hasEndedTurn reports whether an agent that does so has no open turn.
 func hasEndedTurn(a reducer.Activity) bool { return a == reducer.Idle || a == reducer.Limited }
 
-func isWork(a reducer.Activity) bool {
-	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
-}
-
 // showsWork reports whether the screen shows that a text was accepted. A program that asks something is working, too.
-func showsWork(rd driver.Reading) bool { return isWork(rd.Activity) || rd.Dialog != nil }
+func showsWork(rd driver.Reading) bool { return rd.Activity.IsWork() || rd.Dialog != nil }
 
 func fingerprint(d *driver.Dialog) string {
 	if d == nil {

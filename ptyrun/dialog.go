@@ -155,7 +155,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 func (r *runner) readFrame(now time.Time) {
 	p := r.prog
 	r.readScreen(now)
-	if p.reading.Dialog == nil && (p.reading.Prompt || isWork(p.reading.Activity)) {
+	if p.reading.Dialog == nil && (p.reading.Prompt || p.reading.Activity.IsWork()) {
 		r.closeQuestion(p.reading.Activity)
 	}
 }

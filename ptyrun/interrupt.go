@@ -59,7 +59,7 @@ func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
 	}
 	r.pressInterrupt(cut.prog, by)
 	isOver := r.poll(turnEndTimeout, func() bool {
-		return r.prog == nil || !isWork(r.prog.reported) && r.question == nil || r.state.Turn().ID != cut.turn
+		return r.prog == nil || !r.prog.reported.IsWork() && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
@@ -102,7 +102,7 @@ func (r *runner) awaitPerson() (isFree bool) {
 		p := r.prog
 		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
 		isFree = p == nil || !hasDraft && r.now().Sub(r.lastKey) >= r.timing.personQuiet
-		isOver := hasWaited && !isFree && !isWork(p.reading.Activity)
+		isOver := hasWaited && !isFree && !p.reading.Activity.IsWork()
 		hasWaited = true
 		return isFree || isOver
 	})
@@ -126,7 +126,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 		return nil, errBeingTyped
 	}
 	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
-	r.turn.isInterrupted = isWork(cut.activity)
+	r.turn.isInterrupted = cut.activity.IsWork()
 	if r.turn.isInterrupted && r.turn.isOurs {
 		r.leftover = &leftover{text: r.turn.text, since: r.now()}
 		isForgotten := p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""

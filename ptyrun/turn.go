@@ -41,7 +41,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 	if !r.hasHooks() {
 		r.appendTurnStarted(text)
 		source := reducer.FromScreen
-		if isWork(p.reading.Activity) {
+		if p.reading.Activity.IsWork() {
 			source = p.reading.Source
 		}
 		r.appendStateChange(previous, reducer.Thinking, "", source)

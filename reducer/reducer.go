@@ -29,6 +29,9 @@ type Activity string
 // Word is an agent's state in one word, for people and scripts. WordPerson comes from team.toml, not from events.
 type Word string
 
+// IsWork reports whether an agent works that does so.
+func (a Activity) IsWork() bool { return a == Thinking || a == Responding || a == ToolRunning }
+
 // docs/states.md says what each of these means.
 const (
 	TurnIdle     TurnStatus = "idle"

@@ -94,7 +94,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	if box == nil {
 		r := d.readWithoutBox(l, shows.activity, before)
-		if r.Source = reducer.FromScreen; r.Activity == reducer.Idle || isWork(r.Activity) {
+		if r.Source = reducer.FromScreen; r.Activity == reducer.Idle || r.Activity.IsWork() {
 			r.Source = shows.source
 		}
 		return r
@@ -139,10 +139,6 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	r.Prompt = r.NotPromptReason == ""
 	return r
-}
-
-func isWork(a reducer.Activity) bool {
-	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
 }
 
 // shown is what the program shows of its state beside the text on its screen.
