@@ -3,9 +3,7 @@ package ptyrun
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -68,18 +66,18 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 // repaintViewer shows the whole screen to a viewer that joined or was behind.
 func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput(nil)
-		v.Repaint(r.prog.screen.Repaint(scrollback))
-		if status, _ := r.prog.screen.Status(); r.withStatus[v] {
+		r.prog.take()
+		v.Repaint(r.prog.repaint(scrollback))
+		if r.withStatus[v] {
 			v.Send([]byte(screen.ClearStatus)) // it may have missed changes
-			r.sendStatus(v, nil, status)
+			r.sendStatus(v, nil, r.prog.declared())
 		}
 	} else if r.finalScreen != nil {
 		v.Repaint(r.finalScreen)
 	}
 }
 
-// sendOutput sends the program's output to the viewers. What it declares is written anew, or left out.
+// sendOutput sends what the agent shows to the viewers. What it declares is written anew, or left out.
 func (r *runner) sendOutput(written []byte) {
 	r.rewriting.Rewrites = true
 	with, without := r.rewriting.Filter(written), r.removing.Filter(written)
@@ -140,26 +138,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput(nil)
-	before := r.prog.screen.Version()
-	r.prog.screen.Resize(to.Cols, to.Rows)
-	if r.prog.keyVersion == before { // the new version is not output of the program
-		r.prog.keyVersion = r.prog.screen.Version()
-	}
-	r.prog.child.Resize(to.Cols, to.Rows)
-	r.prog.scheduleRead(r.now())
-}
-
-// setFinalScreen saves what viewers are shown at the end: the screen with the cursor below its text. A program that
-// exits by itself in the alternate screen did not mean to: its last lines are shown on the main screen.
-func (r *runner) setFinalScreen(s *screen.Screen) {
-	r.finalScreen, r.finalText = s.Repaint(scrollback), nil
-	switch {
-	case s.Modes().Alt && !r.exit.Stopped:
-		r.finalText = []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(r.exit.Tail, ""), "\r\n"))
-	case !s.Modes().Alt:
-		r.finalText = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
-	}
+	r.prog.resize(to)
 }
 
 // showEnd shows a viewer the end, repainting the last screen if the viewer was late or behind. Only after the loop.
@@ -196,13 +175,5 @@ func (r *runner) releaseKeys() {
 	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
-	r.typeKeys(keys, nil)
-}
-
-// typeKeys types what the recording may show. done may be nil: see write.
-func (r *runner) typeKeys(keys []byte, done func(n int, err error)) {
-	if r.RecordInput {
-		r.recording.Input(keys)
-	}
-	r.prog.send(write{keys, done})
+	r.prog.keys(keys, nil)
 }

@@ -58,23 +58,25 @@ const (
 //	       where they do not stay, answers
 //	Log    nothing                             nothing
 func (r *runner) captures(now time.Time) captured {
-	p, capture := r.prog, r.binding.Capture
-	isPlain := p != nil && p.driver.Plain
-	isCertain := isPlain && (!r.isAuto || p.isReady || now.Sub(p.started) >= recogniseTime)
-	isAlt := p != nil && p.screen.Modes().Alt
-	switch {
-	case capture == Log:
+	capture := r.binding.Capture
+	if capture == Log {
 		return nothing
-	case capture == PTY && (isPlain || !isAlt), capture != PTY && isCertain:
+	}
+	if r.prog == nil {
+		return answers
+	}
+	is := r.prog.state()
+	isCertain := is.isPlain && (!r.isAuto || is.isReady || now.Sub(r.prog.started) >= recogniseTime)
+	if capture == PTY && (is.isPlain || !is.isOnAlt) || capture != PTY && isCertain {
 		return lines
 	}
 	return answers
 }
 
 // isCapturing reports whether lines are captured for a session now. Those of the alternate screen do not stay.
-func (r *runner) isCapturing(now time.Time) bool {
-	isBound := r.prog != nil && r.binding != nil && len(r.binding.alive()) > 0
-	return isBound && r.captures(now) == lines && !r.prog.screen.Modes().Alt
+func (p *terminal) isCapturing(now time.Time) bool {
+	isBound := p.r.binding != nil && len(p.r.binding.alive()) > 0
+	return isBound && p.r.captures(now) == lines && !p.emulator.Modes().Alt
 }
 
 // captureAnswer emits the answer of a turn that has ended.
@@ -84,8 +86,8 @@ func (r *runner) captureAnswer(e *wire.Event) {
 	}
 	if answer := session.AnswerOf(e); answer != "" {
 		r.emit(answer, e.Seq)
-	} else if answer := r.response(); answer != r.turn.lastAnswer {
-		r.turn.lastAnswer = answer
+	} else if answer := r.prog.answer(); answer != r.lastAnswer {
+		r.lastAnswer = answer
 		r.emit(answer, 0)
 	}
 }
@@ -109,7 +111,7 @@ func (r *runner) emit(text string, of uint64) {
 		if of > 0 {
 			e = e.With(session.FieldAnswer, of)
 		}
-		r.appendEvent(e)
+		r.append(e)
 	}
 }
 
@@ -120,42 +122,41 @@ func (c *capture) expectEcho(text string) {
 
 // captureScrolled captures the lines that have scrolled off the screen and would soon be lost, or have waited long. It
 // returns how many bytes of output may be drawn before it is called again: any may be the end of a line.
-func (r *runner) captureScrolled(output []byte) int {
-	now, c := r.now(), &r.prog.capture
-	if !r.isCapturing(now) || c.isOverBudget(now) { // lines that are not captured need not be drawn
+func (p *terminal) captureScrolled(output []byte) int {
+	now, c := p.r.now(), &p.capture
+	if !p.isCapturing(now) || c.isOverBudget(now) { // lines that are not captured need not be drawn
 		return len(output)
 	}
-	end := r.prog.screen.Scrolled()
+	end := p.emulator.Scrolled()
 	if end > c.next && (end-c.next >= maxWaiting || now.Sub(c.capturedAt) >= captureDelay) {
-		r.captureLines(end, now)
+		p.captureLines(end, now)
 	}
 	return min(len(output), maxWaiting)
 }
 
 // captureResting captures the lines above the cursor when the program rests, or of an agent those above its input box
 // when it waits for input.
-func (r *runner) captureResting(now time.Time) {
-	if !r.isCapturing(now) {
+func (p *terminal) captureResting(now time.Time) {
+	if !p.isCapturing(now) {
 		return
 	}
-	p := r.prog
 	isResting, since := true, p.outputAt
 	if !p.driver.Plain { // an agent may redraw its cursor ten times a second
 		isResting, since = p.reading.Prompt, p.promptSince
 	}
-	if !isResting || r.mustWait(later(since.Add(captureRest), p.nextRead), now) {
+	if !isResting || p.r.mustWait(later(since.Add(captureRest), p.nextRead), now) {
 		return
 	}
 	end := p.reading.BoxRow
 	if p.driver.Plain {
-		_, end = p.screen.Cursor()
+		_, end = p.emulator.Cursor()
 	}
-	r.captureLines(p.screen.Scrolled()+uint64(end), now)
+	p.captureLines(p.emulator.Scrolled()+uint64(end), now)
 }
 
-func (r *runner) captureFinal(now time.Time) {
-	if s := r.prog.screen; r.isCapturing(now) {
-		r.captureLines(s.Scrolled()+uint64(lastWithText(s)+1), now)
+func (p *terminal) captureFinal(now time.Time) {
+	if s := p.emulator; p.isCapturing(now) {
+		p.captureLines(s.Scrolled()+uint64(lastWithText(s)+1), now)
 	}
 }
 
@@ -168,8 +169,8 @@ func (c *capture) isOverBudget(now time.Time) bool {
 }
 
 // captureLines captures the lines up to a row, and says how many were omitted.
-func (r *runner) captureLines(end uint64, now time.Time) {
-	c, s := &r.prog.capture, r.prog.screen
+func (p *terminal) captureLines(end uint64, now time.Time) {
+	r, c, s := p.r, &p.capture, p.emulator
 	c.capturedAt = now
 	top := s.Scrolled()
 	first := top - uint64(s.History())

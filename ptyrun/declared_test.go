@@ -208,8 +208,8 @@ func TestDeclaredIsPassedOn(t *testing.T) {
 		report + `\007late\n'; read -r line`}, os.Environ()
 	r.opt.Driver, _ = driver.Named("plain")
 	r.run().wait("the start", r.shows("early"))
-	with, without := &terminal{}, &terminal{}
-	for out, isAsked := range map[*terminal]bool{with: true, without: false} {
+	with, without := &viewed{}, &viewed{}
+	for out, isAsked := range map[*viewed]bool{with: true, without: false} {
 		c := r.client()
 		go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30, Status: isAsked}, control.Terminal{Out: out})
 		r.wait("the terminal", func() bool { return strings.Contains(out.String(), "early") })
@@ -217,7 +217,7 @@ func TestDeclaredIsPassedOn(t *testing.T) {
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Enter: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, out := range []*terminal{with, without} {
+	for _, out := range []*viewed{with, without} {
 		r.wait("the rest", func() bool { return strings.Contains(out.String(), "late") })
 	}
 	for _, want := range []string{"\x1b]7501;state=clear\a", "\x1b]7501;state=idle:id=a\a", "\x1b]7501;state=working:app=prog:title=4pyz:msg=YVsybQ==\a"} {

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	readDelay       = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
-	floodReadEvery  = 3 * time.Second       // during a flood, which has to be drawn to be read
-	freeAfter       = time.Second           // from a flood's end to returning its memory
-	maxFrame        = time.Second           // after which an open frame counts as closed
-	maxStart        = 30 * time.Second      // for a program whose command does not tell its driver
-	missedEndFactor = 15                    // times timing.stale at a prompt, after which a turn has ended unreported
+	readDelay      = 20 * time.Millisecond // from output to reading the screen, so that a burst is read once
+	floodReadEvery = 3 * time.Second       // during a flood, which has to be drawn to be read
+	freeAfter      = time.Second           // from a flood's end to returning its memory
+	maxFrame       = time.Second           // after which an open frame counts as closed
+	maxStart       = 30 * time.Second      // for a program whose command does not tell its driver
 )
 
-func (p *program) scheduleRead(now time.Time) {
+func (p *terminal) scheduleRead(now time.Time) {
 	p.outputAt = now
-	if p.screen.IsBehind() {
+	if p.emulator.IsBehind() {
 		p.freeMemory.Reset(freeAfter)
 		p.nextRead = earlier(now.Add(2*readDelay), later(now, p.lastRead.Add(floodReadEvery)))
 	} else if p.nextRead.IsZero() {
@@ -28,10 +27,9 @@ func (p *program) scheduleRead(now time.Time) {
 }
 
 // readScreen reads the screen, unless a frame is open.
-func (r *runner) readScreen(now time.Time) {
-	p := r.prog
+func (p *terminal) readScreen(now time.Time) {
 	p.nextRead, p.lastRead = time.Time{}, now
-	if !p.screen.Modes().Sync {
+	if !p.emulator.Modes().Sync {
 		p.frameSince = time.Time{}
 	} else if p.frameSince.IsZero() {
 		p.frameSince = now
@@ -40,24 +38,24 @@ func (r *runner) readScreen(now time.Time) {
 		p.nextRead = now.Add(readDelay)
 		return
 	}
-	if p.readVersion != 0 && p.readVersion == p.screen.Version() {
+	if p.readVersion != 0 && p.readVersion == p.emulator.Version() {
 		return
 	}
-	p.readVersion = p.screen.Version()
+	p.readVersion = p.emulator.Version()
 	look := p.look()
-	if known := p.driver.Recognise(look); r.isAuto && known != p.driver {
+	if known := p.driver.Recognise(look); p.r.isAuto && known != p.driver {
 		p.driver = known
-		r.writeRunInfo()
+		p.r.writeRunInfo()
 	}
 	before := p.reading
 	p.reading = p.driver.Read(look, before)
-	r.noteDeclared(before, now)
-	r.endLimit(now)
+	p.noteDeclared(before, now)
+	p.endLimit(now)
 	if !isSameReading(p.reading, before) {
 		p.readingSince = now
 	}
-	r.turn.hasWorked = r.turn.hasWorked || showsWork(p.reading)
-	r.turn.hasRetried = r.turn.hasRetried || p.reading.IsRetrying
+	p.turn.hasWorked = p.turn.hasWorked || showsWork(p.reading)
+	p.turn.hasRetried = p.turn.hasRetried || p.reading.IsRetrying
 	if !p.reading.Prompt {
 		p.promptSince = time.Time{}
 	} else if p.promptSince.IsZero() {
@@ -67,16 +65,15 @@ func (r *runner) readScreen(now time.Time) {
 
 // noteDeclared notes when what the program declares has changed. That it declares more than the protocol allows is
 // reported once.
-func (r *runner) noteDeclared(before driver.Reading, now time.Time) {
-	p := r.prog
+func (p *terminal) noteDeclared(before driver.Reading, now time.Time) {
 	if p.reading.Declared.State != before.Declared.State {
 		p.declaredAt = now
 	}
-	if _, hasExcess := p.screen.Status(); hasExcess && !p.hasExcess {
+	if _, hasExcess := p.emulator.Status(); hasExcess && !p.hasExcess {
 		p.hasExcess = true
 		const why = "the program declares more states than a terminal keeps, or longer ones: they are dropped"
-		r.Log.Warn(why)
-		r.appendEvent(wire.Event{Kind: wire.StreamError}.With("error_summary", why))
+		p.r.Log.Warn(why)
+		p.r.append(wire.Event{Kind: wire.StreamError}.With("error_summary", why))
 	}
 }
 
@@ -90,14 +87,12 @@ func isSameReading(a, b driver.Reading) bool {
 type limit struct {
 	notice string
 	end    time.Time // zero: the notice does not say
-
-	reportedAt uint64 // the newest event when it was reported again
 }
 
 // endLimit makes idle of a reading that shows a usage limit whose time is over: its notice stays on the screen until
 // the next turn. If the program shows the limit below its box it also takes it away, so that only this ends it.
-func (r *runner) endLimit(now time.Time) {
-	p, rd := r.prog, &r.prog.reading
+func (p *terminal) endLimit(now time.Time) {
+	rd := &p.reading
 	switch {
 	case rd.Activity.IsWork():
 		p.limit = limit{}
@@ -112,224 +107,251 @@ func (r *runner) endLimit(now time.Time) {
 	}
 }
 
-// refresh reads what the program has written so far. Called before every key of ours.
-func (r *runner) refresh(now time.Time) {
-	if r.prog != nil {
-		r.takeOutput(nil)
-		r.readScreen(now)
-	}
+func (p *terminal) refresh() {
+	p.take()
+	p.readScreen(p.r.now())
 }
 
-func (p *program) look() driver.Look {
-	look := driver.LookAt(p.screen)
+func (p *terminal) look() driver.Look {
+	look := driver.LookAt(p.emulator)
 	if p.driver.Plain {
-		if group, name := p.child.Foreground(); group != p.child.PID() {
+		if group, name := p.Foreground(); group != p.PID() {
 			look.Foreground = name
 		}
-		look.Hidden = p.child.HidesLines()
+		look.Hidden = p.HidesLines()
 	}
 	return look
 }
 
 // stepScreen reads the screen when that is due, and reports what has been stable for long enough.
-func (r *runner) stepScreen(now time.Time) {
-	p := r.prog
+func (p *terminal) stepScreen(now time.Time) {
+	r := p.r
 	isLimitOver := p.reading.Activity == reducer.Limited && !p.limit.end.IsZero() && !r.mustWait(p.limit.end, now)
 	if isLimitOver && p.reading.Prompt {
 		p.nextRead, p.readVersion = now, 0
 	}
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {
-		r.readScreen(now)
+		p.readScreen(now)
 	}
 	r.wakeAt(p.nextRead)
-	if p.screen.ContentLost() {
-		r.jiggle(p)
+	if p.emulator.ContentLost() {
+		p.jiggle()
 	}
 	if !p.isReady && !p.promptSince.IsZero() {
 		p.isReady = !r.mustWait(p.promptSince.Add(r.timing.firstIdle), now)
 	}
 	switch p.reading.Activity {
 	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
-		r.turn.hasActed = true
+		p.turn.hasActed = true
 	}
-	r.stepQuestion(now)
-	r.stepActivity(now)
+	p.stepQuestion(now)
+	p.stepActivity(now)
 }
 
 // jigglePause is between the two sizes of jiggle. Without it a program finds its size unchanged and does not repaint.
 const jigglePause = 60 * time.Millisecond
 
 // jiggle makes the program repaint, by taking a row away and giving it back. Setting the same size does nothing.
-func (r *runner) jiggle(p *program) {
-	p.child.Resize(r.Cols, max(1, r.Rows-1))
+func (p *terminal) jiggle() {
+	r := p.r
+	p.Child.Resize(r.Cols, max(1, r.Rows-1))
 	time.AfterFunc(jigglePause, func() {
-		r.post(func() { p.child.Resize(r.Cols, r.Rows) })
+		r.post(func() { p.Child.Resize(r.Cols, r.Rows) })
 	})
 }
 
 // stepQuestion opens or closes the question when the dialog on the screen has been stable.
-func (r *runner) stepQuestion(now time.Time) {
-	p, d, asked, hold := r.prog, r.prog.reading.Dialog, "", r.timing.settle
+func (p *terminal) stepQuestion(now time.Time) {
+	r, d, asked, hold := p.r, p.reading.Dialog, "", p.r.timing.settle
 	if r.question != nil {
 		asked = r.question.Dialog.Fingerprint
 	}
-	if p.reading.Source == reducer.FromDeclared && !p.asks() {
+	if p.reading.Source == reducer.FromDeclared && !p.isAsking() {
 		hold = 0 // what it declares of its turn, which counts at once, comes after the answer
 	}
 	switch {
 	case fingerprint(d) == asked || r.mustWait(p.readingSince.Add(hold), now):
-	case d != nil && r.isOverruled(p.reading, now):
+	case d != nil && !p.counts(now):
 	case d == nil:
-		r.closeQuestion(p.reading.Activity)
+		p.questionGone()
 	default:
-		r.openQuestion(*d)
+		p.ask(*d)
 	}
 }
 
-// stepActivity reports the program's activity when it has been stable.
-func (r *runner) stepActivity(now time.Time) {
-	p, rd := r.prog, r.prog.reading
-	if r.hasMissedTurnEnd(now) {
-		p.reported = r.state.Turn().Activity // so that the screen is reported again
+// isAsking reports whether the screen shows a dialog, perhaps one that only the title tells of.
+func (p *terminal) isAsking() bool {
+	return p.reading.Dialog != nil || p.reading.Activity == reducer.Confirming
+}
+
+func (p *terminal) ask(d driver.Dialog) {
+	if q := p.r.question; q != nil && q.pressed != nil {
+		p.r.closeQuestion(p.afterAnswer(q, reducer.Thinking)) // it was answered, and the program asks the next one
 	}
-	isOverruled := rd.Activity == reducer.Limited && r.hasHooks() && r.state.Turn().Word() == reducer.WordIdle
-	if isOverruled && p.limit.reportedAt != r.state.Seq { // a hook only said that the turn is over
-		p.reported, p.limit.reportedAt = reducer.Idle, r.state.Seq
+	before := p.r.state.Turn().Activity
+	p.r.openQuestion(&Question{Dialog: d}, wire.Event{Source: source})
+	if before != p.reading.Activity { // not from one dialog to another
+		p.report(before, p.reading)
 	}
-	if isStarting := rd.Activity == reducer.Starting && p.reported == reducer.Starting; isStarting && r.mayBeWrapper() {
-		if r.mustWait(p.started.Add(maxStart), now) {
-			return
+}
+
+func (p *terminal) questionGone() {
+	if q := p.r.question; q != nil {
+		p.detail = ""
+		p.r.closeQuestion(p.afterAnswer(q, p.reading.Activity))
+	}
+}
+
+// afterAnswer returns what the agent does after the answer to a question, if its screen shows now an activity.
+func (p *terminal) afterAnswer(q *Question, now reducer.Activity) reducer.Activity {
+	turn := p.r.state.Turn()
+	switch {
+	case p.r.state.HasHooks() && turn.Word() != reducer.WordBlocked:
+		return turn.Activity
+	case !p.isReady && q.Dialog.Kind != "permission":
+		return reducer.Starting // a dialog at the start belongs to no turn
+	case hasEndedTurn(now):
+		return reducer.Thinking // whether the answer ended the turn is known when the prompt has been stable
+	}
+	return now
+}
+
+// readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer
+// had its effect, and a dialog after it is a new one even if it looks the same.
+func (p *terminal) readFrame() {
+	p.readScreen(p.r.now())
+	if p.reading.Dialog == nil && (p.reading.Prompt || p.reading.Activity.IsWork()) {
+		p.questionGone()
+	}
+}
+
+// counts reports whether the reading counts against what events have said.
+func (p *terminal) counts(now time.Time) bool {
+	rd := &p.reading
+	c := reducer.Claim{
+		Activity: rd.Activity, Source: rd.Source, Since: p.readingSince, QuietFrom: p.outputAt,
+		IsAsked: rd.Dialog != nil, IsPrompt: rd.Prompt && !p.turn.isOurs,
+	}
+	if rd.Declared.State != "" {
+		c.Declared = p.declaredAt
+	}
+	counts, again := p.r.state.Weigh(c, now, p.r.timing.stale)
+	if !counts {
+		p.r.wakeAt(again)
+	}
+	return counts
+}
+
+// stepActivity reports the program's activity when it has been stable and says something new.
+func (p *terminal) stepActivity(now time.Time) {
+	r, rd, shown := p.r, &p.reading, p.r.state.Turn()
+	if isStarting := rd.Activity == reducer.Starting && shown.Activity == reducer.Starting; isStarting && p.mayBeWrapper() {
+		if !r.mustWait(p.started.Add(maxStart), now) {
+			r.appendStateChange(reducer.Starting, reducer.Unknown, "", "")
 		}
-		p.reported = reducer.Unknown
-		r.appendStateChange(reducer.Starting, reducer.Unknown, "", "")
+		return
 	}
 	switch {
-	case rd.Activity == reducer.Starting && p.reported == reducer.Unknown: // nothing known was shown yet
-	case rd.Activity == p.reported && rd.Detail == p.reportedDetail:
+	case rd.Activity == reducer.Starting && shown.Activity == reducer.Unknown: // nothing known was shown yet
+	case !p.isNews() && !(p.turn.isOurs && hasEndedTurn(rd.Activity)):
 	case rd.Dialog != nil: // reported by its question
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
-	case r.isOverruled(rd, now):
-	case r.mustWait(p.readingSince.Add(r.settleTime(rd, now)), now):
-	case rd.Activity.IsWork() && r.isAuto && r.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
+	case !p.counts(now):
+	case r.mustWait(p.readingSince.Add(p.hold()), now):
+	case rd.Activity.IsWork() && r.isAuto && p.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
 	case rd.Activity.IsWork() && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
-		r.reportIfStill(p.readingSince, now)
+		p.reportIfStill(p.readingSince, now)
 	}
+}
+
+// isNews reports whether the reading says something else than the events. Where hooks report the turns, the screen adds
+// only what they do not know.
+func (p *terminal) isNews() bool {
+	shown, seen := p.r.state.Turn(), reducer.Turn{Activity: p.reading.Activity}
+	if p.r.state.HasHooks() {
+		return seen.Word() != shown.Word()
+	}
+	return seen.Activity != shown.Activity || p.reading.Detail != p.detail
 }
 
 // mayBeWrapper reports whether the program may be about to start another one, which has drawn nothing yet.
-func (r *runner) mayBeWrapper() bool { return r.prog.driver.Plain && !r.prog.isReady }
+func (p *terminal) mayBeWrapper() bool { return p.driver.Plain && !p.isReady }
 
 // reportIfStill reports what the screen shows if that has not changed since then. On a busy machine the runner may be
-// so late that newer output has waited longer than the settle time.
-func (r *runner) reportIfStill(since, now time.Time) {
-	p := r.prog
-	r.refresh(now)
-	r.wakeAt(p.nextRead)
+// so late that newer output has waited longer than the hold.
+func (p *terminal) reportIfStill(since, now time.Time) {
+	p.refresh()
+	p.r.wakeAt(p.nextRead)
 	if !p.readingSince.Equal(since) {
-		r.wakeAt(now)
+		p.r.wakeAt(now)
 	} else if p.frameSince.IsZero() || p.nextRead.IsZero() {
-		r.reportActivity(p.reading)
+		p.reportActivity(p.reading)
 	}
 }
 
-// hasMissedTurnEnd reports whether a turn that hooks reported is still open although the program has long been idle at
-// its prompt. Claude Code does not report the end of a prompt that another hook refused.
-func (r *runner) hasMissedTurnEnd(now time.Time) bool {
-	p, turn := r.prog, r.state.Turn()
-	if turn.Word() != reducer.WordBusy || r.turn.isOurs || p.driver.LogsOwnEvents {
-		return false
-	}
-	looksIdle := p.reported == reducer.Idle && p.reading.Activity == reducer.Idle && p.reading.Prompt
-	return looksIdle && !r.mustWait(later(p.outputAt, turn.HeardAt).Add(missedEndFactor*r.timing.stale), now)
-}
-
-// isOverruled reports whether a stronger source has said something else so lately that the reading does not count yet:
-// see reducer.Source. That the agent asks, which only the screen or the title shows, waits for what it declares.
-func (r *runner) isOverruled(rd driver.Reading, now time.Time) bool {
-	overrules := func(other reducer.Source, heard time.Time) bool {
-		isFresh := !heard.IsZero() && r.mustWait(heard.Add(r.timing.stale), now)
-		return !rd.Source.MayOverrule(rd.Activity, other, isFresh)
-	}
-	if rd.Declared.State != "" && overrules(reducer.FromDeclared, r.prog.declaredAt) {
-		return true
-	}
-	seen, t := reducer.Turn{Activity: rd.Activity}, r.state.Turn()
-	return r.hasHooks() && rd.Dialog == nil && seen.Word() != t.Word() && overrules(t.Source, t.HeardAt)
-}
-
-// settleTime is how long the screen must stay the same before it is reported. What a program declares counts at once,
-// but idle only after it has shown work on our text: it may have declared that before it read the text. Else it is
+// hold is how long a reading must stay the same before it counts:
 //
-//	unknown                             stale
-//	idle, or at a usage limit           idle
-//	idle behind a text of ours          idle, but three times that while it shows no answer: between two steps of its
-//	                                    work a program may show neither work nor an answer
-//	the same, and no work was seen yet  three times as long: opencode first asks the model for a title, which takes
-//	                                    seconds on a slow machine, and shows nothing meanwhile (without an answer 21)
-//	anything else                       settle
+//	what the program declares            not at all; but settle if a dialog or an answer belongs to it, which may be drawn
+//	                                     behind it
+//	that it is idle, or at a limit       idle
+//	the same, behind a text of ours      unanswered, while there is no sign of work or no answer; unstarted, while there is
+//	                                     neither: the program may not have read the text, and opencode first asks its
+//	                                     model for a title. What it declares then may be older than the text
+//	that nothing on it is known          stale
+//	anything else                        settle
 //
 // If hooks report the turns it is at least stale.
-func (r *runner) settleTime(rd driver.Reading, now time.Time) time.Duration {
-	p, hold := r.prog, r.timing.settle
-	if isOld := hasEndedTurn(rd.Activity) && r.turn.isOurs && !r.turn.hasWorked; rd.Source == reducer.FromDeclared && !isOld {
-		return r.settleDeclared(rd)
+func (p *terminal) hold() time.Duration {
+	rd, t, timing := &p.reading, &p.turn, p.r.timing
+	isOver := hasEndedTurn(rd.Activity)
+	isDue := isOver && t.isOurs && !t.isInterrupted && !p.driver.Plain && rd.Failure == "" && rd.Activity != reducer.Limited
+	isDue = isDue && (!t.hasWorked || p.response() == "")
+	if rd.Source == reducer.FromDeclared && !(isOver && t.isOurs && !t.hasWorked) {
+		if isDue || rd.Activity == reducer.Confirming {
+			return timing.settle
+		}
+		return 0
 	}
-	switch rd.Activity {
-	case reducer.Unknown:
-		hold = r.timing.stale
-	case reducer.Limited:
-		hold = r.timing.idle
-	case reducer.Idle:
-		hold = r.timing.idle
-		if !r.turn.isOurs || r.turn.isInterrupted || p.driver.Plain || rd.Failure != "" {
-			break
-		}
-		unanswered := 3 * hold
-		if !r.turn.hasWorked {
-			hold, unanswered = 3*hold, 21*hold
-		}
-		if !now.Before(p.readingSince.Add(hold)) && r.response() == "" {
-			hold = unanswered
-		}
+	hold := timing.settle
+	switch {
+	case isDue && !t.hasWorked && p.response() == "":
+		hold = timing.unstarted
+	case isDue:
+		hold = timing.unanswered
+	case isOver:
+		hold = timing.idle
+	case rd.Activity == reducer.Unknown:
+		hold = timing.stale
 	}
-	if r.hasHooks() {
-		hold = max(hold, r.timing.stale)
+	if p.r.state.HasHooks() {
+		hold = max(hold, timing.stale)
 	}
 	return hold
 }
 
-// settleDeclared is settleTime for what the program declares. The dialog or the answer that belongs to it may be drawn
-// behind it.
-func (r *runner) settleDeclared(rd driver.Reading) time.Duration {
-	isAnswerDue := hasEndedTurn(rd.Activity) && r.turn.isOurs && !r.turn.isInterrupted && r.response() == ""
-	if rd.Activity == reducer.Confirming || isAnswerDue {
-		return r.timing.settle
-	}
-	return 0
-}
-
-// reportActivity appends what the screen shows, unless hooks have reported the same.
-func (r *runner) reportActivity(rd driver.Reading) {
-	p := r.prog
-	previous := p.reported
-	p.reported, p.reportedDetail = rd.Activity, rd.Detail
-	isBegun := rd.Activity.IsWork() && !previous.IsWork() && !r.turn.isOurs // a person began a turn
-	if isBegun {
-		r.turn.id, r.turn.text, r.turn.startRow = "", "", p.screen.Scrolled()
-	}
-	if r.hasHooks() {
-		seen := reducer.Turn{Activity: rd.Activity}
-		if seen.Word() == r.state.Turn().Word() {
-			return
+// reportActivity reports what the screen shows, and what that means for the turn.
+func (p *terminal) reportActivity(rd driver.Reading) {
+	r, t, isNews := p.r, &p.turn, p.isNews()
+	before := r.state.Turn().Activity
+	if isBegun := rd.Activity.IsWork() && !t.isOpen && !t.isOurs; isBegun { // a person began a turn
+		t.id, t.text, t.startRow, t.isOpen = "", "", p.emulator.Scrolled(), true
+		if !r.state.HasHooks() && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
+			p.appendTurnStarted("")
 		}
-	} else if isBegun && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
-		r.appendTurnStarted("")
 	}
 	if hasEndedTurn(rd.Activity) {
-		r.endTurn(rd, previous)
+		p.endTurn(rd, before != reducer.Starting)
 	}
-	r.appendSeen(previous, rd)
+	if isNews {
+		p.report(before, rd)
+	}
+}
+
+// report reports what the program does as its screen, its title or its own declaration shows it.
+func (p *terminal) report(previous reducer.Activity, rd driver.Reading) {
+	p.detail = rd.Detail
+	p.r.appendStateChange(previous, rd.Activity, rd.Detail, rd.Source)
 }
 
 // hasEndedTurn reports whether an agent that does so has no open turn.

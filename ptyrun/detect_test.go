@@ -133,16 +133,12 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		{false, "❯ do it", 21 * hold}, {false, "❯ do it\r\n● Done.", 3 * hold},
 		{true, "❯ do it", 3 * hold}, {true, "❯ do it\r\n● Done.", hold},
 	} {
-		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
-		p.screen.Write([]byte(c.screen))
-		p.readingSince = time.Now()
-		r := &runner{Options: Options{timing: &timing{idle: hold}}, prog: p, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
-		last := hold
-		for range 3 { // it asks again each time that time has passed
-			last = r.settleTime(driver.Reading{Activity: reducer.Idle}, p.readingSince.Add(last))
-		}
-		if last != c.want {
-			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
+		r := &runner{Options: Options{timing: &timing{idle: hold, unanswered: 3 * hold, unstarted: 21 * hold}}}
+		p := &terminal{r: r, emulator: screen.New(80, 24, scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
+		p.emulator.Write([]byte(c.screen))
+		p.reading.Activity = reducer.Idle
+		if got := p.hold(); got != c.want {
+			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, got, c.want)
 		}
 	}
 }

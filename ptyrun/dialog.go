@@ -20,6 +20,7 @@ type Question struct {
 	ID     wire.ID // also of the message to the lead
 	Dialog driver.Dialog
 
+	source    string         // of its events
 	pressed   *driver.Option // while its effect is awaited
 	pressedBy string
 	closed    chan struct{} // closed when the dialog is gone
@@ -45,30 +46,23 @@ var (
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
-// openQuestion appends the question of a dialog and has a rule answer it, or else notifies the lead.
-func (r *runner) openQuestion(d driver.Dialog) {
-	if r.question != nil && r.question.pressed != nil {
-		r.closeQuestion(reducer.Thinking) // it was answered, and the program asks the next one
-	}
+// openQuestion appends a question, as e which its kind and fields are added to, and has a rule answer it, or else
+// notifies the lead.
+func (r *runner) openQuestion(q *Question, e wire.Event) {
 	r.closeQuestion("")
-	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
+	q.ID, q.source, q.closed = wire.NewID(), e.Source, make(chan struct{})
 	r.question = q
 	r.abandonTyping("a dialog came up")
-	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)
+	d := q.Dialog
+	e.Kind = "confirm_required"
+	e = e.With("id", string(q.ID)).With("prompt", d.Prompt)
 	if d.Kind == "question" {
 		e.Kind = "waiting_for_input"
 	}
 	if options := q.Options(); options != nil {
 		e = e.With("options", options)
 	}
-	r.appendEvent(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
-	p := r.prog
-	isReported := p.driver.LogsOwnEvents && d.Kind == "permission"
-	if p.reported != p.reading.Activity && !isReported { // not from one dialog to another
-		r.appendSeen(p.reported, p.reading)
-	}
-	p.reported, p.reportedDetail = p.reading.Activity, p.reading.Detail
-
+	r.append(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	if o := r.ruledOption(d); o == nil {
 		r.notifyOfQuestion(q)
 	} else { // when the question is in the log: the events of the answer must come after it
@@ -150,44 +144,16 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 }
 
-// readFrame reads every complete frame while an answer is awaited. If one shows that the program went on, the answer
-// had its effect, and a dialog after it is a new one even if it looks the same.
-func (r *runner) readFrame(now time.Time) {
-	p := r.prog
-	r.readScreen(now)
-	if p.reading.Dialog == nil && (p.reading.Prompt || p.reading.Activity.IsWork()) {
-		r.closeQuestion(p.reading.Activity)
-	}
-}
-
 func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
-	p := r.prog
-	switch {
-	case !p.isReady && q.Dialog.Kind != "permission":
-		now = reducer.Starting // a dialog at the start belongs to no turn
-	case hasEndedTurn(now):
-		// Whether the answer ended the turn is known when the prompt has been stable.
-		now = reducer.Thinking
-	}
-	turn := r.state.Turn()
-	isReported := r.hasHooks() && turn.Word() != reducer.WordBlocked
-	if isReported {
-		now = turn.Activity
-	}
-	previous := p.reported
-	p.reported, p.reportedDetail = now, ""
-	if isReported && p.driver.LogsOwnEvents && q.pressed == nil {
-		return // the program withdrew it
-	}
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)).With("id", string(q.ID))
+	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Turn().Activity)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
-		r.appendEvent(e)
+		r.append(e)
 	} else {
 		decision := "approve"
 		if o.Denies() {
 			decision = "reject"
 		}
-		r.appendEvent(e, "answer", o.Label, "by", q.pressedBy, "option_id", o.ID, "decision", decision)
+		r.append(e, "answer", o.Label, "by", q.pressedBy, "option_id", o.ID, "decision", decision)
 	}
 }
 
@@ -224,34 +190,30 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 	}
 }
 
-// press presses an option, if the dialog is still on the screen.
+// press has the agent get an option, if it still asks that.
 func (r *runner) press(q *Question, o driver.Option, by string) error {
-	now := r.now()
-	r.refresh(now)
-	// Use the keys as they are now: arrow keys count from the option that is selected.
-	dialog := r.prog.reading.Dialog
-	if dialog != nil {
-		if fresh := firstOption(dialog.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
-			o = *fresh
-		}
+	if r.prog == nil {
+		return errNotRunning
 	}
+	now := r.now()
+	r.prog.refresh()
+	isOpen, isDrawn := r.prog.isOpen(q)
 	sinceKey := now.Sub(r.lastKey)
 	switch {
-	case !r.prog.frameSince.IsZero():
+	case !isDrawn:
 		return r.notNow("it is redrawing its screen")
-	case fingerprint(dialog) != q.Dialog.Fingerprint:
+	case !isOpen:
 		return r.notNow("its screen shows no such dialog any more")
 	case q.pressed != nil:
 		return refused("somebody is already answering it", "") // its key may still be unread: no second one after it
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
 		return r.notNow("a person is typing in it")
-	case o.Keys == "":
-		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(r.Box.Agent())}
+	}
+	if err := r.prog.press(q, o); err != nil {
+		return err
 	}
 	q.pressed, q.pressedBy = &o, by
-	r.turn.isInterrupted = r.turn.isInterrupted || o.Denies() // a denial may end the turn
 	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.sendKeys([]byte(o.Keys))
 	return nil
 }
 
@@ -290,7 +252,7 @@ func (r *runner) chosenOption(q *Question, req control.AnswerRequest) (driver.Op
 // answered.
 func (r *runner) checkAnswerable(q *Question, id string) error {
 	switch {
-	case q == nil && r.prog != nil && r.prog.reading.Dialog != nil:
+	case q == nil && r.prog != nil && r.prog.state().isDialog:
 		return r.notNow("a dialog is only just coming up")
 	case q == nil:
 		return refused("it is not asking anything", "")

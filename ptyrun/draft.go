@@ -22,10 +22,10 @@ type leftover struct {
 const maxClears = 50
 
 // stepDraft clears the draft if it is ours: a leftover, or a terminal's reply that the program took for typed keys.
-func (r *runner) stepDraft(now time.Time) {
-	p, rd, l := r.prog, r.prog.reading, r.leftover
+func (p *terminal) stepDraft(now time.Time) {
+	r, rd, l := p.r, p.reading, p.leftover
 	if l != nil && (r.lastKey.After(l.since) || l.clears == maxClears) {
-		l, r.leftover = nil, nil
+		l, p.leftover = nil, nil
 	}
 	if r.mail.typing != nil || !rd.HasDraft {
 		return
@@ -40,29 +40,28 @@ func (r *runner) stepDraft(now time.Time) {
 	if r.mustWait(at, now) {
 		return
 	}
-	if r.eraseDraft() && l != nil {
+	if p.eraseDraft() && l != nil {
 		l.clears++
 	}
 	p.clearedAt = now
 	r.wakeAt(now.Add(r.timing.idle))
 }
 
-// removeFailed removes a text that failed from the draft and reports whether it did. If it cannot now, the text is a
-// leftover. It never removes a person's text.
-func (r *runner) removeFailed(t *typing) bool {
+// takeBack removes a text that failed from the draft. If it cannot now, the text is a leftover. It never removes a
+// person's text.
+func (p *terminal) takeBack(t *typing) bool {
 	if !t.isMixed {
-		r.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
+		p.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
 	}
-	p := r.prog
-	mayErase := p != nil && !p.isSilent() && r.returnGate() == "" // if silent, it may ask something before it reads the keys
-	return mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && r.eraseDraft()
+	mayErase := !p.isSilent() && p.r.returnGate() == "" // if silent, it may ask something before it reads the keys
+	return mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && p.eraseDraft()
 }
 
 // eraseDraft deletes the draft, unless it has changed by now, or the program asks something or is about to draw it.
-func (r *runner) eraseDraft() bool {
-	p, draft := r.prog, r.prog.reading.Draft
-	r.refresh(r.now())
-	if p.asks() || !p.frameSince.IsZero() || p.reading.Draft != draft {
+func (p *terminal) eraseDraft() bool {
+	draft := p.reading.Draft
+	p.refresh()
+	if p.isAsking() || !p.frameSince.IsZero() || p.reading.Draft != draft {
 		return false
 	}
 	p.sendKeys(p.driver.ClearDraft(draft)...)
@@ -70,16 +69,16 @@ func (r *runner) eraseDraft() bool {
 }
 
 // hasLeftover reports whether a text that failed is in the draft, or will be when the program reads it.
-func (r *runner) hasLeftover() bool {
-	l := r.leftover
-	isInDraft := l != nil && l.isFailed && isPartOf(r.prog.reading.Draft, l.text)
-	return isInDraft || r.isTextUnread()
+func (p *terminal) hasLeftover() bool {
+	l := p.leftover
+	isInDraft := l != nil && l.isFailed && isPartOf(p.reading.Draft, l.text)
+	return isInDraft || p.isTextUnread()
 }
 
 // isTextUnread reports whether the program has shown nothing since a text was typed that failed: it may be suspended
 // and read the text later. After retryLast the text counts as lost.
-func (r *runner) isTextUnread() bool {
-	l, p := r.leftover, r.prog
+func (p *terminal) isTextUnread() bool {
+	l, r := p.leftover, p.r
 	isUnread := l != nil && l.isFailed && !p.driver.Plain && p.isSilent()
 	return isUnread && r.mustWait(l.since.Add(retryLast), r.now())
 }

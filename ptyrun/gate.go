@@ -8,17 +8,17 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// What is typed into the program, and what must hold before:
+// What an agent is given, and what must hold before:
 //
-//	recipe                      gate before the text, returnGate before the return key
-//	removeFailed, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
-//	interrupt                   keyWouldAnswer is false
-//	press                       the dialog of the answered question is still on the screen, and nobody types
-//	Type                        no text is being typed; whoever types may answer the dialog, if there is one
-//	passKeys                    a person's keys: always, but not between our text and its return key
-//	takeOutput                  the terminal's replies to the program: always
+//	recipe                  gate before the text, returnGate before the return key
+//	takeBack, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
+//	interruptTurn           mayInterrupt
+//	press                   what was asked is still what the agent asks, and nobody types
+//	Type                    no text is being typed; whoever types may answer the dialog, if there is one
+//	passKeys                a person's keys: always, but not between our text and its return key
+//	draw                    the terminal's replies to the program: always
 
-// gate says why nothing may be typed now. If the reason passes with time alone, step is called again then.
+// gate says why the agent gets no text now. If the reason passes with time alone, step is called again then.
 func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog
 	switch {
@@ -30,7 +30,26 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateMoved
 	case r.root.refusal != "":
 		return control.GateStranger
-	case r.question != nil || p.reading.Dialog != nil:
+	case r.question != nil:
+		return control.GateDialog
+	}
+	why := p.gate(now)
+	switch {
+	case why != control.GateOpen && why != control.GateSettling:
+		return why
+	case r.state.Turn().Word() != reducer.WordIdle: // hooks say so
+		return control.GateBusy
+	case r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
+		return control.GateTyping
+	}
+	return why
+}
+
+// gate says why the screen takes no text now.
+func (p *terminal) gate(now time.Time) control.Gate {
+	r := p.r
+	switch {
+	case p.reading.Dialog != nil:
 		return control.GateDialog
 	case !p.frameSince.IsZero():
 		return control.GateDrawing
@@ -38,9 +57,7 @@ func (r *runner) gate(now time.Time) control.Gate {
 		return control.GateLimit
 	case !p.reading.Prompt:
 		return cmp.Or(p.reading.NotPromptReason, control.GateNoPrompt)
-	case r.state.Turn().Word() != reducer.WordIdle:
-		return control.GateBusy // hooks say so, or what the screen showed is not in the log yet
-	case r.isTextUnread():
+	case p.isTextUnread():
 		return control.GateUnread // the program would read a new text behind the old one
 	}
 	hold := r.timing.idle
@@ -50,16 +67,13 @@ func (r *runner) gate(now time.Time) control.Gate {
 	case p.reading.Source == reducer.FromDeclared:
 		hold = r.timing.settle
 	}
-	switch {
-	case r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
-		return control.GateTyping
-	case r.mustWait(p.promptSince.Add(hold), now):
+	if r.mustWait(p.promptSince.Add(hold), now) {
 		return control.GateSettling
 	}
 	return control.GateOpen
 }
 
-// returnGate says why the return key may not be pressed after a text of ours; "": it may.
+// returnGate says why a text that the agent was given may not be sent off; "": it may.
 func (r *runner) returnGate() string {
 	p := r.prog
 	switch {
@@ -67,7 +81,7 @@ func (r *runner) returnGate() string {
 		return "its program has ended"
 	case r.stopping != nil:
 		return string(control.GateStopping)
-	case r.question != nil || p.asks():
+	case r.question != nil || p.state().isAsking:
 		return "a dialog came up"
 	case r.state.Turn().Word() == reducer.WordBlocked:
 		return "it is waiting for an answer"

@@ -73,19 +73,28 @@ type recipeStep struct {
 //	pressReturn, isAccepted  the program accepts the text                failed if the draft still shows it,
 //	                                                                     else unverified
 func (r *runner) recipe() []recipeStep {
+	steps := []recipeStep{{r.claim, r.compose}}
+	if r.prog != nil {
+		steps = append(steps, r.prog.recipe()...)
+	}
+	return steps
+}
+
+func (p *terminal) recipe() []recipeStep {
 	return []recipeStep{
-		{r.claim, r.compose},
-		{r.write, r.isWritten},
-		{nil, r.isInDraft},
-		{nil, r.mayReturn},
-		{r.pressReturn, r.isAccepted},
+		{p.write, p.isWritten},
+		{nil, p.isInDraft},
+		{nil, p.mayReturn},
+		{p.pressReturn, p.isAccepted},
 	}
 }
 
 // stepTyping carries on the recipe as far as it gets.
 func (r *runner) stepTyping(now time.Time) {
 	t, steps := r.mail.typing, r.recipe()
-	r.refresh(now)
+	if r.prog != nil {
+		r.prog.refresh()
+	}
 	if t.hasBegun() && now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
@@ -123,7 +132,7 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 // claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
 // anything may act.
 func (r *runner) claim(t *typing) error {
-	ids, now, isForSession, reader, how := t.ids, r.now(), r.isForSession(t.ids), r.reader(), r.inject()
+	ids, now, isForSession, reader, how := t.ids, r.now(), r.isForSession(t.ids), r.prog.state().reader, r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
 		if ids == nil {
@@ -152,26 +161,17 @@ func (r *runner) claim(t *typing) error {
 
 // inject is how mail gets into the program that runs, as far as atm knows what that is.
 func (r *runner) inject() Inject {
-	d := r.Driver
+	isPlain := r.Driver.Plain
 	if r.prog != nil {
-		d = r.prog.driver
+		isPlain = r.prog.state().isPlain
 	}
 	switch {
-	case r.Inject == Body && d.Plain:
+	case r.Inject == Body && isPlain:
 		return Pointer
-	case r.Inject == Execute && !d.Plain:
+	case r.Inject == Execute && !isPlain:
 		return Body
 	}
 	return r.Inject
-}
-
-// reader is the driver of the program that acts on what a text contains: behind the front of package ptyrun/acp that is
-// the agent.
-func (r *runner) reader() *driver.Driver {
-	if len(r.Front) > 0 {
-		return driver.ForCommand(r.Command)
-	}
-	return r.prog.driver
 }
 
 // countTogether returns how many of the messages go into one text, at least one, and whether it only points at them.
@@ -229,7 +229,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 		return false, &injectError{outcomeFailed, why}
 	}
 	if t.text = r.mailText(t, now); t.text == "" && r.inject() != Execute {
-		t.asPointer, t.text = true, pointerText(t.items, r.prog.driver.Plain)
+		t.asPointer, t.text = true, pointerText(t.items, r.prog.state().isPlain)
 	}
 	r.addMarkers("inject:", t)
 	return true, nil
@@ -237,14 +237,14 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 
 // mailText returns the text of the claimed messages; "": no more than a pointer to them may be typed.
 func (r *runner) mailText(t *typing, now time.Time) string {
-	isPaste := r.prog.screen.Modes().Paste // else what an agent gets is keys, any of which may do something
+	to := r.prog.state()
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !isPaste:
+	case t.asPointer, !to.canPaste: // else what an agent gets is keys, any of which may do something
 		return ""
 	}
-	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader())
+	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
 }
 
 func (r *runner) addMarkers(what string, t *typing) {
@@ -263,10 +263,9 @@ func (r *runner) giveUp(t *typing, why string) error {
 
 // write types the text, without a return key behind it. (A plain program without bracketed paste gets each line but the
 // last submitted.)
-func (r *runner) write(t *typing) error {
-	p := r.prog
-	isPaste := p.screen.Modes().Paste
-	p.keyVersion = p.screen.Version()
+func (p *terminal) write(t *typing) error {
+	r, isPaste := p.r, p.emulator.Modes().Paste
+	p.keyVersion = p.emulator.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
 	if p.driver.Plain && !isPaste {
@@ -283,16 +282,16 @@ func (r *runner) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	t.isWaiting = true
-	r.typeKeys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
+	p.keys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
 		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
 	return nil
 }
 
-func (r *runner) isWritten(t *typing, now time.Time) (bool, error) {
+func (p *terminal) isWritten(t *typing, now time.Time) (bool, error) {
 	if t.failed != nil {
-		if t.written > 0 && r.prog.screen.Modes().Paste {
-			r.prog.sendKeys([]byte(pasteOff))
+		if t.written > 0 && p.emulator.Modes().Paste {
+			p.sendKeys([]byte(pasteOff))
 		}
 		why := fmt.Sprintf("the program stopped reading after %d of %d bytes", t.written, len(t.text))
 		return false, &injectError{outcomeStuck, why}
@@ -303,8 +302,8 @@ func (r *runner) isWritten(t *typing, now time.Time) (bool, error) {
 
 // isInDraft reports whether the draft shows the text and the screen is quiet. If it does not in time, it is enough that
 // the screen has changed and no other draft is on it: a program may show a text in a way that its driver cannot read.
-func (r *runner) isInDraft(t *typing, now time.Time) (bool, error) {
-	p := r.prog
+func (p *terminal) isInDraft(t *typing, now time.Time) (bool, error) {
+	r := p.r
 	t.isSeen = p.driver.HasInBox(p.look(), t.draft)
 	quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
 	switch {
@@ -322,8 +321,8 @@ func (r *runner) isInDraft(t *typing, now time.Time) (bool, error) {
 
 // mayReturn reports whether the return key may be pressed: a program swallows it while it processes a paste, an open
 // frame may be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
-func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
-	p := r.prog
+func (p *terminal) mayReturn(t *typing, now time.Time) (bool, error) {
+	r := p.r
 	if why := r.returnGate(); why != "" {
 		return false, &injectError{outcomeFailed, why}
 	}
@@ -340,23 +339,23 @@ func (r *runner) mayReturn(t *typing, now time.Time) (bool, error) {
 	return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), nil
 }
 
-func (r *runner) pressReturn(t *typing) error {
+func (p *terminal) pressReturn(t *typing) error {
 	if t.returns == 0 {
-		r.turn.startRow = r.prog.screen.Scrolled()
+		p.turn.startRow = p.emulator.Scrolled()
 	}
 	t.returns++
-	keys := r.prog.driver.SubmitKeys()
+	keys := p.driver.SubmitKeys()
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += keys // Python's prompt ends a block with an empty line
 	}
-	r.typeKeys([]byte(keys), nil)
-	t.pressedAt, r.prog.keyVersion = r.now(), r.prog.screen.Version()
+	p.keys([]byte(keys), nil)
+	t.pressedAt, p.keyVersion = p.r.now(), p.emulator.Version()
 	return nil
 }
 
 // isAccepted reports whether the program has accepted the text, and presses the return key again if it seems lost.
-func (r *runner) isAccepted(t *typing, now time.Time) (bool, error) {
-	p := r.prog
+func (p *terminal) isAccepted(t *typing, now time.Time) (bool, error) {
+	r := p.r
 	if p.driver.HasAccepted(p.look(), t.draft) {
 		return true, nil
 	}
@@ -381,19 +380,19 @@ func (r *runner) isAccepted(t *typing, now time.Time) (bool, error) {
 		return true, nil // our return key took it out of the draft
 	case now.After(t.pressedAt.Add(wait)):
 		return false, &injectError{outcomeUnverified, "its screen shows no sign that it arrived"}
-	case !isInDraft || !r.mayPressAgain(t, now):
+	case !isInDraft || !p.mayPressAgain(t, now):
 		return false, nil
 	}
 	// Only at the second look: on a busy machine a dialog may have been drawn whose output is not here yet.
 	if t.isReturnDue = !t.isReturnDue; !t.isReturnDue {
-		r.pressReturn(t)
+		p.pressReturn(t)
 	}
 	return false, nil
 }
 
 // mayPressAgain reports whether a return key seems to be lost. If the program is silent, another return key might
 // answer what it asks next.
-func (r *runner) mayPressAgain(t *typing, now time.Time) bool {
+func (p *terminal) mayPressAgain(t *typing, now time.Time) bool {
 	isEnough := t.isMixed || t.returns >= maxReturns
-	return !isEnough && !r.prog.isSilent() && !now.Before(t.pressedAt.Add(r.timing.retryReturn))
+	return !isEnough && !p.isSilent() && !now.Before(t.pressedAt.Add(p.r.timing.retryReturn))
 }

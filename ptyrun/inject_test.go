@@ -149,7 +149,11 @@ func TestMailIsData(t *testing.T) {
 		before := len(r.submitted())
 		id := r.send(c.body, c.with)
 		r.wait("its turn to end", func() bool { return strings.Count(strings.Join(r.events(), "\n"), "turn_idle") > before })
-		got := r.submitted()[before]
+		all := r.submitted()
+		if len(all) <= before {
+			t.Fatalf("a turn ended that %q did not begin", c.body)
+		}
+		got := all[before]
 		switch {
 		case c.typed != "" && !strings.Contains(strings.NewReplacer("\\@", "@", "\\/", "/").Replace(got), strings.NewReplacer("\\@", "@", "\\/", "/").Replace(c.typed)):
 			t.Errorf("%q was typed as %q", c.body, got)

@@ -33,14 +33,14 @@ type interruption struct {
 	undone   <-chan error // nil: the turn's messages stay read; see undoTurn
 }
 
-func (r *runner) Interrupt(context.Context) (control.Outcome, error) { return r.interrupt(byPerson) }
+func (r *runner) Interrupt(context.Context) (control.Outcome, error) {
+	return r.interruptTurn(byPerson)
+}
 
-// interrupt presses the driver's interrupt keys, and returns when the log says that the turn is over. If the program
-// asks something nothing is pressed, because the key would answer it. It runs beside the loop.
-func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
-	if err := r.awaitTurn(); err != nil {
-		return out, err
-	}
+// interruptTurn interrupts the agent, and returns when the log says that the turn is over. While the agent asks
+// something that an interrupt would answer, nothing is pressed. It runs beside the loop.
+func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) {
+	r.awaitTurn()
 	if by == byMail && !r.awaitPerson() {
 		return out, nil
 	}
@@ -59,7 +59,7 @@ func (r *runner) interrupt(by interrupter) (out control.Outcome, err error) {
 	}
 	r.pressInterrupt(cut.prog, by)
 	isOver := r.poll(turnEndTimeout, func() bool {
-		return r.prog == nil || !r.prog.reported.IsWork() && r.question == nil || r.state.Turn().ID != cut.turn
+		return r.prog == nil || !r.state.Turn().Activity.IsWork() && r.question == nil || r.state.Turn().ID != cut.turn
 	})
 	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
@@ -81,16 +81,15 @@ func (r *runner) awaitLogged(within time.Duration) {
 
 // awaitTurn waits until a turn shows that it has begun, because before that the interrupt key does nothing. The caller
 // may know of the turn from the log.
-func (r *runner) awaitTurn() error {
-	logged, err := r.Box.Log().LastSeq()
-	if err != nil {
-		return err
-	}
+func (r *runner) awaitTurn() {
 	r.poll(turnBeginTimeout, func() bool {
-		isBusy := r.turn.isOurs || r.state.Seq < logged || r.state.Turn().Word() == reducer.WordBusy
-		return r.prog == nil || r.prog.reading.Activity != reducer.Idle || !isBusy
+		if r.prog == nil {
+			return true
+		}
+		s := r.prog.state()
+		isBusy := s.isOurs || r.state.Turn().Word() == reducer.WordBusy
+		return s.activity != reducer.Idle || !isBusy
 	})
-	return nil
 }
 
 // awaitPerson waits until nobody types and no draft of a person is left, which would block the urgent mail. It returns
@@ -98,11 +97,15 @@ func (r *runner) awaitTurn() error {
 func (r *runner) awaitPerson() (isFree bool) {
 	hasWaited := false
 	r.poll(personTimeout, func() bool {
-		r.refresh(r.now())
-		p := r.prog
-		hasDraft := p != nil && p.reading.Draft != "" && !r.lastKey.IsZero()
-		isFree = p == nil || !hasDraft && r.now().Sub(r.lastKey) >= r.timing.personQuiet
-		isOver := hasWaited && !isFree && !p.reading.Activity.IsWork()
+		if r.prog == nil {
+			isFree = true
+			return true
+		}
+		r.prog.refresh()
+		s := r.prog.state()
+		hasDraft := s.hasDraft && !r.lastKey.IsZero()
+		isFree = !hasDraft && r.now().Sub(r.lastKey) >= r.timing.personQuiet
+		isOver := hasWaited && !isFree && !s.activity.IsWork()
 		hasWaited = true
 		return isFree || isOver
 	})
@@ -111,13 +114,14 @@ func (r *runner) awaitPerson() (isFree bool) {
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
-	r.refresh(r.now())
-	p := r.prog
-	t := r.mail.typing
-	switch {
-	case p == nil:
+	p, t := r.prog, r.mail.typing
+	if p == nil {
 		return nil, errNotRunning
-	case by == byPerson && hasEndedTurn(p.reading.Activity) && t == nil:
+	}
+	p.refresh()
+	activity := p.state().activity
+	switch {
+	case by == byPerson && hasEndedTurn(activity) && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed",
@@ -125,51 +129,45 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
-	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: p.reading.Activity}
-	r.turn.isInterrupted = cut.activity.IsWork()
-	if r.turn.isInterrupted && r.turn.isOurs {
-		r.leftover = &leftover{text: r.turn.text, since: r.now()}
-		isForgotten := p.driver.ForgetsInterruptedPrompt && !r.turn.hasActed && r.response() == ""
-		if by == byMail && isForgotten {
-			cut.undone = r.undoTurn()
-		}
+	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: activity}
+	if p.beginInterrupt() && by == byMail {
+		cut.undone = r.undoTurn()
 	}
 	return cut, nil
 }
 
-// keyWouldAnswer reports whether the interrupt key would answer a question. (Cancelling the turn of an ACP agent
-// cancels the permission that it asks for; only urgent mail must not do that.)
+// keyWouldAnswer reports whether an interrupt would answer what the agent asks. (One by urgent mail must not even cancel
+// it.)
 func (r *runner) keyWouldAnswer(by interrupter) bool {
-	d := r.prog.reading.Dialog
-	if d == nil && r.question != nil {
-		d = &r.question.Dialog
-	}
-	if d == nil {
-		return r.prog.asks()
-	}
-	isCancelled := r.prog.driver.LogsOwnEvents && by == byPerson
-	return !(isCancelled && d.Kind == "permission")
+	s := r.prog.state()
+	return (r.question != nil || s.isAsking) && !(s.cancels && by == byPerson)
 }
 
-// pressInterrupt presses the keys that end a turn, unless the program asks something by then.
+// pressInterrupt ends a turn, unless the program asks something by then.
 func (r *runner) pressInterrupt(p *program, by interrupter) {
-	for i, key := range p.driver.InterruptKeys() {
-		if i > 0 {
+	for step, isMore := 0, true; isMore; step++ {
+		if step > 0 {
 			time.Sleep(driver.InterruptPause)
 		}
-		r.post(func() {
-			r.refresh(r.now())
-			if r.prog == p && !r.keyWouldAnswer(by) {
-				p.sendKeys(key)
+		isCalled := r.call(func() {
+			isMore = false
+			if r.prog != p {
+				return
+			}
+			if p.refresh(); !r.keyWouldAnswer(by) {
+				isMore = p.interrupt(step)
 			}
 		})
+		if !isCalled {
+			return
+		}
 	}
 }
 
 // undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
 // it. The channel gets the error, or nil, when that is done.
 func (r *runner) undoTurn() <-chan error {
-	ids, hasPointer, done := r.turn.ids, r.turn.hasPointer, make(chan error, 1)
+	ids, hasPointer, done := r.mail.given, r.mail.hasPointer, make(chan error, 1)
 	if len(ids) == 0 {
 		r.mail.prompt, r.mail.isPromptUndone = r.Prompt, true
 	}

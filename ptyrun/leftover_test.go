@@ -154,10 +154,10 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		rule + " Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n\r\n Esc to cancel": false,
 		"!": false,
 	} {
-		p := &program{screen: screen.New(40, 10, scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
-		p.screen.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
-		r := &runner{Options: Options{now: time.Now}, prog: p}
-		r.readScreen(r.now())
+		r := &runner{Options: Options{now: time.Now}}
+		p := &terminal{r: r, emulator: screen.New(40, 10, scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
+		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
+		p.readScreen(r.now())
 		if p.reading.Draft != "rebase" {
 			t.Fatalf("the draft is %q", p.reading.Draft)
 		}
@@ -166,7 +166,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.output <- []byte(output)
-		if got := r.eraseDraft(); got != want || (len(p.input) > 0) != want {
+		if got := p.eraseDraft(); got != want || (len(p.input) > 0) != want {
 			t.Errorf("after %q: erased %v with %d writes; it shows %+v", output, got, len(p.input), p.reading)
 		}
 		r.recording.Close()

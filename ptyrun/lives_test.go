@@ -72,7 +72,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			}
 			defer c.Close()
 			if i%2 == 0 {
-				c.Attach(ctx, control.AttachRequest{Cols: 90 + i, Rows: 30}, control.Terminal{In: make(chan []byte), Out: &terminal{}})
+				c.Attach(ctx, control.AttachRequest{Cols: 90 + i, Rows: 30}, control.Terminal{In: make(chan []byte), Out: &viewed{}})
 			} else {
 				c.Status(ctx)
 			}

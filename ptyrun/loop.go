@@ -1,10 +1,13 @@
 package ptyrun
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -52,12 +54,12 @@ type runner struct {
 
 	isOver bool
 
-	mail     mail
-	root     rootState
-	turn     turn
-	leftover *leftover // nil: none is expected
-	question *Question // on the screen
-	binding  *binding  // nil: the runner ignores sessions
+	mail       mail
+	root       rootState
+	lastAnswer string       // the last one that a terminal reported, by whichever program
+	question   *Question    // that the agent asks
+	binding    *binding     // nil: the runner ignores sessions
+	unlogged   []wire.Event // that were folded when they were appended, and did not come back from the log yet
 
 	attached
 
@@ -188,7 +190,7 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 func (r *runner) writeRunInfo() {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject())}
 	if r.prog != nil { // hints repeat a command that could be started
-		info.Command, info.Driver = r.Command, r.prog.driver.Name
+		info.Command, info.Driver = r.Command, r.prog.state().driver
 	}
 	if err := info.Write(r.dir); err != nil {
 		r.Log.Error("writing run.json", "err", err)
@@ -209,25 +211,20 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		now := r.now()
 		r.nextStep = now.Add(time.Hour)
 		r.step(now)
-		var output <-chan []byte
-		var ended <-chan struct{}
+		var woken, ended <-chan struct{}
 		if p := r.prog; p != nil {
-			output = p.output
-			if r.stopping != nil {
+			woken = p.woken()
+			switch {
+			case woken != nil: // what it tells comes first
+			case r.stopping != nil:
 				ended = r.stopping.done // even if the program is stuck in the kernel and cannot be killed
-			} else {
-				ended = p.child.Done()
-			}
-			if output != nil {
-				ended = nil // what it wrote comes first
+			default:
+				ended = p.Done()
 			}
 		}
 		select {
-		case piece, isOpen := <-output:
-			if !isOpen {
-				r.prog.output = nil
-			}
-			r.takeOutput(piece)
+		case <-woken:
+			r.prog.take()
 		case <-ended:
 			r.programEnded()
 		case f := <-r.calls:
@@ -260,10 +257,8 @@ func (r *runner) step(now time.Time) {
 		r.stepReminders(now)
 		return
 	}
-	r.captureResting(now)
-	r.stepScreen(now)
+	r.prog.step(now)
 	r.apply(reducer.Input{Now: now}) // an answer may be due, or a lease have ended
-	r.stepDraft(now)
 	r.stepMail(now)
 	r.stepReminders(now)
 }
@@ -298,28 +293,43 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// appendEvent appends an event with those of the fields (name, value, name, …) that have a value. If that fails (a
-// lock, a full disk) it retries: a missing state change would mislead for ever.
-func (r *runner) appendEvent(e wire.Event, fields ...string) {
+// append appends an event with those of the fields (name, value, name, …) that have a value, and folds it at once: what
+// this runner does is not news to it when it comes back from the log. Only what is about messages is. If appending fails (a lock, a full disk) it is
+// tried again: a missing state change would mislead for ever.
+func (r *runner) append(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {
 			e = e.With(fields[i], fields[i+1])
 		}
 	}
-	e.Source = "pty"
+	address := r.Box.Address()
+	e.Source, e.Team, e.Agent, e.At = cmp.Or(e.Source, source), address.Team, address.Agent, r.now().UTC()
+	switch e.Kind {
+	case wire.EventInjectionFailed, wire.EventInjected, wire.EventUnread: // the mailbox appends what comes before them
+	default:
+		r.unlogged = append(r.unlogged, e)
+		r.apply(reducer.Input{Now: e.At, Event: &e, IsAhead: true})
+	}
 	r.events.do(func() {
 		r.retry("appending events", func() error { return r.Box.Log().Append(context.Background(), e) })
 	})
 }
 
-func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, source reducer.Source) {
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
-	r.appendEvent(e, "detail", detail, "evidence", string(source))
+// isFolded reports whether an event from the log is one that this runner has appended.
+func (r *runner) isFolded(e *wire.Event) bool {
+	i := slices.IndexFunc(r.unlogged, func(own wire.Event) bool {
+		own.Seq, own.At = e.Seq, e.At // the log's own
+		return own.Kind == e.Kind && bytes.Equal(own.Append(nil), e.Append(nil))
+	})
+	if i >= 0 {
+		r.unlogged = slices.Delete(r.unlogged, 0, i+1) // they are logged in order
+	}
+	return i >= 0
 }
 
-// appendSeen reports what the program does as its screen, its title or its own declaration shows it.
-func (r *runner) appendSeen(previous reducer.Activity, rd driver.Reading) {
-	r.appendStateChange(previous, rd.Activity, rd.Detail, rd.Source)
+func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, from reducer.Source) {
+	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
+	r.append(e, "detail", detail, "evidence", string(from))
 }
 
 // notifyViewers shows a line of atm's own on the attached terminals.
@@ -333,7 +343,7 @@ func (r *runner) notifyViewers(line string) {
 // reportError reports an error that concerns no message: in the log, as an event and on the attached terminals.
 func (r *runner) reportError(what string) {
 	r.Log.Error(what)
-	r.appendEvent(wire.Event{Kind: "stream_error"}.With("error_summary", what))
+	r.append(wire.Event{Kind: "stream_error"}.With("error_summary", what))
 	r.notifyViewers(what)
 }
 
@@ -342,5 +352,5 @@ func (r *runner) repaint() []byte {
 	if r.prog == nil {
 		return nil
 	}
-	return r.prog.screen.Repaint(0)
+	return r.prog.repaint(0)
 }

@@ -27,6 +27,8 @@ type mail struct {
 	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
 	failures       int             // in a row
 	lastFailure    wire.Event      // injection_failed, until the same message has another event
+	given          []wire.ID       // the messages that the agent got last; none: the first prompt
+	hasPointer     bool            // it got only a pointer to them
 }
 
 func (r *runner) handleEntry(e watcher.Entry) {
@@ -38,7 +40,11 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		}
 		r.messageArrived(e.Message, r.now())
 	case e.Event != nil:
-		r.apply(reducer.Input{Now: r.now(), Event: e.Event})
+		if r.isFolded(e.Event) {
+			r.state.Seq = max(r.state.Seq, e.Event.Seq)
+		} else {
+			r.apply(reducer.Input{Now: r.now(), Event: e.Event})
+		}
 		r.handleSessionEvent(e.Event)
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
@@ -122,7 +128,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.mail.isInterrupting = true
 			r.wg.Go(func() {
 				defer r.post(func() { r.mail.isInterrupting = false })
-				if _, err := r.interrupt(byMail); err != nil { // the message waits for the turn's end
+				if _, err := r.interruptTurn(byMail); err != nil { // the message waits for the turn's end
 					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
 				}
 			})

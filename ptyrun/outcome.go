@@ -23,9 +23,9 @@ const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "
 
 // typingDone ends an injection that the program accepted. Only now do the messages become read.
 func (r *runner) typingDone(t *typing) {
-	r.mail.typing, r.mail.failures, r.leftover = nil, 0, nil
-	turn, ids := r.beginTurn(t.text, r.now()), idsOf(t.items)
-	r.turn.ids, r.turn.hasPointer = ids, t.asPointer
+	r.mail.typing, r.mail.failures = nil, 0
+	turn, ids := r.prog.given(t), idsOf(t.items)
+	r.mail.given, r.mail.hasPointer = ids, t.asPointer
 	switch {
 	case t.claim != nil && !t.asPointer:
 		t.claim.Turn = turn
@@ -78,7 +78,8 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 			m.tries[id]++
 		}
 	}
-	isUntouched := !t.hasBegun() || r.removeFailed(t) && !t.isSubmitted() && !isInPart || t.asPointer
+	wasTakenBack := t.hasBegun() && r.prog != nil && r.prog.takeBack(t)
+	isUntouched := !t.hasBegun() || wasTakenBack && !t.isSubmitted() && !isInPart || t.asPointer
 	if t.claim == nil {
 		r.reportError("the first prompt was not typed: " + reason)
 	} else if isUntouched {
@@ -86,7 +87,7 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	} else { // a program that hung may still read it
 		r.changeClaim(func() error { return t.claim.MaybeTyped(context.Background()) })
 	}
-	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.driver.Plain
+	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.state().isPlain
 	if t.hasBegun() && (outcome == outcomeFailed || isLeftInBox) {
 		m.requeue(ids)
 		m.retryAt = r.now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
@@ -97,7 +98,7 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 
 func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {
 	for _, id := range ids {
-		r.appendEvent(e.With("id", string(id)))
+		r.append(e.With("id", string(id)))
 	}
 }
 

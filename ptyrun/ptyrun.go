@@ -139,6 +139,8 @@ type timing struct {
 	beforeReturn time.Duration // from the last byte to the return key, beside driver.SubmitDelay
 	accept       time.Duration // for the draft to disappear
 	retryReturn  time.Duration // before the return key is pressed again
+	unanswered   time.Duration // how long it must be idle behind a text of ours without an answer
+	unstarted    time.Duration // the same, without a sign of work either
 	settle       time.Duration // until a state on the screen is reported
 	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
@@ -148,7 +150,7 @@ type timing struct {
 var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
-	settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
+	unanswered: 1500 * time.Millisecond, unstarted: 10 * time.Second, settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
 }
 
 // Exit is how the last program exited.

@@ -57,7 +57,7 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 		r.appendStateChange(reducer.Exited, reducer.Error, detail, "")
 		return
 	}
-	r.appendEvent(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.append(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
 	r.notifyViewers(fmt.Sprintf("%s exited with %d; it restarts in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
@@ -100,7 +100,7 @@ func (r *runner) stop(why string) {
 		close(s.done)
 		return
 	}
-	c := r.prog.child
+	c := r.prog
 	r.wg.Go(func() {
 		others, err := c.Stop(context.Background(), stopGrace)
 		r.logSurvivors(err)

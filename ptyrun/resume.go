@@ -59,7 +59,7 @@ func (r *runner) checkNewest() error {
 // resumeFailed reports whether a program has ended before it was ready because of the conversation that it was to
 // continue, which it perhaps no longer has. The next one begins a new conversation, with the first prompt.
 func (r *runner) resumeFailed(p *program) bool {
-	if p.resumed.id == "" || p.isReady || r.exit.Code == 0 || r.exit.Signal != "" {
+	if p.resumed.id == "" || p.state().isReady || r.exit.Code == 0 || r.exit.Signal != "" {
 		return false
 	}
 	r.notResumed = fmt.Sprintf("it exited with %d when it was to continue %s", r.exit.Code, p.resumed.id)

@@ -42,7 +42,7 @@ var quick = timing{
 	firstIdle: 150 * time.Millisecond, idle: 100 * time.Millisecond, personQuiet: 400 * time.Millisecond,
 	render: 2 * time.Second, quiet: 40 * time.Millisecond,
 	accept: 3 * time.Second, retryReturn: 300 * time.Millisecond,
-	settle: 60 * time.Millisecond, stale: 500 * time.Millisecond, backoff: 30 * time.Millisecond,
+	unanswered: 300 * time.Millisecond, unstarted: 2 * time.Second, settle: 60 * time.Millisecond, stale: 500 * time.Millisecond, backoff: 30 * time.Millisecond,
 }
 
 // rig is a team: alice writes, bob is run, carol leads.

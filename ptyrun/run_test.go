@@ -58,7 +58,7 @@ func TestServedWhileProcessesEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).program("plain", "bash", "-c", `trap "" TERM HUP; sleep 1000 & echo started; read; exit 3`).run()
 	r.wait("the start", r.shows("started"))
-	asking, attached, out := r.client(), r.client(), &terminal{}
+	asking, attached, out := r.client(), r.client(), &viewed{}
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestStopDuringRestart(t *testing.T) {
 }
 
 // terminal is an attached terminal.
-type terminal struct {
+type viewed struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	slow chan struct{} // it reads nothing until this is closed
@@ -116,7 +116,7 @@ type terminal struct {
 	hasOutput atomic.Bool
 }
 
-func (s *terminal) Write(p []byte) (int, error) {
+func (s *viewed) Write(p []byte) (int, error) {
 	s.hasOutput.Store(true)
 	if s.slow != nil {
 		<-s.slow
@@ -126,7 +126,7 @@ func (s *terminal) Write(p []byte) (int, error) {
 	return s.buf.Write(p)
 }
 
-func (s *terminal) String() string {
+func (s *viewed) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.String()
@@ -135,7 +135,7 @@ func (s *terminal) String() string {
 // attach attaches a terminal, and returns the channel for its keys.
 func (r *rig) attach() chan<- []byte {
 	r.t.Helper()
-	keys, out, c := make(chan []byte), &terminal{}, r.client()
+	keys, out, c := make(chan []byte), &viewed{}, r.client()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.t.Cleanup(cancel)
 	go c.Attach(ctx, control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: out})
@@ -179,7 +179,7 @@ func TestSmallTerminalLeaves(t *testing.T) {
 		c, done := r.client(), make(chan struct{})
 		go func() {
 			defer close(done)
-			c.Attach(ctx, control.AttachRequest{Cols: cols, Rows: rows}, control.Terminal{Out: &terminal{}})
+			c.Attach(ctx, control.AttachRequest{Cols: cols, Rows: rows}, control.Terminal{Out: &viewed{}})
 		}()
 		want = append(want, fmt.Sprintf("%dx%d", cols, rows))
 		r.wait("the size", func() bool { return size() == want[0] })
@@ -241,7 +241,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
-			slow := &terminal{slow: make(chan struct{})}
+			slow := &viewed{slow: make(chan struct{})}
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
 			r.wait("the terminal", slow.hasOutput.Load)

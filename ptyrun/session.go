@@ -223,8 +223,7 @@ func (r *runner) updateSessions(all []*session.Session) {
 	before, wasKnown := b.alive(), b.isKnown
 	b.all, b.isKnown = all, true
 	if wasKnown && len(before) == 0 && len(b.alive()) > 0 && r.prog != nil {
-		_, y := r.prog.screen.Cursor()
-		r.prog.capture.next = r.prog.screen.Scrolled() + uint64(y) // earlier output is not the session's
+		r.prog.forgetLines() // earlier output is not the session's
 	}
 	for _, s := range all {
 		if slices.Contains(before, s.SessionID) {

@@ -17,7 +17,7 @@ import (
 
 // hurried gives up on locks soon, and counts the failures that the runner logs under a message.
 func (r *rig) hurried(message string) (failures func() int) {
-	said := &terminal{}
+	said := &viewed{}
 	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
 	r.store.LockTimeout = 50 * time.Millisecond
 	return func() int { return strings.Count(said.String(), "msg="+message) }

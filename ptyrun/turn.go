@@ -2,119 +2,96 @@ package ptyrun
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-// turn is what the runner itself knows of the current turn.
+// source is the source of what a terminal reports, and the transport of its turns.
+const source = "pty"
+
+// turn is what a terminal knows of the current turn.
 type turn struct {
-	id            string    // the runner's own; "" if hooks report the turn
-	text          string    // that began it; "" if a person's did
-	ids           []wire.ID // of the messages in text; none: it was the first prompt
-	hasPointer    bool      // text only points at them
-	startRow      uint64    // rows that had scrolled when it began
-	isOurs        bool      // text began it, and its end has not been reported
-	isInterrupted bool      // by us
-	hasWorked     bool      // the screen has shown work, or a dialog, since it was idle
-	hasActed      bool      // it has shown more than thinking
-	hasRetried    bool      // it has shown that it tries again after an error
-	lastAnswer    string    // the last one reported; kept from turn to turn
+	id            string // the runner's own; "" if hooks report the turn
+	text          string // that began it; "" if a person's did
+	startRow      uint64 // rows that had scrolled when it began
+	isOpen        bool   // it has begun, and its end was not seen
+	isOurs        bool   // text began it, and its end was not seen
+	isInterrupted bool   // by us
+	hasWorked     bool   // the screen has shown work, or a dialog, since it was idle
+	hasActed      bool   // it has shown more than thinking
+	hasRetried    bool   // it has shown that it tries again after an error
 }
 
-// hasHooks reports whether the program's own hooks report its turns. (opencode's start with its first session.)
-func (r *runner) hasHooks() bool {
-	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
-}
-
-// beginTurn reports a turn that begins with a text of ours, and returns its id if that is known.
-func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p, previous := r.prog, r.prog.reported
-	p.reported, p.reportedDetail, p.readingSince = reducer.Thinking, "", now
-	if p.reading.Prompt {
+// given reports a turn that begins with a text of ours.
+func (p *terminal) given(t *typing) (id string) {
+	r, rd, now := p.r, &p.reading, p.r.now()
+	previous := r.state.Turn().Activity
+	p.detail, p.readingSince, p.leftover = "", now, nil
+	if rd.Prompt {
 		p.promptSince = now
 	}
-	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	r.turn.hasWorked, r.turn.hasActed, r.turn.hasRetried = showsWork(p.reading), false, false
-	if !r.hasHooks() {
-		r.appendTurnStarted(text)
-		source := reducer.FromScreen
-		if p.reading.Activity.IsWork() {
-			source = p.reading.Source
+	p.turn.id, p.turn.isOurs, p.turn.isOpen, p.turn.text = "", true, true, t.text
+	p.turn.hasWorked, p.turn.hasActed, p.turn.hasRetried = showsWork(*rd), false, false
+	if !r.state.HasHooks() {
+		p.appendTurnStarted(t.text)
+		evidence := reducer.FromScreen
+		if rd.Activity.IsWork() {
+			evidence = rd.Source
 		}
-		r.appendStateChange(previous, reducer.Thinking, "", source)
-	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
-		return turn.ID
+		r.appendStateChange(previous, reducer.Thinking, "", evidence)
+	} else if shown := r.state.Turn(); shown.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
+		return shown.ID
 	}
-	return r.turn.id
+	return p.turn.id
 }
 
-func (r *runner) appendTurnStarted(prompt string) {
-	r.turn.id = string(wire.NewID())
-	r.appendEvent(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", wire.Clip(prompt, maxResponse))
+func (p *terminal) appendTurnStarted(prompt string) {
+	p.turn.id = string(wire.NewID())
+	p.r.append(p.turnEvent(wire.TurnStarted, p.turn.id), "prompt", wire.Clip(prompt, maxResponse))
 }
 
 // turnEvent returns an event of a turn that only the screen shows. Its thread is the run.
-func (r *runner) turnEvent(kind, turn string) wire.Event {
-	return wire.Event{Kind: kind, TurnID: turn}.With("transport", "pty").With("thread_id", r.Run)
+func (p *terminal) turnEvent(kind, turn string) wire.Event {
+	return wire.Event{Kind: kind, TurnID: turn}.With("transport", source).With("thread_id", p.r.Run)
 }
 
 // endTurn reports the end of a turn that only the screen shows, with its answer.
-func (r *runner) endTurn(rd driver.Reading, previous reducer.Activity) {
-	p, t := r.prog, &r.turn
+func (p *terminal) endTurn(rd driver.Reading, hasStarted bool) {
+	t, r := &p.turn, p.r
 	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
-	if isTurn && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		r.appendTurnEnded(rd)
+	if isTurn && !r.state.HasHooks() && hasStarted && p.isReady {
+		p.appendTurnEnded(rd)
 	}
-	t.id, t.isOurs, t.isInterrupted, t.hasWorked, t.hasRetried = "", false, false, false, false
+	t.id, t.isOpen, t.isOurs, t.isInterrupted, t.hasWorked, t.hasRetried = "", false, false, false, false, false
 }
 
-func (r *runner) appendTurnEnded(rd driver.Reading) {
-	t, id, text := &r.turn, cmp.Or(r.turn.id, r.state.Turn().ID), r.response()
+func (p *terminal) appendTurnEnded(rd driver.Reading) {
+	t, id, text := &p.turn, cmp.Or(p.turn.id, p.r.state.Turn().ID), p.response()
 	status, failure := reducer.Completed, ""
 	switch {
-	case t.isInterrupted && text == t.lastAnswer: // the previous turn's
+	case t.isInterrupted && text == p.r.lastAnswer: // the previous turn's
 		status, text = reducer.Interrupted, ""
 	case t.isInterrupted:
 		status = reducer.Interrupted
 	case rd.Failure != "" && !(rd.MayBeAnswer && !t.hasRetried):
 		status, failure = reducer.Failed, rd.Failure
 	}
-	t.lastAnswer = cmp.Or(text, t.lastAnswer)
-	r.appendEvent(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
+	p.r.lastAnswer = cmp.Or(text, p.r.lastAnswer)
+	p.r.append(p.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
 	if rd.Activity == reducer.Idle {
-		r.appendEvent(r.turnEvent(wire.TurnIdle, id))
+		p.r.append(p.turnEvent(wire.TurnIdle, id))
 	}
-}
-
-// appendTurnCutOff reports the end of a turn that the program's exit cut off, for readers of turn events. It agrees
-// with what the reducer makes of exited, and comes after that; there is no turn_idle, since the program is not idle.
-func (r *runner) appendTurnCutOff(p *program) {
-	e, shown := r.turnEvent(wire.TurnCompleted, r.turn.id), r.state.Turn()
-	switch {
-	case p.driver.LogsOwnEvents && r.stopping != nil && shown.IsOpen(): // it reports every other end itself
-		e.TurnID, e.Session = shown.ID, shown.Session
-		e = e.With("transport", shown.Transport).With("thread_id", shown.Thread)
-	case r.turn.id == "": // or hooks report it
-		return
-	}
-	status := reducer.Failed
-	if r.stopping != nil || r.exit.Code == 0 {
-		status = reducer.Interrupted
-	}
-	r.appendEvent(e.With("status", status))
 }
 
 const maxResponse = 64 << 10 // bytes of a prompt or an answer in an event
 
 // response returns the answer to the turn's text, as it is on the screen and above it; "": none is seen.
-func (r *runner) response() string {
-	p := r.prog
-	_, rows := p.screen.Size()
-	scrolled := p.screen.Scrolled() - min(r.turn.startRow, p.screen.Scrolled())
-	isCut := scrolled > scrollback || p.screen.Modes().Alt // where nothing is kept of what scrolls off
-	seen := driver.Transcript(p.screen, rows+int(min(scrolled, scrollback)))
-	return wire.ClipStart(p.driver.Response(seen, r.turn.text, isCut), maxResponse)
+func (p *terminal) response() string {
+	_, rows := p.emulator.Size()
+	scrolled := p.emulator.Scrolled() - min(p.turn.startRow, p.emulator.Scrolled())
+	isCut := scrolled > scrollback || p.emulator.Modes().Alt // where nothing is kept of what scrolls off
+	seen := driver.Transcript(p.emulator, rows+int(min(scrolled, scrollback)))
+	return wire.ClipStart(p.driver.Response(seen, p.turn.text, isCut), maxResponse)
 }

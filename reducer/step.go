@@ -14,6 +14,7 @@ import (
 type Input struct {
 	Now     time.Time
 	Event   *wire.Event // was appended to the agent's log
+	IsAhead bool        // or is being appended: then it has no number yet, and numbers do not go on with it
 	Arrived *Mail       // is in the inbox, or has changed there
 	Settled wire.ID     // was answered, acknowledged or withdrawn
 }
@@ -22,7 +23,10 @@ type Input struct {
 func (s *State) Apply(in Input) []Effect {
 	switch {
 	case in.Event != nil:
-		s.applyEvent(in.Event, in.Now)
+		seq := s.Seq
+		if s.applyEvent(in.Event, in.Now); in.IsAhead {
+			s.Seq = seq
+		}
 	case in.Arrived != nil:
 		s.putMail(*in.Arrived, in.Now)
 	case in.Settled != "":

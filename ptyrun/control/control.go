@@ -104,10 +104,19 @@ type Status struct {
 	Gate        Gate      `json:"gate,omitempty"`
 	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
 	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
+	Ways        Ways      `json:"ways,omitzero"`          // what it can be told, and how
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 	Resumed     string    `json:"resumed,omitempty"`      // the conversation that the program continues: its id, or "newest"
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
+}
+
+// Ways says how an agent is told what: "typed", by "keys", by a "protocol", or by its "hooks"; "": it cannot be told.
+type Ways struct {
+	Prompt    string `json:"prompt,omitempty"`    // a text that begins a turn
+	Steer     string `json:"steer,omitempty"`     // a text while it works
+	Interrupt string `json:"interrupt,omitempty"` // to end its turn
+	Answer    string `json:"answer,omitempty"`    // the answer to what it asks
 }
 
 // Claim is what one source says that the agent does.

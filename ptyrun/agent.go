@@ -1,0 +1,85 @@
+package ptyrun
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// An agent is one start of the agent's program, as the loop, the gates and the outcomes know it: it takes a text, which
+// begins a turn, is interrupted, answers a question with one of its options, and tells what happens. There are two:
+// terminal, a program on a PTY, and speaker, one that speaks the Agent Client Protocol.
+//
+// Only the loop calls these methods, and none of them waits for the program. What an agent tells it tells the runner:
+// append (an event), openQuestion, closeQuestion, sendOutput.
+type agent interface {
+	// Its process, and all that it started; see process.Child.
+	PID() int
+	Done() <-chan struct{}
+	Exit() process.Exit
+	Stop(ctx context.Context, grace time.Duration) ([]process.Info, error)
+
+	// woken gets something when there is something for take to take in, and is nil when there will never be any more.
+	woken() <-chan struct{}
+	take()
+	step(now time.Time) // what is due with time
+	refresh()           // takes in all that it has told by now; called before anything is given, pressed or shown
+	ended()             // its process has ended, and all that it told was taken in
+	state() agentState
+	describe(s *control.Status)
+
+	// gate says why it takes no text now. A text is given by the steps of recipe. given is called when it has accepted
+	// one, and returns the turn's id if that is known. takeBack removes one that it has not accepted, if it can, and
+	// reports whether it did.
+	gate(now time.Time) control.Gate
+	recipe() []recipeStep
+	given(t *typing) (turn string)
+	takeBack(t *typing) bool
+
+	// beginInterrupt is called before the turn is interrupted, and reports whether the program will forget the text that
+	// began it. interrupt does so, in steps with driver.InterruptPause between them.
+	beginInterrupt() (forgetsText bool)
+	interrupt(step int) (isMore bool)
+
+	// press chooses an option of a question, or says why it cannot. isOpen: it still asks that, as far as it has told; not
+	// isDrawn: it is just telling.
+	press(q *Question, o driver.Option) error
+	isOpen(q *Question) (isOpen, isDrawn bool)
+
+	// The terminals of people.
+	repaint(lines int) []byte // what draws the last lines on an empty terminal
+	resize(to control.Size)
+	keys(keys []byte, done func(n int, err error)) // done may be nil: see write
+	show(req control.ScreenRequest) control.Screen
+	answer() string          // the answer to the last text, as far as it is seen
+	declared() screen.Status // what it declares of its state, for terminals that know that
+	forgetLines()            // those shown so far are no session's
+	tail(lines int) []string
+	leave() []byte // what people's terminals are left with when it has ended
+
+	// What a request types: the text, whether its prompt shows it by now, and the key that sends it off.
+	typeText(req control.TypeRequest) (*requestedText, error)
+	hasText(typed *requestedText) bool
+	submit(typed *requestedText) error
+}
+
+// agentState is what the loop has to know of its agent.
+type agentState struct {
+	driver   string         // its name
+	reader   *driver.Driver // of the program that acts on what a text contains
+	activity reducer.Activity
+	isPlain  bool // it runs what it gets, like a shell
+	canPaste bool // it takes several lines as one text
+	isReady  bool // it has once waited for a text, for long enough
+	isOnAlt  bool // what it shows does not stay
+	hasDraft bool // in its prompt is a text, perhaps a person's
+	isAsking bool // also what is only just coming up, or cannot be read
+	isDialog bool // what it asks can be read
+	cancels  bool // an interrupt is no answer to what it asks, but cancels it
+	isOurs   bool // a text of ours began its turn, of which no event may tell yet
+}
