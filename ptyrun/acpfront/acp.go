@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-// Package acp is the front end of an agent that speaks the Agent Client Protocol. It is a program on the runner's
+// Package acpfront is the front end of an agent that speaks the Agent Client Protocol. It is a program on the runner's
 // terminal that starts the agent on pipes, acts as its client, and draws a transcript with a prompt below it. So the
 // runner treats it like any other agent; package driver reads its screen.
 //
@@ -21,7 +21,7 @@
 //
 // One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for
 // the agent, a lock or a disk meanwhile.
-package acp
+package acpfront
 
 import (
 	"context"
