@@ -49,6 +49,7 @@ var layers = strings.Fields(`
 	teams/doctor
 	internal/agentconfig
 	internal/claudeteam
+	ptyrun/acp
 	ptyrun
 	ptyrun/acpfront
 	internal/cli/failure
@@ -89,10 +90,10 @@ var importers = map[string][]string{
 	"charm.land/bubbletea":                   {"internal/tui"},
 	"charm.land/lipgloss":                    {"internal/tui"},
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acpfront", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/acpfront", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
-	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acpfront"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp", "ptyrun/acpfront"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/agentconfig", "session", "wire"},

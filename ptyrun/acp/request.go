@@ -1,0 +1,218 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// question is what the agent asks, or what is asked about it.
+type question struct {
+	Question
+	turn     *turn                    // in which it came
+	options  []acp.PermissionOptionId // the agent's IDs of the options
+	subjects []string                 // the command and the paths that it is about
+	shownAt  time.Time
+	answer   chan int // buffered; gets the index of the chosen option, or -1
+}
+
+// settle is how long a question must be open before a key answers it, so that no key for the one before does.
+const settle = 200 * time.Millisecond
+
+// maxQuestion is how many bytes of JSON a question may have.
+const maxQuestion = 1 << 20
+
+func newQuestion(kind, prompt string) *question {
+	q := &question{answer: make(chan int, 1)}
+	q.ID, q.Dialog.Kind, q.Dialog.Prompt = string(wire.NewID()), kind, prompt
+	return q
+}
+
+func (q *question) addOption(o acp.PermissionOption) {
+	shown := driver.Option{ID: strconv.Itoa(len(q.options) + 1), Label: strings.Join(strings.Fields(plain(o.Name)), " "), Kind: string(o.Kind)}
+	if len(q.options) < len(optionKeys) {
+		shown.Keys = optionKeys[len(q.options):][:1]
+	}
+	q.options = append(q.options, o.OptionId)
+	q.Dialog.Options = append(q.Dialog.Options, shown)
+}
+
+// activity is what the agent does while the question is open.
+func (q *question) activity() reducer.Activity {
+	if q.Dialog.Kind == "permission" {
+		return reducer.Confirming
+	}
+	return reducer.AwaitingInput
+}
+
+type permissionRequest struct {
+	ToolCall callUpdate
+	Options  []acp.PermissionOption
+}
+
+// askPermission asks what the agent asks, and returns what waits for the outcome.
+func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
+	q := newQuestion("permission", "")
+	q.turn, q.ToolCallID = a.turn, string(p.ToolCall.ToolCallId)
+	q.describe(a.mergeCall(p.ToolCall))
+	for _, o := range p.Options {
+		q.addOption(o)
+	}
+	q.subjects = []string{q.Dialog.Input}
+	for _, l := range p.ToolCall.Locations {
+		q.subjects = append(q.subjects, l.Path)
+	}
+	a.ask(q)
+	return func() (any, error) {
+		outcome := acp.NewRequestPermissionOutcomeCancelled()
+		if i := a.await(ctx, q); i >= 0 {
+			outcome = acp.NewRequestPermissionOutcomeSelected(q.options[i])
+		}
+		return acp.RequestPermissionResponse{Outcome: outcome}, nil
+	}
+}
+
+// describe copies what is known about a call. A call that runs a command may have the name of a tool that does not: the
+// model writes the title, and "read x; rm y" starts with such a name. A call whose input is too large to be known has no
+// tool, so that no rule answers.
+func (q *question) describe(c *toolCall) {
+	d, command := &q.Dialog, commandOf(c.input)
+	d.Tool, d.Alias, d.Prompt, d.Input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
+	d.IsCommand = command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+	if c.isLarge {
+		d.Tool, d.Alias, d.IsCut = "", "", true
+	}
+}
+
+// commandOf returns the command in a tool's input, which is a text or a list of words, or "".
+func commandOf(input json.RawMessage) string {
+	var fields struct{ Command any }
+	json.Unmarshal(input, &fields)
+	switch c := fields.Command.(type) {
+	case string:
+		return c
+	case []any:
+		var words []string
+		for _, w := range c {
+			s, _ := w.(string)
+			words = append(words, policy.Quote(s))
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+// ask opens a question, after those before it. In a turn that has ended or is cancelled, without options, or if it is too
+// large, it gets no answer.
+func (a *Agent) ask(q *question) {
+	raw, _ := json.Marshal(q.Dialog) // texts: cannot fail
+	switch {
+	case len(raw) > maxQuestion:
+		a.logError(0, fmt.Sprintf("it asked something of %d bytes, and got no answer", len(raw)))
+		q.answer <- -1
+	case len(q.options) == 0 || q.turn != a.turn || q.turn != nil && q.turn.isCancelled:
+		q.answer <- -1
+	default:
+		a.waiting = append(a.waiting, q)
+		a.openNext()
+	}
+}
+
+// openNext opens the next question, unless one is open.
+func (a *Agent) openNext() {
+	if a.question != nil || len(a.waiting) == 0 {
+		return
+	}
+	a.endText()
+	q := a.waiting[0]
+	a.question, a.waiting = q, a.waiting[1:]
+	switch {
+	case a.session == "":
+		q.Then = reducer.Starting
+	case a.turn == nil:
+		q.Then = reducer.Idle
+	default:
+		q.Then = reducer.Thinking
+	}
+	q.shownAt = time.Now()
+	asked := q.Question
+	a.tell(Event{Asked: &asked})
+	a.setActivity(q.activity(), q.Dialog.Kind)
+}
+
+// await returns the index of the option that answers a question, or -1: it is withdrawn, by the agent if ctx ends.
+func (a *Agent) await(ctx context.Context, q *question) (chosen int) {
+	select {
+	case chosen = <-q.answer:
+		return chosen
+	case <-ctx.Done():
+		a.do(func() { a.closeQuestion(q, -1) })
+		return <-q.answer
+	}
+}
+
+// Answer answers the open question with the ID of an option, unless it is another one by now.
+func (a *Agent) Answer(id, option string) (err error) {
+	a.do(func() {
+		q := a.question
+		if q == nil || q.ID != id {
+			err = ErrGone
+			return
+		}
+		i := slices.IndexFunc(q.Dialog.Options, func(o driver.Option) bool { return o.ID == option })
+		if i < 0 {
+			err = fmt.Errorf("the question has no option %q", option)
+			return
+		}
+		a.closeQuestion(q, i)
+	})
+	return err
+}
+
+// closeQuestion goes on without a question that was answered, or that is withdrawn: chosen is -1.
+func (a *Agent) closeQuestion(q *question, chosen int) {
+	if i := slices.Index(a.waiting, q); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+		q.answer <- -1
+	}
+	if a.question != q {
+		return
+	}
+	a.question = nil
+	q.answer <- chosen
+	a.tell(Event{Closed: q.ID})
+	if chosen >= 0 {
+		a.activity = q.Then // the owner has logged that change with the answer
+		o := q.Dialog.Options[chosen]
+		a.screen.print(note, o.Label+": "+wire.Clip(q.Dialog.Prompt, maxRaw))
+		if q.turn != nil {
+			for _, subject := range q.subjects {
+				q.turn.answers[subject] = strings.HasPrefix(o.Kind, "allow")
+			}
+		}
+	}
+	a.setActivity(q.Then, "")
+	a.openNext()
+}
+
+// withdraw withdraws all questions.
+func (a *Agent) withdraw() {
+	for len(a.waiting) > 0 {
+		a.closeQuestion(a.waiting[0], -1)
+	}
+	if a.question != nil {
+		a.closeQuestion(a.question, -1)
+	}
+}

@@ -1,0 +1,205 @@
+package acp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+type turn struct {
+	id          string
+	response    []byte // the agent's words
+	delta       []byte // words that are not logged yet
+	isNewText   bool   // something else came after the last words
+	isCancelled bool
+	answers     map[string]bool // to questions about commands and paths: true is yes
+}
+
+const (
+	maxResponse   = 1 << 20                // bytes, as of a message; of a longer response the end is kept
+	maxDelta      = 64 << 10               // bytes of words in an event
+	flushInterval = 500 * time.Millisecond // for words to get into the log
+)
+
+func (a *Agent) mayPrompt() error {
+	switch {
+	case a.session == "" || a.hasExited || a.exit != nil || a.fault != "":
+		return ErrNotReady
+	case a.turn != nil || a.question != nil:
+		return ErrBusy
+	}
+	return nil
+}
+
+// Prompt begins a turn with a text and attachments. Else it returns ErrNotReady or ErrBusy.
+func (a *Agent) Prompt(text string, attached ...wire.Attachment) (err error) {
+	a.mu.Lock()
+	can := a.capabilities
+	err = a.mayPrompt()
+	a.mu.Unlock()
+	var blocks []acp.ContentBlock
+	for i := 0; err == nil && i < len(attached); i++ {
+		blocks = append(blocks, a.block(attached[i], can))
+	}
+	a.do(func() {
+		if err = a.mayPrompt(); err == nil {
+			a.begin(text, blocks)
+		}
+	})
+	return err
+}
+
+// begin begins a turn.
+func (a *Agent) begin(text string, attached []acp.ContentBlock) {
+	t := &turn{id: string(wire.NewID()), answers: map[string]bool{}}
+	a.turn = t
+	clear(a.tools)
+	a.log(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))
+	a.setActivity(reducer.Thinking, "")
+	a.screen.print(user, text)
+	p := acp.PromptRequest{SessionId: a.session, Prompt: append([]acp.ContentBlock{acp.TextBlock(text)}, attached...)}
+	a.call(acp.AgentMethodSessionPrompt, p, func(result json.RawMessage, err error) {
+		var r acp.PromptResponse
+		if err == nil {
+			err = json.Unmarshal(result, &r)
+		}
+		if a.turn == t {
+			a.promptAnswered(r.StopReason, err)
+		}
+	})
+}
+
+const maxEmbedded = 2 << 20 // bytes of an attachment
+
+// block embeds a small attachment if it is a text or an image and the agent supports that; else it makes a link.
+func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.ContentBlock {
+	uri := "file://" + a.Store.Dir().Join(mailbox.FilesDir+"/"+attached.SHA256)
+	var data []byte
+	file, err := a.Store.Attachment(attached)
+	if err == nil {
+		defer file.Close()
+		data, err = io.ReadAll(io.LimitReader(file, maxEmbedded))
+	}
+	kind := http.DetectContentType(data)
+	switch {
+	case err != nil || attached.Size > maxEmbedded:
+	case strings.HasPrefix(kind, "image/") && can.Image:
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
+	case strings.HasPrefix(attached.MediaType, "text/") && can.EmbeddedContext:
+		whole := strings.ToValidUTF8(string(data), "\uFFFD")
+		text := &acp.TextResourceContents{Uri: uri + "#" + url.PathEscape(attached.Name), MimeType: &attached.MediaType, Text: whole}
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
+	}
+	return acp.ResourceLinkBlock(attached.Name, uri)
+}
+
+// promptAnswered ends the turn as the agent's answer to the prompt says.
+func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
+	switch {
+	case errors.Is(err, errGone): // the end of the agent ends the turn
+	case a.turn.isCancelled || err == nil && reason == acp.StopReasonCancelled:
+		a.endTurn(reducer.Cancelled, reason, "")
+	case err != nil:
+		code, why := explain(err)
+		a.logError(code, why)
+		a.endTurn("failed", reason, fmt.Sprintf("%d: %s", code, why))
+	default:
+		a.endTurn("completed", reason, "")
+	}
+}
+
+// explain returns the code of an agent's error, else 0, and what it says.
+func explain(err error) (code int, why string) {
+	why = err.Error()
+	if e, ok := errors.AsType[*acp.RequestError](err); ok {
+		code, why = e.Code, e.Message
+		if data, _ := json.Marshal(e.Data); e.Data != nil {
+			why += " " + string(data)
+		}
+	}
+	return code, wire.Clip(why, maxRaw)
+}
+
+// endTurn ends the turn and withdraws the questions in it.
+func (a *Agent) endTurn(status string, reason acp.StopReason, why string) {
+	a.endText()
+	a.withdraw()
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
+	e = e.With("response", wire.ClipStart(string(a.turn.response), maxResponse))
+	if why != "" {
+		e = e.With("error", why)
+	}
+	if status != "completed" || reason != acp.StopReasonEndTurn {
+		a.screen.print(note, strings.TrimRight(fmt.Sprintf("%s: %s %s", status, reason, why), ": "))
+	}
+	a.log(e)
+	a.setActivity(reducer.Idle, "")
+	a.log(wire.Event{Kind: wire.TurnIdle})
+	a.turn = nil
+}
+
+// Interrupt cancels the turn and withdraws the questions. The turn ends when the agent says so.
+func (a *Agent) Interrupt() { a.do(a.cancel) }
+
+func (a *Agent) cancel() {
+	if a.turn != nil {
+		a.turn.isCancelled = true
+		a.notify(acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})
+	}
+	a.withdraw()
+}
+
+// addText adds to the agent's words. Outside of a turn it prints them and logs nothing, since the event would start a
+// turn that never ends.
+func (a *Agent) addText(text string) {
+	a.screen.say(text)
+	t := a.turn
+	if t == nil || text == "" {
+		return
+	}
+	if t.isNewText && len(t.response) > 0 {
+		text = "\n\n" + strings.TrimLeft(text, "\n ")
+	}
+	t.isNewText = false
+	a.setActivity(reducer.Responding, "")
+	if t.response = append(t.response, text...); len(t.response) > 2*maxResponse {
+		excess := len(t.response) - maxResponse - 1 // one byte stays too many: so it will say that it is cut
+		t.response = append(t.response[:0], t.response[excess:]...)
+	}
+	if len(t.delta) == 0 {
+		time.AfterFunc(flushInterval, func() { a.do(a.logDelta) })
+	}
+	if t.delta = append(t.delta, text...); len(t.delta) > maxDelta {
+		a.logDelta()
+	}
+}
+
+// logDelta logs the words that are not logged yet.
+func (a *Agent) logDelta() {
+	for t := a.turn; t != nil && len(t.delta) > 0; {
+		part := wire.Clip(string(t.delta[:min(len(t.delta), 2*maxDelta)]), maxDelta)
+		a.log(wire.Event{Kind: "message_delta"}.With("delta", part))
+		t.delta = t.delta[len(part):]
+	}
+}
+
+// endText ends the agent's words before something else comes.
+func (a *Agent) endText() {
+	a.logDelta()
+	a.screen.endText()
+	if a.turn != nil {
+		a.turn.isNewText = true
+	}
+}
