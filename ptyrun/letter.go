@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -105,20 +104,8 @@ var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest
 // noNotices is the one reason for not typing that nobody needs to do anything about.
 const noNotices = "atm types no notices where mail is run"
 
-// Clean makes a text safe to type: tabs and newlines stay, CR becomes a newline, all other control characters are
-// removed, and invalid UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape sequence.
-func Clean(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\r':
-			return '\n'
-		case r != '\n' && r != '\t' && unicode.IsControl(r):
-			return -1
-		}
-		return r
-	}, s)
-}
+// Clean makes a text safe to type: see letter.Typable.
+func Clean(s string) string { return letter.Typable(s) }
 
 // The marks of a bracketed paste.
 const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"

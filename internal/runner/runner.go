@@ -24,7 +24,7 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
-	"github.com/agentteammail/atm/ptyrun/acp"
+	"github.com/agentteammail/atm/ptyrun/acpfront"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -242,7 +242,7 @@ func checkRight(scope *command.Scope, p policy.Policy, agent wire.Name, right co
 }
 
 // frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the
-// terminal: this program with frontWord as its first argument, which is package ptyrun/acp.
+// terminal: this program with frontWord as its first argument, which is package ptyrun/acpfront.
 const frontWord = "acp"
 
 // frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
@@ -257,7 +257,7 @@ func runFront(version, about string, words []string) int {
 	code := failure.ExitFailed
 	team, err := openTeam(spec)
 	if err == nil {
-		code, err = acp.Run(acp.Options{
+		code, err = acpfront.Run(acpfront.Options{
 			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
 			Root: team.Root().Path, Rules: spec.Policy.Rules,
 		})

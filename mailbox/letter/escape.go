@@ -223,3 +223,18 @@ func FirstLine(s string, n int) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return Clip(line, n)
 }
+
+// Typable makes a text safe to type: tabs and newlines stay, CR becomes a newline, all other control characters are
+// removed, and invalid UTF-8 becomes U+FFFD. So no text can end a paste, press a key or send an escape sequence.
+func Typable(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r':
+			return '\n'
+		case r != '\n' && r != '\t' && unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, s)
+}

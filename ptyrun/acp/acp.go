@@ -1,61 +1,76 @@
-//go:build linux || darwin
-
-// Package acp is the front end of an agent that speaks the Agent Client Protocol. It is a program on the runner's
-// terminal that starts the agent on pipes, acts as its client, and draws a transcript with a prompt below it. So the
-// runner treats it like any other agent; package driver reads its screen.
+// Package acp runs an agent that speaks the Agent Client Protocol. It starts the agent on pipes, acts as its client, and
+// draws a transcript with a prompt line below it for the people who attach. What happens is told as a stream of [Event]s:
+// what the agent's log gets, what terminals show, what the agent asks.
 //
 // Guarantees:
 //
-//   - The front draws its own prompt or dialog below the transcript, and the driver believes only that; it gets the whole
-//     dialog in an OSC string. The agent's words are above it, with control characters escaped.
-//   - Turns, tool calls, requests, the agent's words and each change of state become events in the agent's log. The end
-//     of a turn is logged before the next prompt is drawn. The runner logs who answered a request, and the agent gets
-//     the answer after that. Updates that session/load replays are not logged.
+//   - Events come in order. The answer to a question reaches the agent when the owner calls Answer, so the owner can log
+//     first who gave it. A turn has ended for Prompt when its end was told.
+//   - No call waits for the agent, a person, a lock or the receiver of the events; Prompt reads attachments, Stop waits for
+//     the end. While too much is not received, nothing is read from the agent, so that it waits.
+//   - A question is told whole, or, if it is larger than a megabyte, not asked: then it gets no answer.
+//   - What the agent says is drawn with control characters escaped, above the rows that are ours. Updates that session/load
+//     replays are not logged. What it writes to stderr is drawn, and a flood of that only counted.
 //   - Files are read and written, and commands started, in the member's directory only, symbolic links followed. (A
 //     running command may go anywhere, as the agent itself may.) Nothing is written into git's own directory or the
 //     root, and a command that names one asks.
 //   - The protocol leaves it to the agent to ask before it does something. What it has its client do without asking meets
 //     the rules, and what was rejected in the same turn is refused: see permit.
-//   - The agent and its commands end with the front, and the front ends with the agent and its exit code. When the agent
-//     restarts within a run, its session is loaded if it supports that.
+//   - An agent that closes its output, or writes a line of over 64 MiB, is ended. Its commands end with it.
 //
-// One mutex guards all state: a message of the protocol, a key or a signal changes it and draws it. Nothing waits for
-// the agent, a lock or a disk meanwhile.
+// One mutex guards all state. Six goroutines run for an agent, and one for each of its requests and commands. They end with
+// it, if its events are received.
 package acp
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
-	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// front is the whole state. mu guards the fields below it.
-type front struct {
+// Options say which agent to run, for which member.
+type Options struct {
+	Command    []string
+	Dir        string         // the member's directory
+	Env        []string       // also of the commands that the agent has its client run; ATM_RUN marks them: see process.Command
+	Cols, Rows int            // of the people's terminals
+	Run        string         // the ID of the run, for session_start
+	Version    string         // of atm
+	Session    map[string]any // parameters of a new session: metadata, workspace, model_preferences
+	Load       string         // a session to continue, if the agent can; "": a new one
+	Root       string         // the directory that holds the teams: no file in it is written for the agent
+	Rules      policy.Rules   // for what the agent does through its client without having asked
+	Store      *mailbox.Store // has the attachments of prompts; nil: there are none
+}
+
+// Agent is a running agent. Its methods may be called at any time, from any goroutine.
+type Agent struct {
 	Options
-	running   context.Context // ends with the front
-	end       context.CancelFunc
-	conn      *acp.Connection
-	files     *os.Root
-	realDir   string         // Dir with symbolic links resolved
-	terminals sync.Map       // by ID
-	commands  sync.WaitGroup // the agent, and the commands in terminals
-	asking    sync.Mutex     // held while a request is open; the others wait for it
+	child    *process.Child
+	running  context.Context // ends with the agent
+	end      context.CancelFunc
+	files    *os.Root
+	realDir  string         // Dir with symbolic links resolved
+	commands sync.WaitGroup // of the agent's, in terminals
+	events   chan Event
 
 	mu           sync.Mutex
+	changed      *sync.Cond // what is below has changed
+	peer         peer
 	screen       screen
 	keys         keys
 	draft        string
@@ -64,129 +79,214 @@ type front struct {
 	turn         *turn         // nil while the agent is idle
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
-	request      *request // the open one, or nil
-	unlogged     []wire.Event
-	awaited      int           // of the unlogged events: before they are logged no prompt or request is drawn
-	logging      chan struct{} // closed when unlogged is empty, or appending has failed; nil: nothing is being appended
-	code         int           // exit code
+	question     *question   // the open one, or nil
+	waiting      []*question // those after it
+	terminals    map[string]*terminal
+	queue        []Event
+	unreceived   int           // bytes of the events that are not received yet
+	fault        string        // why atm ended the agent; "": it did not
+	exit         *process.Exit // the agent's exit, unless it is its program's
+	hasExited    bool          // the program
+	isOver       bool          // and all is told
 }
 
-const endGrace = time.Second // for the agent to end with the front
+// The errors of Prompt and Answer.
+var (
+	ErrNotReady = errors.New("the agent has no session")
+	ErrBusy     = errors.New("the agent is busy")
+	ErrGone     = errors.New("the question is not open any more")
+)
 
-// Run runs the front and returns its exit code.
-func Run(o Options) (code int, err error) {
-	f := &front{Options: o, tools: map[acp.ToolCallId]*toolCall{}, screen: screen{out: os.Stdout}, activity: reducer.Starting}
-	f.running, f.end = context.WithCancel(context.Background())
-	defer f.finishLog()
-	defer f.commands.Wait()
-	defer f.end()
-	if f.realDir, err = filepath.EvalSymlinks(f.Dir); err != nil {
-		return 1, err
+const endGrace = time.Second // for an agent that is of no use any more, to end
+
+// Start starts an agent. Receive its Events until they are closed, and Stop it then: its program may have left processes.
+func Start(o Options) (*Agent, error) {
+	a := &Agent{
+		Options: o, events: make(chan Event), activity: reducer.Starting,
+		tools: map[acp.ToolCallId]*toolCall{}, terminals: map[string]*terminal{}, peer: newPeer(),
 	}
-	if f.files, err = os.OpenRoot(f.Dir); err != nil {
-		return 1, err
+	a.changed = sync.NewCond(&a.mu)
+	a.screen.resize(o.Cols, o.Rows)
+	var err error
+	if a.realDir, err = filepath.EvalSymlinks(o.Dir); err != nil {
+		return nil, err
 	}
-	if _, err = term.MakeRaw(int(os.Stdin.Fd())); err != nil {
-		return 1, err
+	if a.files, err = os.OpenRoot(o.Dir); err != nil {
+		return nil, err
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	if err := f.startAgent(); err != nil {
-		return 1, err
+	if a.child, err = process.Start(process.Command{Argv: o.Command, Dir: o.Dir, Env: o.Env, Pipes: true}); err != nil {
+		a.files.Close()
+		return nil, err
 	}
-	fmt.Fprint(os.Stdout, "\x1b[?2004h")
-	go f.readKeys(os.Stdin)
-	go f.connect()
+	a.running, a.end = context.WithCancel(context.Background())
+	var readers sync.WaitGroup
+	readers.Go(a.readOutput)
+	readers.Go(a.readNotes)
+	go a.write()
+	go a.connect()
+	go a.deliver()
+	go a.awaitEnd(&readers)
+	return a, nil
+}
+
+// do changes the state.
+func (a *Agent) do(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+	a.changed.Broadcast()
+}
+
+// readOutput reads the agent's messages. An agent that writes no more of them is ended.
+func (a *Agent) readOutput() {
+	fault, grace := "it closed its output", endGrace
+	for lines := bufio.NewReader(a.child.Stdout); ; {
+		line, err := readLine(lines)
+		a.receive(line)
+		if errors.Is(err, bufio.ErrTooLong) {
+			fault, grace = fmt.Sprintf("it wrote a message of over %d MiB", maxLine>>20), 0
+			a.do(func() { a.logError(0, fault) })
+		}
+		if err != nil {
+			break
+		}
+	}
+	a.do(func() { a.giveUp(fault, grace) })
+}
+
+// readLine reads a message, or the beginning of one that is too long: wire.ReadLine would read to its end.
+func readLine(r *bufio.Reader) (line []byte, err error) {
 	for {
-		select {
-		case s := <-signals:
-			if s != syscall.SIGWINCH { // the runner ends us, and logs the end of the turn
-				return 128 + int(s.(syscall.Signal)), nil
-			}
-			f.do(func() {})
-		case <-f.running.Done():
-			return f.code, nil
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxLine {
+			return nil, bufio.ErrTooLong
+		}
+		if err != bufio.ErrBufferFull {
+			return line, err
 		}
 	}
 }
 
-// do changes the state and draws it.
-func (f *front) do(change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change()
-	f.draw()
-}
-
-// exit ends the front and prints why. Only the first call counts.
-func (f *front) exit(code int, why string) {
-	if f.running.Err() == nil {
-		f.screen.print(note, why)
-		f.draw()
-		f.code = code
-		f.end()
-	}
-}
-
-// startAgent starts the agent in a process group of its own, since the terminal's signals are for the front. The agent
-// ends with f.running.
-func (f *front) startAgent() error {
-	ctx, stop := context.WithCancel(f.running)
-	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
-	in, out := io.Pipe()
-	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, output{out, f}, stderr{f}
-	stdin, err := cmd.StdinPipe()
-	if err == nil {
-		f.conn = acp.NewConnection(f.handle, stdin, in) // ready before the agent can write
-		f.conn.SetLogger(slog.New(slog.DiscardHandler))
-		err = cmd.Start()
-	}
-	if err != nil {
-		stop()
-		return err
-	}
+// giveUp ends an agent that is of no use any more, unless it ends by itself.
+func (a *Agent) giveUp(fault string, grace time.Duration) {
 	go func() {
-		<-f.conn.Done() // it ended, closed its output or wrote what the SDK refuses
-		in.Close()
-		time.AfterFunc(endGrace, stop)
+		select {
+		case <-a.child.Done():
+		case <-time.After(grace):
+			a.do(func() { a.fault = cmp.Or(a.fault, fault) })
+			a.child.Stop(context.Background(), endGrace)
+		}
 	}()
-	f.commands.Go(func() {
-		cmd.Wait()
-		<-f.conn.Done() // the last of its output is read
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		f.do(func() {
-			why := fmt.Sprintf("the agent exited with %d", exitCode(cmd))
-			if ctx.Err() != nil && f.running.Err() == nil {
-				why += ": it closed its output, or wrote a line of over 10 MiB, and atm ended it"
-			}
-			if f.turn != nil {
-				f.endTurn("failed", "", why)
-			}
-			f.exit(exitCode(cmd), why)
-		})
-	})
-	return nil
 }
 
-// command makes a command in a process group of its own, which gets a signal when ctx ends, and SIGKILL after endGrace.
-func command(ctx context.Context, s syscall.Signal, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, endGrace
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, s) }
-	return cmd
-}
-
-func exitCode(cmd *exec.Cmd) int {
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		return 128 + int(status.Signal())
+// readNotes draws what the agent writes to stderr. Of a flood it draws the beginning of each second.
+func (a *Agent) readNotes() {
+	const most, size = 100, 1 << 10 // lines a second, bytes of a line
+	lines := bufio.NewReader(a.child.Stderr)
+	began, drawn, missed := time.Time{}, 0, 0
+	draw := func(text string) { a.do(func() { a.screen.print(note, text) }) }
+	for {
+		line, n, err := wire.ReadLine(lines, size)
+		isNew := time.Since(began) > time.Second
+		if missed > 0 && (isNew || err != nil) {
+			draw(fmt.Sprintf("… %d more lines on stderr", missed))
+			missed = 0
+		}
+		if isNew {
+			began, drawn = time.Now(), 0
+		}
+		switch drawn++; {
+		case n == 0:
+		case drawn > most && err == nil:
+			missed++
+		case line == nil:
+			draw(fmt.Sprintf("(a line of %d bytes)", n))
+		default:
+			draw(string(line))
+		}
+		if err != nil {
+			return
+		}
 	}
-	return cmd.ProcessState.ExitCode()
 }
 
-// stderr prints the agent's stderr to the transcript.
-type stderr struct{ *front }
+// awaitEnd tells of the agent's end when the last of its output is read.
+func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
+	<-a.child.Done()
+	a.do(func() { a.hasExited = true })
+	readers.Wait()
+	a.end()
+	a.commands.Wait()
+	a.do(func() {
+		why := fmt.Sprintf("the agent exited with %d", a.child.Exit().Code)
+		if a.fault != "" {
+			why += ": " + a.fault + ", and atm ended it"
+		}
+		if a.turn != nil {
+			a.endTurn("failed", "", why)
+		}
+		a.withdraw()
+		if a.exit == nil {
+			a.screen.print(note, why)
+		}
+		a.hangUp()
+		a.activity, a.isOver = reducer.Exited, true
+	})
+	a.files.Close()
+}
 
-func (s stderr) Write(p []byte) (int, error) {
-	s.do(func() { s.screen.print(note, string(p)) })
-	return len(p), nil
+// leave ends the agent, which counts as an exit of that kind.
+func (a *Agent) leave(exit process.Exit, why string) {
+	if a.exit == nil && !a.hasExited {
+		a.screen.print(note, why)
+		a.exit = &exit
+		go a.child.Stop(context.Background(), endGrace)
+	}
+}
+
+// Stop ends the agent, its commands and whatever they have started: see process.Child.
+func (a *Agent) Stop(ctx context.Context, grace time.Duration) (others []process.Info, err error) {
+	others, err = a.child.Stop(ctx, grace)
+	a.end()
+	a.commands.Wait()
+	return others, err
+}
+
+// PID is the agent's process, session and process group.
+func (a *Agent) PID() int { return a.child.PID() }
+
+// Done is closed when the agent's program has exited. Its last events may still come.
+func (a *Agent) Done() <-chan struct{} { return a.child.Done() }
+
+// Exit returns how the agent exited: with 0 if a person left it, with 1 if it opened no session, else as its program did.
+// Only after Done.
+func (a *Agent) Exit() process.Exit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.exit != nil {
+		return *a.exit
+	}
+	return a.child.Exit()
+}
+
+// Activity returns what the agent does.
+func (a *Agent) Activity() reducer.Activity {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.activity
+}
+
+// IsIdle reports whether the agent takes a prompt.
+func (a *Agent) IsIdle() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mayPrompt() == nil
+}
+
+// value returns *p, or the zero value if p is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }

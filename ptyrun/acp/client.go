@@ -1,5 +1,3 @@
-//go:build linux || darwin
-
 package acp
 
 import (
@@ -12,47 +10,58 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// handle carries out a request of the agent. The SDK's own client would make floats of the numbers in a tool's input,
-// and refuse to write an empty file.
-func (f *front) handle(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
-	var result any
-	var err error
-	switch method {
-	case acp.ClientMethodSessionRequestPermission:
-		result, err = with(params, func(p permissionRequest) (any, error) { return f.requestPermission(ctx, p), nil })
-	case acp.ClientMethodFsReadTextFile:
-		result, err = with(params, f.readFile)
-	case acp.ClientMethodFsWriteTextFile:
-		result, err = with(params, func(p writeRequest) (any, error) { return f.writeFile(ctx, p) })
-	case acp.ClientMethodTerminalCreate:
-		result, err = with(params, func(p acp.CreateTerminalRequest) (any, error) { return f.createTerminal(ctx, p) })
-	case acp.ClientMethodTerminalOutput, acp.ClientMethodTerminalWaitForExit, acp.ClientMethodTerminalKill, acp.ClientMethodTerminalRelease:
-		result, err = with(params, func(p struct{ TerminalID string }) (any, error) { return f.useTerminal(ctx, method, p.TerminalID) })
-	default:
+// prepare returns what carries out a request of the agent, beside all others. The SDK's own client would make floats of the
+// numbers in a tool's input, and refuse to write an empty file.
+func (a *Agent) prepare(ctx context.Context, method string, params json.RawMessage) func() (any, error) {
+	t := a.turn
+	if method == acp.ClientMethodSessionRequestPermission {
+		var p permissionRequest
+		if err := json.Unmarshal(params, &p); err != nil {
+			return func() (any, error) { return nil, err }
+		}
+		return a.askPermission(ctx, p)
+	}
+	return func() (any, error) {
+		switch method {
+		case acp.ClientMethodFsReadTextFile:
+			return with(params, a.readFile)
+		case acp.ClientMethodFsWriteTextFile:
+			return with(params, func(p writeRequest) (any, error) { return a.writeFile(ctx, t, p) })
+		case acp.ClientMethodTerminalCreate:
+			return with(params, func(p acp.CreateTerminalRequest) (any, error) { return a.createTerminal(ctx, t, p) })
+		case acp.ClientMethodTerminalOutput, acp.ClientMethodTerminalWaitForExit, acp.ClientMethodTerminalKill, acp.ClientMethodTerminalRelease:
+			return with(params, func(p struct{ TerminalID string }) (any, error) { return a.useTerminal(ctx, method, p.TerminalID) })
+		}
 		return nil, acp.NewMethodNotFound(method)
 	}
-	if err == nil {
-		return result, nil
+}
+
+// requestError makes the protocol's error of an error.
+func requestError(ctx context.Context, err error) *acp.RequestError {
+	if e, ok := errors.AsType[*acp.RequestError](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return acp.NewRequestCancelled(nil)
 	}
 	e := acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Code, e.Message = -32002, "Resource not found"
-	} else if ctx.Err() != nil {
-		e = acp.NewRequestCancelled(nil)
 	}
-	return nil, e
+	return e
 }
 
 // with decodes the parameters of a request and carries it out.
@@ -66,27 +75,27 @@ func with[P any](params json.RawMessage, do func(P) (any, error)) (any, error) {
 
 // local makes a path relative to the member's directory. The error says that it is outside, or a pipe, which could block
 // for ever. os.Root checks the links.
-func (f *front) local(path string) (rel string, err error) {
-	for _, dir := range []string{f.Dir, f.realDir} {
+func (a *Agent) local(path string) (rel string, err error) {
+	for _, dir := range []string{a.Dir, a.realDir} {
 		if rel, _ = filepath.Rel(dir, path); filepath.IsLocal(rel) { // "" for a relative path is not
-			if info, statErr := f.files.Stat(rel); statErr == nil && info.Mode().Type()&^fs.ModeDir != 0 {
+			if info, statErr := a.files.Stat(rel); statErr == nil && info.Mode().Type()&^fs.ModeDir != 0 {
 				err = errors.New("it is not a regular file")
 			}
 			return rel, err
 		}
 	}
-	return "", fmt.Errorf("it is outside %s", f.Dir)
+	return "", fmt.Errorf("it is outside %s", a.Dir)
 }
 
 // maxRead is the largest file that an agent is read: it gets all of it, as JSON.
 const maxRead = 64 << 20
 
 // readFile reads a file or some of its lines.
-func (f *front) readFile(p acp.ReadTextFileRequest) (any, error) {
-	rel, err := f.local(p.Path)
+func (a *Agent) readFile(p acp.ReadTextFileRequest) (any, error) {
+	rel, err := a.local(p.Path)
 	var data []byte
 	if err == nil {
-		data, err = durable.ReadIn(f.files, rel, maxRead)
+		data, err = durable.ReadIn(a.files, rel, maxRead)
 	}
 	if err == nil && !utf8.Valid(data) {
 		err = errors.New("it is not UTF-8 text")
@@ -108,22 +117,22 @@ type writeRequest struct {
 }
 
 // writeFile writes a file and makes its directories.
-func (f *front) writeFile(ctx context.Context, p writeRequest) (any, error) {
-	rel, err := f.local(p.Path)
+func (a *Agent) writeFile(ctx context.Context, t *turn, p writeRequest) (any, error) {
+	rel, err := a.local(p.Path)
 	if err == nil && p.Content == nil {
 		err = errors.New("there is no content")
 	}
-	if err == nil && f.isGuarded(rel) {
+	if err == nil && a.isGuarded(rel) {
 		err = errGuarded
 	}
 	if err == nil {
-		err = f.permit(ctx, policy.Request{Tool: string(acp.ToolKindEdit), Alias: "Write", Input: p.Path}, false, p.Path)
+		err = a.permit(ctx, t, policy.Request{Tool: string(acp.ToolKindEdit), Alias: "Write", Input: p.Path}, false, p.Path)
 	}
 	if err == nil {
-		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
+		err = a.files.MkdirAll(filepath.Dir(rel), 0o755)
 	}
 	if err == nil {
-		err = f.write(rel, *p.Content)
+		err = a.writeContent(rel, *p.Content)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", p.Path, err)
@@ -131,8 +140,8 @@ func (f *front) writeFile(ctx context.Context, p writeRequest) (any, error) {
 	return acp.WriteTextFileResponse{}, nil
 }
 
-func (f *front) write(rel, content string) error {
-	file, err := durable.OpenIn(f.files, rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+func (a *Agent) writeContent(rel, content string) error {
+	file, err := durable.OpenIn(a.files, rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
@@ -142,9 +151,9 @@ func (f *front) write(rel, content string) error {
 
 // terminal is the protocol's word for a command that the agent runs here.
 type terminal struct {
-	cmd   *exec.Cmd
 	kill  context.CancelFunc
 	ended chan struct{} // closed when the command has ended
+	exit  process.Exit  // written before
 
 	mu          sync.Mutex
 	output      []byte // of a long output the end
@@ -152,8 +161,10 @@ type terminal struct {
 	isTruncated bool
 }
 
-// maxOutput is the limit in bytes for the output, unless the agent wants less.
-const maxOutput = 1 << 20
+const (
+	maxOutput    = 1 << 20 // the limit in bytes for the output, unless the agent wants less
+	maxTerminals = 100     // that are not released
+)
 
 func (t *terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
@@ -166,7 +177,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 }
 
 // createTerminal starts a command: directly if it has arguments, else in a shell.
-func (f *front) createTerminal(requested context.Context, p acp.CreateTerminalRequest) (any, error) {
+func (a *Agent) createTerminal(requested context.Context, in *turn, p acp.CreateTerminalRequest) (any, error) {
 	words, line := append([]string{p.Command}, p.Args...), p.Command
 	for _, word := range p.Args {
 		line += " " + policy.Quote(word)
@@ -174,47 +185,80 @@ func (f *front) createTerminal(requested context.Context, p acp.CreateTerminalRe
 	if len(p.Args) == 0 {
 		words = []string{"sh", "-c", p.Command}
 	}
-	isGuarded := namesGuarded.MatchString(line) || f.Root != "" && strings.Contains(line, f.Root)
+	isGuarded := namesGuarded.MatchString(line) || a.Root != "" && strings.Contains(line, a.Root)
 	q := policy.Request{Tool: string(acp.ToolKindExecute), Alias: "Bash", Command: true, Input: line}
-	if err := f.permit(requested, q, isGuarded, line, strings.Join(append([]string{p.Command}, p.Args...), " ")); err != nil {
-		return nil, fmt.Errorf("run %s: %w", p.Command, err)
-	}
-	ctx, kill := context.WithCancel(f.running)
-	t := &terminal{cmd: command(ctx, syscall.SIGKILL, words[0], words[1:]...), kill: kill, ended: make(chan struct{}), limit: maxOutput}
-	if p.OutputByteLimit != nil {
-		t.limit = min(max(*p.OutputByteLimit, 0), maxOutput)
-	}
-	t.cmd.Env, t.cmd.Stdout, t.cmd.Stderr = os.Environ(), t, t
-	for _, v := range p.Env {
-		t.cmd.Env = append(t.cmd.Env, v.Name+"="+v.Value)
-	}
-	var err error
-	if t.cmd.Dir, err = filepath.EvalSymlinks(cmp.Or(value(p.Cwd), f.realDir)); err == nil {
-		_, err = f.local(t.cmd.Dir)
-	}
+	err := a.permit(requested, in, q, isGuarded, line, strings.Join(append([]string{p.Command}, p.Args...), " "))
+	var id string
 	if err == nil {
-		err = t.cmd.Start()
+		id, err = a.startCommand(words, p)
 	}
 	if err != nil {
-		kill()
 		return nil, fmt.Errorf("run %s: %w", p.Command, err)
 	}
-	f.commands.Go(func() {
-		t.cmd.Wait()
-		close(t.ended)
-	})
-	id := string(wire.NewID())
-	f.terminals.Store(id, t)
 	return acp.CreateTerminalResponse{TerminalId: id}, nil
 }
 
+func (a *Agent) startCommand(words []string, p acp.CreateTerminalRequest) (id string, err error) {
+	env := a.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	for _, v := range p.Env {
+		env = append(slices.Clip(env), v.Name+"="+v.Value)
+	}
+	dir, err := filepath.EvalSymlinks(cmp.Or(value(p.Cwd), a.realDir))
+	if err == nil {
+		_, err = a.local(dir)
+	}
+	var program string
+	if err == nil {
+		program, err = process.LookUp(words[0], dir, env)
+	}
+	if err != nil {
+		return "", err
+	}
+	ctx, kill := context.WithCancel(a.running)
+	t := &terminal{kill: kill, ended: make(chan struct{}), limit: maxOutput}
+	if p.OutputByteLimit != nil {
+		t.limit = min(max(*p.OutputByteLimit, 0), maxOutput)
+	}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Args, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = words, dir, env, t, t, endGrace
+	id = string(wire.NewID())
+	a.do(func() {
+		if a.running.Err() != nil || len(a.terminals) >= maxTerminals {
+			err = errors.New("too many terminals are not released")
+			return
+		}
+		if err = a.child.StartBeside(cmd); err == nil {
+			a.terminals[id] = t
+			a.commands.Add(1)
+		}
+	})
+	if err != nil {
+		kill()
+		return "", err
+	}
+	go func() {
+		t.exit = a.child.Wait(cmd)
+		close(t.ended)
+		kill()
+		a.commands.Done()
+	}()
+	return id, nil
+}
+
 // useTerminal carries out the other requests for a terminal.
-func (f *front) useTerminal(ctx context.Context, method, id string) (any, error) {
-	found, ok := f.terminals.Load(id)
-	if !ok {
+func (a *Agent) useTerminal(ctx context.Context, method, id string) (any, error) {
+	var t *terminal
+	a.do(func() {
+		if t = a.terminals[id]; method == acp.ClientMethodTerminalRelease {
+			delete(a.terminals, id)
+		}
+	})
+	if t == nil {
 		return nil, fmt.Errorf("there is no terminal %q", id)
 	}
-	t := found.(*terminal)
 	switch method {
 	case acp.ClientMethodTerminalOutput:
 		return t.outputSoFar(), nil
@@ -225,36 +269,27 @@ func (f *front) useTerminal(ctx context.Context, method, id string) (any, error)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	case acp.ClientMethodTerminalRelease:
-		f.terminals.Delete(id)
 	}
 	t.kill()
 	return struct{}{}, nil
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// status returns how the command ended.
+// status returns how the command ended; nil: it has not.
 func (t *terminal) status() *acp.TerminalExitStatus {
-	if w := t.cmd.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
-		return &acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
+	select {
+	case <-t.ended:
+	default:
+		return nil
 	}
-	return &acp.TerminalExitStatus{ExitCode: acp.Ptr(t.cmd.ProcessState.ExitCode())}
+	if t.exit.Signal != "" {
+		return &acp.TerminalExitStatus{Signal: &t.exit.Signal}
+	}
+	return &acp.TerminalExitStatus{ExitCode: &t.exit.Code}
 }
 
-func (t *terminal) outputSoFar() (r acp.TerminalOutputResponse) {
-	if isClosed(t.ended) {
-		r.ExitStatus = t.status()
-	}
+func (t *terminal) outputSoFar() acp.TerminalOutputResponse {
+	status := t.status()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.Output, r.Truncated = strings.ToValidUTF8(string(t.output), ""), t.isTruncated
-	return r
+	return acp.TerminalOutputResponse{Output: strings.ToValidUTF8(string(t.output), ""), Truncated: t.isTruncated, ExitStatus: status}
 }

@@ -1,11 +1,12 @@
-//go:build linux || darwin
-
 package acp
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,54 +18,82 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// request is a request of the agent that a person or a rule answers.
-type request struct {
-	kind               string // permission or question
-	turn               *turn  // in which it came
-	call               acp.ToolCallId
-	tool, alias, input string // for rules
-	isCommand          bool   // input is a command, although tools with these names take none
-	prompt             string
-	options            []acp.PermissionOption
-	shownAt            time.Time
-	answer             chan int // buffered; gets the index of the chosen option, or -1
-	isAnswered         bool     // and off the screen
+// question is what the agent asks, or what is asked about it.
+type question struct {
+	Question
+	turn     *turn                    // in which it came
+	options  []acp.PermissionOptionId // the agent's IDs of the options
+	subjects []string                 // the command and the paths that it is about
+	shownAt  time.Time
+	answer   chan int // buffered; gets the index of the chosen option, or -1
 }
 
-// maxOptions is the number of options that have a key.
-const maxOptions = len(driver.FrontKeys)
+// settle is how long a question must be open before a key answers it, so that no key for the one before does.
+const settle = 200 * time.Millisecond
 
-// settle is how long a request must be shown before a key answers it, and how long none is shown before the next: a key
-// for one request never answers another. The runner answers no request that was shown for less time.
-const settle = 100 * time.Millisecond
+// maxQuestion is how many bytes of JSON a question may have.
+const maxQuestion = 1 << 20
+
+func newQuestion(kind, prompt string) *question {
+	q := &question{answer: make(chan int, 1)}
+	q.ID, q.Dialog.Kind, q.Dialog.Prompt = string(wire.NewID()), kind, prompt
+	return q
+}
+
+func (q *question) addOption(o acp.PermissionOption) {
+	shown := driver.Option{ID: strconv.Itoa(len(q.options) + 1), Label: strings.Join(strings.Fields(plain(o.Name)), " "), Kind: string(o.Kind)}
+	if len(q.options) < len(optionKeys) {
+		shown.Keys = optionKeys[len(q.options):][:1]
+	}
+	q.options = append(q.options, o.OptionId)
+	q.Dialog.Options = append(q.Dialog.Options, shown)
+}
+
+// activity is what the agent does while the question is open.
+func (q *question) activity() reducer.Activity {
+	if q.Dialog.Kind == "permission" {
+		return reducer.Confirming
+	}
+	return reducer.AwaitingInput
+}
 
 type permissionRequest struct {
 	ToolCall callUpdate
 	Options  []acp.PermissionOption
 }
 
-// requestPermission shows a request and waits for the answer. It drops options beyond maxOptions.
-func (f *front) requestPermission(ctx context.Context, p permissionRequest) acp.RequestPermissionResponse {
-	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, options: p.Options[:min(len(p.Options), maxOptions)]}
-	f.do(func() {
-		r.turn = f.turn
-		r.describe(f.mergeCall(p.ToolCall))
-	})
-	outcome := acp.NewRequestPermissionOutcomeCancelled()
-	i := f.ask(ctx, r)
-	f.do(func() { r.noteAnswer(i, p.ToolCall.Locations) })
-	if i >= 0 {
-		outcome = acp.NewRequestPermissionOutcomeSelected(r.options[i].OptionId)
+// askPermission asks what the agent asks, and returns what waits for the outcome.
+func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
+	q := newQuestion("permission", "")
+	q.turn, q.ToolCallID = a.turn, string(p.ToolCall.ToolCallId)
+	q.describe(a.mergeCall(p.ToolCall))
+	for _, o := range p.Options {
+		q.addOption(o)
 	}
-	return acp.RequestPermissionResponse{Outcome: outcome}
+	q.subjects = []string{q.Dialog.Input}
+	for _, l := range p.ToolCall.Locations {
+		q.subjects = append(q.subjects, l.Path)
+	}
+	a.ask(q)
+	return func() (any, error) {
+		outcome := acp.NewRequestPermissionOutcomeCancelled()
+		if i := a.await(ctx, q); i >= 0 {
+			outcome = acp.NewRequestPermissionOutcomeSelected(q.options[i])
+		}
+		return acp.RequestPermissionResponse{Outcome: outcome}, nil
+	}
 }
 
 // describe copies what is known about a call. A call that runs a command may have the name of a tool that does not: the
-// model writes the title, and "read x; rm y" starts with such a name.
-func (r *request) describe(c *toolCall) {
-	command := commandOf(c.input)
-	r.tool, r.alias, r.prompt, r.input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
-	r.isCommand = command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+// model writes the title, and "read x; rm y" starts with such a name. A call whose input is too large to be known has no
+// tool, so that no rule answers.
+func (q *question) describe(c *toolCall) {
+	d, command := &q.Dialog, commandOf(c.input)
+	d.Tool, d.Alias, d.Prompt, d.Input = c.tool, c.alias, c.title, cmp.Or(command, c.title)
+	d.IsCommand = command != "" || c.kind == "" || c.kind == acp.ToolKindExecute
+	if c.isLarge {
+		d.Tool, d.Alias, d.IsCut = "", "", true
+	}
 }
 
 // commandOf returns the command in a tool's input, which is a text or a list of words, or "".
@@ -85,89 +114,105 @@ func commandOf(input json.RawMessage) string {
 	return ""
 }
 
-// ask shows a request, after those before it, and returns the index of the chosen option, or -1. In a turn that has
-// ended or is cancelled, or without options, it gets no answer.
-func (f *front) ask(ctx context.Context, r *request) (chosen int) {
-	f.asking.Lock()
-	defer f.asking.Unlock()
-	r.answer = make(chan int, 1)
-	f.do(func() {
-		if len(r.options) == 0 || r.turn != f.turn || r.turn != nil && r.turn.isCancelled {
-			r.answer <- -1
-			return
-		}
-		f.endText()
-		f.request = r
-		if r.kind == "permission" {
-			f.log(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", wire.Clip(r.input, maxRaw)).
-				With("prompt", r.prompt).With("tool_call_id", r.call))
-			f.setActivity(reducer.Confirming, r.kind)
-			f.awaitLogged()
-		}
-		if f.awaited == 0 {
-			r.shownAt = time.Now()
-		}
-	})
-	select {
-	case chosen = <-r.answer:
-	case <-ctx.Done():
-		chosen = -1
+// ask opens a question, after those before it. In a turn that has ended or is cancelled, without options, or if it is too
+// large, it gets no answer.
+func (a *Agent) ask(q *question) {
+	raw, _ := json.Marshal(q.Dialog) // texts: cannot fail
+	switch {
+	case len(raw) > maxQuestion:
+		a.logError(0, fmt.Sprintf("it asked something of %d bytes, and got no answer", len(raw)))
+		q.answer <- -1
+	case len(q.options) == 0 || q.turn != a.turn || q.turn != nil && q.turn.isCancelled:
+		q.answer <- -1
+	default:
+		a.waiting = append(a.waiting, q)
+		a.openNext()
 	}
-	if chosen >= 0 && r.kind == "permission" {
-		f.awaitAnswerLogged()
-	}
-	f.do(func() { f.closeRequest(r, chosen) })
-	time.Sleep(settle)
-	return chosen
 }
 
-// closeRequest goes on without a request that was answered, or that ended without an answer: chosen is -1.
-func (f *front) closeRequest(r *request, chosen int) {
-	if f.request != r {
+// openNext opens the next question, unless one is open.
+func (a *Agent) openNext() {
+	if a.question != nil || len(a.waiting) == 0 {
 		return
 	}
-	f.request = nil
-	if chosen >= 0 && r.kind == "permission" { // the runner has logged that change with the answer
-		f.activity = reducer.Thinking
+	a.endText()
+	q := a.waiting[0]
+	a.question, a.waiting = q, a.waiting[1:]
+	switch {
+	case a.session == "":
+		q.Then = reducer.Starting
+	case a.turn == nil:
+		q.Then = reducer.Idle
+	default:
+		q.Then = reducer.Thinking
 	}
-	if f.turn != nil {
-		f.setActivity(reducer.Thinking, "")
-	} else if r.kind == "permission" {
-		f.setActivity(reducer.Idle, "")
+	q.shownAt = time.Now()
+	asked := q.Question
+	a.tell(Event{Asked: &asked})
+	a.setActivity(q.activity(), q.Dialog.Kind)
+}
+
+// await returns the index of the option that answers a question, or -1: it is withdrawn, by the agent if ctx ends.
+func (a *Agent) await(ctx context.Context, q *question) (chosen int) {
+	select {
+	case chosen = <-q.answer:
+		return chosen
+	case <-ctx.Done():
+		a.do(func() { a.closeQuestion(q, -1) })
+		return <-q.answer
 	}
 }
 
-// awaitAnswerLogged waits until the runner has logged who answered and how, which must precede the agent's next events.
-// The runner does so when the request is gone from the screen.
-func (f *front) awaitAnswerLogged() {
-	isRequest := func(e *wire.Event) bool { return e.Kind == "confirm_required" && e.Source == source }
-	f.awaitEvent(isRequest, func(e *wire.Event) bool {
-		return e.Kind == "state_change" && e.Source == "pty" && e.Field("previous") == string(reducer.Confirming)
+// Answer answers the open question with the ID of an option, unless it is another one by now.
+func (a *Agent) Answer(id, option string) (err error) {
+	a.do(func() {
+		q := a.question
+		if q == nil || q.ID != id {
+			err = ErrGone
+			return
+		}
+		i := slices.IndexFunc(q.Dialog.Options, func(o driver.Option) bool { return o.ID == option })
+		if i < 0 {
+			err = fmt.Errorf("the question has no option %q", option)
+			return
+		}
+		a.closeQuestion(q, i)
 	})
+	return err
 }
 
-// shown returns the request on the screen, or nil.
-func (f *front) shown() *request {
-	if f.request == nil || f.request.isAnswered || f.awaited > 0 {
-		return nil
+// closeQuestion goes on without a question that was answered, or that is withdrawn: chosen is -1.
+func (a *Agent) closeQuestion(q *question, chosen int) {
+	if i := slices.Index(a.waiting, q); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+		q.answer <- -1
 	}
-	return f.request
-}
-
-// choose answers a request with an option, and takes it off the screen.
-func (f *front) choose(r *request, i int) {
-	if i >= 0 && i < len(r.options) && time.Since(r.shownAt) >= settle { // else the key was for another request
-		r.isAnswered = true
-		r.answer <- i
-		f.screen.print(note, r.options[i].Name+": "+r.prompt)
+	if a.question != q {
+		return
 	}
+	a.question = nil
+	q.answer <- chosen
+	a.tell(Event{Closed: q.ID})
+	if chosen >= 0 {
+		a.activity = q.Then // the owner has logged that change with the answer
+		o := q.Dialog.Options[chosen]
+		a.screen.print(note, o.Label+": "+wire.Clip(q.Dialog.Prompt, maxRaw))
+		if q.turn != nil {
+			for _, subject := range q.subjects {
+				q.turn.answers[subject] = strings.HasPrefix(o.Kind, "allow")
+			}
+		}
+	}
+	a.setActivity(q.Then, "")
+	a.openNext()
 }
 
-// cancelRequest ends the open request without an answer.
-func (f *front) cancelRequest() {
-	if r := f.request; r != nil && !r.isAnswered {
-		r.isAnswered = true
-		r.answer <- -1
-		f.closeRequest(r, -1)
+// withdraw withdraws all questions.
+func (a *Agent) withdraw() {
+	for len(a.waiting) > 0 {
+		a.closeQuestion(a.waiting[0], -1)
+	}
+	if a.question != nil {
+		a.closeQuestion(a.question, -1)
 	}
 }

@@ -1,58 +1,56 @@
-//go:build linux || darwin
-
 package acp
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/driver"
-	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Marks at the start of a row, for package driver.
+// Marks at the start of a row.
 const (
-	note   = driver.FrontNote
-	says   = driver.FrontSays
-	tool   = driver.FrontTool
-	user   = driver.FrontPrompt + " "
+	note   = "- "
+	says   = "● "
+	tool   = "* "
+	user   = "› "
 	indent = "  "
 )
 
-// screen is a transcript and below it live rows, which each frame draws again.
+// optionKeys are the keys of the options, in order.
+const optionKeys = "123456789abcdefghijk"
+
+const (
+	maxLines = 500      // of the transcript that are kept
+	maxText  = 1 << 20  // bytes of them
+	maxWords = 16 << 10 // bytes of a line of the agent's
+)
+
+// screen is a transcript and below it live rows, which each frame draws again. Every row fits the terminal, so frames are
+// right for each terminal that is at least as large.
 type screen struct {
-	out     io.Writer
-	undrawn strings.Builder // of the transcript
-	mark    string          // of the last text in it
+	cols, rows int
+	lines      []line // the last of the transcript
+	size       int    // bytes of the lines
+	words      string // of the agent, below the lines: the next ones go on here
+	final      int    // bytes of the words that are in rows above the live ones
+	isSaying   bool   // the last line is the agent's
+
+	undrawn strings.Builder // rows of the transcript
 	live    int             // the number of live rows
 	last    string          // the live rows, as drawn
+	frames  uint64          // that were drawn
 }
 
-// print adds a text with a mark to the transcript. Words of the agent after others get no mark.
-func (s *screen) print(mark, text string) {
-	text = strings.Trim(plain(text), "\n")
-	if text == "" {
-		return
+type line struct{ mark, text string }
+
+func (s *screen) resize(cols, rows int) {
+	if cols < 1 || rows < 1 {
+		cols, rows = 80, 24
 	}
-	before := mark
-	if mark == says && s.mark == says {
-		before = indent
-	}
-	s.mark = mark
-	for line := range strings.SplitSeq(text, "\n") {
-		s.undrawn.WriteString(before + line + "\r\n")
-		before = indent
-	}
+	s.cols, s.rows = max(cols, 20), max(rows, 8)
 }
 
 // plain escapes the control characters except line feeds.
@@ -60,97 +58,195 @@ func plain(s string) string {
 	return letter.Reveal(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
 }
 
-// frame draws the new part of the transcript and below it the live rows, none wider than the terminal, with the cursor
-// at their end. request is what the driver reads of them, if they are a request.
-func (s *screen) frame(request, cursor string, rows ...string) {
-	live := "\x1b]" + emulator.RequestOSC + ";" + request + "\x1b\\" + strings.Join(rows, "\r\n") + cursor
-	if s.undrawn.Len() == 0 && live == s.last {
+// print adds a text with a mark to the transcript.
+func (s *screen) print(mark, text string) {
+	s.endText()
+	if text = strings.Trim(plain(text), "\n"); text == "" {
 		return
 	}
-	up := strings.Repeat("\x1b[A", max(0, s.live-1))
-	fmt.Fprint(s.out, "\x1b[?2026h\x1b[?25l\r"+up+"\x1b[J"+s.undrawn.String()+live+"\x1b[?2026l")
+	s.isSaying = false
+	for text := range strings.SplitSeq(text, "\n") {
+		s.add(line{mark, text})
+		mark = indent
+	}
+}
+
+func (s *screen) add(l line) {
+	s.undrawn.WriteString(s.wrap(l) + "\r\n")
+	s.final = 0
+	s.lines = append(s.lines, l)
+	for s.size += len(l.text); len(s.lines) > maxLines || s.size > maxText && len(s.lines) > 1; s.lines = s.lines[1:] {
+		s.size -= len(s.lines[0].text)
+	}
+}
+
+// wrap draws the rows of a line that are not final yet, without the last one, which it returns.
+func (s *screen) wrap(l line) string {
+	rows := strings.Split(ansi.Hardwrap(l.text[min(s.final, len(l.text)):], s.cols-len(indent), true), "\n")
+	for len(rows) > 1 {
+		s.undrawn.WriteString(s.before(l) + rows[0] + "\r\n")
+		s.final += len(rows[0])
+		rows = rows[1:]
+	}
+	if rows[0] == "" {
+		return ""
+	}
+	return s.before(l) + rows[0]
+}
+
+// before returns what stands before the next row of a line.
+func (s *screen) before(l line) string {
+	if s.final > 0 {
+		return indent
+	}
+	return l.mark
+}
+
+// say adds words of the agent. Line feeds at the beginning and the end of what it says are left out.
+func (s *screen) say(text string) {
+	if s.words == "" {
+		text = strings.TrimLeft(text, "\r\n")
+	}
+	for s.words += text; ; {
+		said := strings.TrimRight(s.words, "\r\n")
+		end := strings.IndexByte(said, '\n')
+		next := end + 1
+		if end < 0 || end > maxWords {
+			if len(said) <= maxWords {
+				s.words = s.words[:min(len(s.words), len(said)+maxWords)]
+				return
+			}
+			end = len(strings.ToValidUTF8(said[:maxWords], ""))
+			next = end
+		}
+		s.addWords(s.words[:end])
+		s.words = s.words[next:]
+	}
+}
+
+func (s *screen) addWords(words string) {
+	s.add(line{s.wordsMark(), plain(strings.TrimSuffix(words, "\r"))})
+	s.isSaying = true
+}
+
+// wordsMark is the mark before the words. After others they get none.
+func (s *screen) wordsMark() string {
+	if s.isSaying {
+		return indent
+	}
+	return says
+}
+
+// endText ends the agent's words.
+func (s *screen) endText() {
+	if words := strings.TrimRight(s.words, "\r\n"); words != "" {
+		s.addWords(words)
+	}
+	s.words = ""
+}
+
+// drawnWords are the words as far as the next ones cannot change how they are drawn.
+func (s *screen) drawnWords() line {
+	return line{s.wordsMark(), plain(strings.TrimRightFunc(s.words, letter.IsHidden))}
+}
+
+// frame draws what is new in the transcript and below it the live rows, with the cursor at their end; nil: nothing is new.
+func (s *screen) frame(cursor string, rows []string) []byte {
+	if words := s.drawnWords(); words.text != "" {
+		rows = append([]string{s.wrap(words)}, rows...)
+	}
+	last := strings.Join(rows, "\r\n") + cursor
+	if s.undrawn.Len() == 0 && last == s.last {
+		return nil
+	}
+	before := "\x1b[?2026h\x1b[?25l\r" + strings.Repeat("\x1b[A", max(0, s.live-1)) + "\x1b[J"
+	if s.frames == 0 {
+		before = "\x1b[?2004h" + before // pasted text comes between marks
+	}
+	frame := before + s.undrawn.String() + last + "\x1b[?2026l"
 	s.undrawn.Reset()
-	s.live, s.last = len(rows), live
+	s.live, s.last = len(rows), last
+	s.frames++
+	return []byte(frame)
 }
 
-const showCursor = "\x1b[?25h"
-
-func (f *front) draw() {
-	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
-	f.drawSized(max(cols, 20), rows)
+// draw draws what has changed.
+func (a *Agent) draw() {
+	if frame := a.screen.frame(a.liveRows()); frame != nil {
+		a.tell(Event{Output: frame, Seq: a.screen.frames})
+	}
 }
 
-func (f *front) drawSized(cols, rows int) {
-	// The end of the draft is enough for the driver.
-	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
+// liveRows returns the rows below the transcript and what shows the cursor.
+func (a *Agent) liveRows() (cursor string, rows []string) {
+	const showCursor = "\x1b[?25h"
+	cols := a.screen.cols
+	draft := strings.Join(strings.Fields(plain(strings.ToValidUTF8(a.draft[max(0, len(a.draft)-8*cols):], ""))), " ")
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
 	switch {
-	case f.shown() != nil:
-		f.screen.frame(f.shown().dialog(), "", f.shown().rows(cols, rows)...)
-	case f.session == "":
-		f.screen.frame("", "", indent+"…")
-	case f.turn != nil || f.awaited > 0:
-		f.screen.frame("", showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
-	default:
-		f.screen.frame("", showCursor, box)
+	case a.isOver:
+		return "\x1b[?2004l" + showCursor, nil
+	case a.question != nil:
+		return "", a.question.rows(cols, a.screen.rows)
+	case a.session == "":
+		return "", []string{indent + "…"}
+	case a.turn != nil:
+		return showCursor, []string{ansi.Truncate("… working, Ctrl-C ends the turn", cols-1, ""), box}
 	}
+	return showCursor, []string{box}
 }
 
-// dialog returns the request for the driver. It has no tool if its input is too long: then no rule answers.
-func (r *request) dialog() string {
-	q := driver.Dialog{Kind: r.kind, Prompt: wire.Clip(plain(cmp.Or(r.prompt, r.input)), maxPrompt)}
-	if r.kind == "permission" && len(r.input) <= maxRaw {
-		q.Tool, q.Alias, q.IsCommand, q.Input = r.tool, r.alias, r.isCommand, r.input
+// rows draws a question for people, in at most so many rows.
+func (q *question) rows(cols, maxRows int) []string {
+	text, d := q.Dialog.Prompt, &q.Dialog
+	if d.Kind == "permission" && d.Input != d.Prompt {
+		text += "\n" + d.Input
 	}
-	for i, o := range r.options {
-		option := driver.Option{ID: strconv.Itoa(i + 1), Label: r.label(i), Kind: string(o.Kind)}
-		q.Options = append(q.Options, option)
+	options := d.Options[:min(len(d.Options), len(optionKeys), maxRows-4)]
+	text = plain(wire.Clip(text, 4*cols*maxRows))
+	rows := strings.Split(ansi.Hardwrap(text, cols-len(indent), true), "\n")
+	if room := maxRows - len(options) - 3; len(rows) > room {
+		rows = append(rows[:room-1], "…")
 	}
-	raw, _ := json.Marshal(q)
-	return string(raw)
-}
-
-const maxPrompt = 4 << 10 // bytes of a text for people, in the request for the driver
-
-func (r *request) label(i int) string {
-	return wire.Clip(strings.Join(strings.Fields(plain(r.options[i].Name)), " "), 200)
-}
-
-// rows draws a request for people, in at most so many rows.
-func (r *request) rows(cols, maxRows int) []string {
-	text := r.prompt
-	if r.kind == "permission" && r.input != r.prompt {
-		text += "\n" + r.input
-	}
-	rows := strings.Split(ansi.Hardwrap(plain(text), cols-len(indent), true), "\n")
-	rows = rows[:min(len(rows), max(maxRows-len(r.options)-3, 1))]
-	for i := range r.options {
-		rows = append(rows, ansi.Truncate(fmt.Sprintf("%c. %s", driver.FrontKeys[i], r.label(i)), cols-len(indent), "…"))
+	for _, o := range options {
+		rows = append(rows, ansi.Truncate(o.Keys+". "+o.Label, cols-len(indent), "…"))
 	}
 	rows = append(rows, "its number or letter answers, Esc ends the turn")
-	return append([]string{"? " + r.kind}, rows...)
+	return append([]string{"? " + d.Kind}, rows...)
 }
 
-func (f *front) press(typed []string) {
-	for _, k := range typed {
-		r := f.shown()
-		switch {
-		case k == "\x03" || k == "\x1b":
-			f.cancel()
-		case r != nil && len(k) == 1:
-			f.choose(r, strings.Index(driver.FrontKeys, k))
-		case r != nil:
-		case k == "\r":
-			f.submit()
-		case k == "\x7f":
-			r := []rune(f.draft)
-			f.draft = string(r[:max(0, len(r)-1)])
-		case k == "\x15":
-			f.draft = ""
-		case k == "\x04" && f.draft == "" && f.turn == nil:
-			f.exit(0, "left")
-		case k != "\x04":
-			f.draft += k
+// Resize sets the size of people's terminals.
+func (a *Agent) Resize(cols, rows int) { a.do(func() { a.screen.resize(cols, rows) }) }
+
+// Repaint returns the bytes that draw the last lines of the transcript and the live rows on an empty terminal. It shows
+// everything up to the Output with that number: what follows there is the next one.
+func (a *Agent) Repaint(lines int) (p []byte, seq uint64) {
+	a.do(func() {
+		a.draw()
+		s := &a.screen
+		t := screen{cols: s.cols, rows: s.rows}
+		for _, l := range s.lines[max(0, len(s.lines)-lines):] {
+			t.add(l)
 		}
+		t.words, t.isSaying = s.words, s.isSaying
+		p, seq = t.frame(a.liveRows()), s.frames
+	})
+	return p, seq
+}
+
+// Lines returns the last lines of the transcript and the live rows as plain text.
+func (a *Agent) Lines() (lines []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range append(slices.Clip(a.screen.lines), a.screen.drawnWords()) {
+		if l.text != "" {
+			l.text = l.mark + l.text
+		}
+		lines = append(lines, l.text)
 	}
+	if a.screen.words == "" {
+		lines = lines[:len(lines)-1]
+	}
+	_, live := a.liveRows()
+	return append(lines, live...)
 }

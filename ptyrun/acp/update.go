@@ -1,14 +1,8 @@
-//go:build linux || darwin
-
 package acp
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -18,76 +12,38 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// output passes the agent's output on to the SDK, without its notifications: the SDK would end the connection when many
-// come at once, and would not keep updates in order with the agent's requests.
-type output struct {
-	*io.PipeWriter
-	front *front
-}
+// maxRaw is how many bytes of what the agent says of its own accord are in an event.
+const maxRaw = 16 << 10
 
-// ReadFrom reads the whole output. Package exec calls it.
-func (o output) ReadFrom(r io.Reader) (n int64, err error) {
-	defer o.Close()
-	for lines := bufio.NewReader(r); err == nil; {
-		var line []byte
-		var size int64
-		if line, size, err = wire.ReadLine(lines, maxUpdate); size > maxUpdate {
-			return 0, o.CloseWithError(fmt.Errorf("it wrote a message of over %d MiB", maxUpdate>>20))
-		}
-		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
-		if !o.front.handleNotification(line) {
-			_, writeErr := o.Write(line)
-			err = cmp.Or(writeErr, err)
-		}
+// update handles a session/update. One before a session is open is replayed. One that does not become an event of ours,
+// such as a plan or the usage, is logged as it came.
+func (a *Agent) update(params json.RawMessage, line []byte) {
+	var p struct {
+		SessionID acp.SessionId
+		Update    json.RawMessage
 	}
-	return 0, nil
-}
-
-const maxUpdate = 64 << 20 // bytes of one message of the agent's
-
-const maxRaw = 16 << 10 // bytes of what the agent says of its own accord, in an event
-
-// handleNotification handles a line if it is a notification, except the one for the SDK. Only a session/update counts,
-// and not before a session is open: then it is replayed. One that does not become an event of ours, such as a plan or
-// the usage, is logged as it came.
-func (f *front) handleNotification(line []byte) (isNotification bool) {
-	var call struct {
-		Method string
-		ID     json.RawMessage
-		Params struct {
-			SessionID acp.SessionId
-			Update    json.RawMessage
-		}
-	}
-	err := json.Unmarshal(line, &call)
-	if err != nil || call.ID != nil || call.Method == "" || call.Method == "$/cancel_request" {
-		return false
+	if json.Unmarshal(params, &p) != nil || a.session == "" || p.SessionID != a.session {
+		return
 	}
 	var kind struct{ SessionUpdate string }
-	json.Unmarshal(call.Params.Update, &kind)
-	f.do(func() {
-		if call.Method != acp.ClientMethodSessionUpdate || f.session == "" || call.Params.SessionID != f.session {
-			return
+	json.Unmarshal(p.Update, &kind)
+	var chunk acp.SessionUpdateAgentMessageChunk
+	var toolCall callUpdate
+	switch kind.SessionUpdate {
+	case "agent_message_chunk":
+		if json.Unmarshal(p.Update, &chunk) == nil {
+			a.addText(textOf(chunk.Content))
 		}
-		var chunk acp.SessionUpdateAgentMessageChunk
-		var toolCall callUpdate
-		switch kind.SessionUpdate {
-		case "agent_message_chunk":
-			if json.Unmarshal(call.Params.Update, &chunk) == nil {
-				f.addText(textOf(chunk.Content))
-			}
-		case "tool_call", "tool_call_update":
-			if json.Unmarshal(call.Params.Update, &toolCall) == nil {
-				f.updateCall(toolCall)
-			}
-		case "agent_thought_chunk", "user_message_chunk": // a model has many thoughts
-		default:
-			if e, err := wire.Adopt(line); err == nil && len(line) <= maxRaw {
-				f.log(e)
-			}
+	case "tool_call", "tool_call_update":
+		if json.Unmarshal(p.Update, &toolCall) == nil {
+			a.updateCall(toolCall)
 		}
-	})
-	return true
+	case "agent_thought_chunk", "user_message_chunk": // a model has many thoughts
+	default:
+		if e, err := wire.Adopt(line); err == nil && len(line) <= maxRaw {
+			a.log(e)
+		}
+	}
 }
 
 func textOf(b acp.ContentBlock) string {
@@ -109,35 +65,37 @@ type callUpdate struct {
 	RawOutput json.RawMessage `json:"rawOutput"`
 }
 
-func isNull(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
-
 // toolCall is what the agent has said about a call so far.
 type toolCall struct {
 	kind               acp.ToolKind
 	tool, alias, title string
 	input              json.RawMessage
+	isLarge            bool // the input is, so that it is not kept
 	isStarted, isEnded bool
 }
 
+// maxCalls is how many calls of a turn are known.
+const maxCalls = 1000
+
 // updateCall handles an update of a tool call. It logs the call's start and end.
-func (f *front) updateCall(u callUpdate) {
-	c := f.mergeCall(u)
-	if f.turn == nil {
+func (a *Agent) updateCall(u callUpdate) {
+	c := a.mergeCall(u)
+	if a.turn == nil {
 		return
 	}
-	f.endText()
+	a.endText()
 	if !c.isStarted {
 		c.isStarted = true
-		f.screen.print(tool, c.tool+": "+c.title)
+		a.screen.print(tool, c.tool+": "+wire.Clip(c.title, maxRaw))
 		record := map[string]any{"id": u.ToolCallId, "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
-		f.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
-		f.setActivity(reducer.ToolRunning, c.tool)
+		a.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", wire.Clip(c.title, maxRaw)))
+		a.setActivity(reducer.ToolRunning, c.tool)
 	}
 	hasFailed := value(u.Status) == acp.ToolCallStatusFailed
 	if c.isEnded || value(u.Status) != acp.ToolCallStatusCompleted && !hasFailed {
 		return
 	}
-	c.isEnded = true
+	c.isEnded, c.input = true, nil
 	for _, part := range u.Content {
 		if isNull(u.RawOutput) && part.Content != nil {
 			u.RawOutput = wire.Quote(wire.Clip(textOf(part.Content.Content), maxRaw/2))
@@ -146,26 +104,31 @@ func (f *front) updateCall(u callUpdate) {
 	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallId).With("tool", c.tool).With("result", capped(u.RawOutput))
 	if hasFailed {
 		e = e.With("error", u.Status)
-		f.screen.print(tool, "failed: "+c.title)
+		a.screen.print(tool, "failed: "+wire.Clip(c.title, maxRaw))
 	}
-	f.log(e)
-	f.setActivity(reducer.Thinking, "")
+	a.log(e)
+	a.setActivity(reducer.Thinking, "")
 }
 
 // mergeCall adds to what is known about a call. The call's kind names its tool, the first word of its title is an
 // alias.
-func (f *front) mergeCall(u callUpdate) *toolCall {
-	c := f.tools[u.ToolCallId]
+func (a *Agent) mergeCall(u callUpdate) *toolCall {
+	c := a.tools[u.ToolCallId]
 	if c == nil {
+		if len(a.tools) >= maxCalls {
+			clear(a.tools)
+		}
 		c = &toolCall{}
-		f.tools[u.ToolCallId] = c
+		a.tools[u.ToolCallId] = c
 	}
 	if kind := value(u.Kind); kind != acp.ToolKindOther {
 		c.kind = cmp.Or(kind, c.kind)
 	}
-	c.title = cmp.Or(wire.Clip(value(u.Title), maxRaw), c.title)
+	c.title = cmp.Or(wire.Clip(value(u.Title), maxQuestion), c.title)
 	if !isNull(u.RawInput) {
-		c.input = u.RawInput
+		if c.input, c.isLarge = u.RawInput, len(u.RawInput) > maxQuestion; c.isLarge {
+			c.input = nil
+		}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
 	c.tool, c.alias = string(c.kind), strings.TrimRight(first, ":")

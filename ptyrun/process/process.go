@@ -1,8 +1,8 @@
-// Package process runs a program on a PTY and ends it together with everything that it started.
+// Package process runs a program on a PTY or on pipes and ends it together with everything that it started.
 //
-// The program leads a session whose terminal is the PTY. What you may rely on:
+// The program leads a session, whose terminal is the PTY. What you may rely on:
 //
-//   - Read returns everything that the program had written when it exited, then io.EOF, at most 250 ms later even if a
+//   - Read, or a read of Stdout and Stderr, returns everything that the program had written when it exited, then io.EOF, at most 250 ms later even if a
 //     grandchild that ignores SIGHUP keeps the terminal open.
 //   - Write never blocks longer than its timeout.
 //   - A process is identified by its PID and start time, so that no signal reaches another process with a reused PID.
@@ -35,6 +35,8 @@ type Command struct {
 	Env []string
 
 	Cols, Rows int // the terminal's size
+
+	Pipes bool // the program gets pipes and no terminal: see Child's Stdin, Stdout and Stderr
 }
 
 // Exit is how the program exited.

@@ -65,6 +65,9 @@ func begin(t *testing.T, c Command) *session {
 	ch, err := Start(c)
 	must(t, err)
 	s := &session{Child: ch, t: t, eof: make(chan struct{})}
+	if c.Pipes {
+		go io.Copy(io.Discard, ch.Stderr)
+	}
 	go func() {
 		defer close(s.eof)
 		buf := make([]byte, 4096)

@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,27 +19,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a program on a PTY. Its methods may be called concurrently, but only one goroutine may Read, and one Write.
+// Child is a program on a PTY, or on pipes: then Read, Write and what is about the terminal are not for it. Its methods
+// may be called concurrently, but only one goroutine may Read, and one Write.
 type Child struct {
+	// Set if it has pipes. Reads end as Read does; one goroutine may read each. A write fails when the program has exited.
+	Stdin          io.WriteCloser
+	Stdout, Stderr io.Reader
+
 	cmd   *exec.Cmd
 	pid   int
 	start uint64 // see Info
 	mark  string // its ATM_RUN
 
-	master *os.File // non-blocking; never call its Fd
+	in      *os.File // non-blocking, never call its Fd: the PTY's master, or the pipe to stdin
+	outputs []*output
 
 	done chan struct{}
 	exit Exit // written before done is closed
 
-	drained    chan struct{} // closed when Read has returned io.EOF
-	drainOnce  sync.Once
-	unreadLeft int // bytes that may still be read after readGrace: more than the kernel buffers
-
 	stopping sync.Mutex
 }
 
-// running has the started programs that are not stopped yet, by PID. It is locked during a start, so that the new child
-// is not taken for an adopted process.
+// running has the started programs that are not stopped yet, by PID, and with the same Child those of StartBeside. It is
+// locked during a start, so that the new child is not taken for an adopted process.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
@@ -62,7 +65,29 @@ func start(c Command) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := winsize(c.Cols, c.Rows)
+	child := &Child{cmd: cmd, mark: envValue(cmd.Env, "ATM_RUN"), done: make(chan struct{})}
+	closeTheirs, err := child.connect(c)
+	if err != nil {
+		return nil, err
+	}
+	defer closeTheirs()
+	if err := child.startBeside(cmd); err != nil {
+		child.closeFiles()
+		return nil, NoProgramError{err}
+	}
+	child.pid = cmd.Process.Pid
+	p, _ := readInfo(child.pid)
+	child.start = p.Start
+	go child.wait()
+	return child, nil
+}
+
+// connect gives the program a terminal or pipes. Close its ends of them when it has started.
+func (c *Child) connect(as Command) (closeTheirs func(), err error) {
+	if as.Pipes {
+		return c.openPipes()
+	}
+	size, err := winsize(as.Cols, as.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -70,30 +95,47 @@ func start(c Command) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
-	defer tty.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	child := &Child{
-		cmd:        cmd,
-		mark:       envValue(cmd.Env, "ATM_RUN"),
-		master:     master,
-		done:       make(chan struct{}),
-		drained:    make(chan struct{}),
-		unreadLeft: 64 << 10,
+	c.cmd.SysProcAttr.Setctty = true
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = tty, tty, tty
+	c.in, c.outputs = master, []*output{newOutput(master)}
+	return func() { tty.Close() }, nil
+}
+
+// StartBeside starts another program that Stop ends with this one, in a session of its own. If cmd has a context, its end
+// kills the program's group. The caller waits for its end with Wait.
+func (c *Child) StartBeside(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if cmd.Cancel != nil {
+		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	}
+	return c.startBeside(cmd)
+}
+
+func (c *Child) startBeside(cmd *exec.Cmd) error {
 	runningLock.Lock()
 	defer runningLock.Unlock()
 	catchIgnoredSignals()
 	closeFilesOnExec()
 	if err := cmd.Start(); err != nil {
-		master.Close()
-		return nil, NoProgramError{err}
+		return err
 	}
-	child.pid = cmd.Process.Pid
-	p, _ := readInfo(child.pid)
-	child.start = p.Start
-	running[child.pid] = child
-	go child.wait()
-	return child, nil
+	running[cmd.Process.Pid] = c
+	return nil
+}
+
+// Wait waits for the end of a program that StartBeside has started.
+func (c *Child) Wait(cmd *exec.Cmd) Exit {
+	cmd.Wait()
+	c.forget(cmd.Process.Pid)
+	return exitOf(cmd)
+}
+
+func (c *Child) forget(pid int) {
+	runningLock.Lock()
+	defer runningLock.Unlock()
+	if running[pid] == c {
+		delete(running, pid)
+	}
 }
 
 // prepare finds the program and its directory. The program leads a session of its own.
@@ -114,7 +156,7 @@ func (c *Command) prepare() (*exec.Cmd, error) {
 			env = append(slices.Clone(env), "PWD="+dir)
 		}
 	}
-	leads := &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	leads := &syscall.SysProcAttr{Setsid: true}
 	return &exec.Cmd{Path: path, Args: c.Argv, Dir: c.Dir, Env: env, SysProcAttr: leads}, nil
 }
 
@@ -130,13 +172,19 @@ func catchIgnoredSignals() {
 
 func (c *Child) wait() {
 	c.cmd.Wait() // the state has all that the error says
-	c.exit = Exit{Code: c.cmd.ProcessState.ExitCode()}
-	if status := c.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		c.exit = Exit{Code: 128 + int(status.Signal()), Signal: unix.SignalName(status.Signal())}
+	c.exit = exitOf(c.cmd)
+	c.in.SetWriteDeadline(time.Unix(1, 0))
+	for _, o := range c.outputs {
+		o.file.SetReadDeadline(time.Now().Add(readGrace))
 	}
-	c.master.SetWriteDeadline(time.Unix(1, 0))
-	c.master.SetReadDeadline(time.Now().Add(readGrace))
 	close(c.done)
+}
+
+func exitOf(cmd *exec.Cmd) Exit {
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return Exit{Code: 128 + int(status.Signal()), Signal: unix.SignalName(status.Signal())}
+	}
+	return Exit{Code: cmd.ProcessState.ExitCode()}
 }
 
 // LookUp finds a program in the absolute directories of an environment's PATH, or returns a NoProgramError. The kernel

@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -16,8 +15,8 @@ const maxLastGrace = time.Second // for what is left when the program has exited
 
 // Stop ends the program and everything that it started, and returns when they are gone. It sends SIGTERM to the
 // foreground group and the program's own, and SIGCONT so that suspended processes get it; after grace it closes the
-// terminal, which sends SIGHUP, and sends everything else SIGTERM and SIGCONT; after up to another second it sends
-// SIGKILL until nothing is left. When ctx ends there is no more grace. A second Stop waits for the first.
+// terminal, which sends SIGHUP, or the pipe to stdin, and sends everything else SIGTERM and SIGCONT; after up to another
+// second it sends SIGKILL until nothing is left. When ctx ends there is no more grace. A second Stop waits for the first.
 //
 // It returns the processes that had not ended with the program. An error names those that survived SIGKILL: stuck in
 // the kernel, or another user's.
@@ -35,20 +34,22 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 		c.awaitEnd(ctx, grace)
 	}
 	if !c.hasEnded() {
-		c.master.Close()
+		c.in.Close()
 	}
 	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
 	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
-		select {
-		case <-c.drained:
-		case <-time.After(2 * readGrace):
+		late := time.After(2 * readGrace)
+		for _, o := range c.outputs {
+			select {
+			case <-o.drained:
+			case <-late:
+				late = time.After(0)
+			}
 		}
-		c.master.Close()
-		runningLock.Lock()
-		delete(running, c.pid)
-		runningLock.Unlock()
+		c.closeFiles()
+		c.forget(c.pid)
 	}
 	reapAdopted()
 	return others, err
@@ -72,13 +73,18 @@ func (c *Child) findTree() ([]Info, error) {
 	}
 	runningLock.Lock()
 	defer runningLock.Unlock()
-	spared := slices.AppendSeq(protected(), maps.Keys(running))
+	spared, isAlone := protected(), true
+	for pid, of := range running {
+		if of != c {
+			spared, isAlone = append(spared, pid), false
+		}
+	}
 	isReused := slices.ContainsFunc(all, func(p Info) bool { return p.PID == c.pid && p.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	isOurs := func(p Info) bool {
 		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p.PID, c.mark)
 		// If several programs run, an adopted process may belong to any of them: then only the mark counts.
-		return inSession || isMarked || len(running) == 1 && isAdopted(p)
+		return inSession || isMarked || running[p.PID] == c && p.PID != c.pid || isAlone && isAdopted(p)
 	}
 	for _, p := range all {
 		if !slices.Contains(spared, p.PID) && isOurs(p) {

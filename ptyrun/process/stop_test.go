@@ -89,10 +89,11 @@ var keepers = []struct {
 
 func TestStopLeavesNothing(t *testing.T) {
 	findsAll(t)
-	for _, k := range keepers {
-		t.Run(k.name, func(t *testing.T) {
+	for i, k := range append(keepers, keepers...) {
+		hasPipes := i >= len(keepers)
+		t.Run(fmt.Sprintf("%s, pipes %v", k.name, hasPipes), func(t *testing.T) {
 			nap := nap()
-			s := begin(t, Command{Argv: []string{"sh", "-c", strings.ReplaceAll(k.script, "NAP", nap)}})
+			s := begin(t, Command{Argv: []string{"sh", "-c", strings.ReplaceAll(k.script, "NAP", nap)}, Pipes: hasPipes})
 			eventually(t, func() bool { return nappers(t, nap) >= k.nappers },
 				func() string { return fmt.Sprintf("%d processes; there are %d", k.nappers, nappers(t, nap)) })
 			others, err := s.Stop(context.Background(), k.grace)

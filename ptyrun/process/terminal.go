@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -50,20 +51,68 @@ func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), first.Name()), tty, nil
 }
 
+// output is what the program writes: to its terminal or into a pipe.
+type output struct {
+	file       *os.File
+	drained    chan struct{} // closed when Read has returned io.EOF
+	drainOnce  sync.Once
+	unreadLeft int // bytes that may still be read after readGrace: what the kernel buffers
+}
+
+func newOutput(f *os.File) *output {
+	return &output{file: f, drained: make(chan struct{}), unreadLeft: 64 << 10}
+}
+
 // Read reads the program's output. Its end is io.EOF, whatever the system returns.
-func (c *Child) Read(p []byte) (int, error) {
-	n, err := c.master.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.unreadLeft > 0 {
+func (o *output) Read(p []byte) (int, error) {
+	n, err := o.file.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) && o.unreadLeft > 0 {
 		// A slow reader gets what the kernel had buffered at the deadline, but not what is written later.
-		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err = c.master.Read(p[:min(len(p), c.unreadLeft)])
-		c.unreadLeft -= n
+		o.file.SetReadDeadline(time.Now().Add(time.Millisecond))
+		n, err = o.file.Read(p[:min(len(p), o.unreadLeft)])
+		o.unreadLeft -= n
 	}
 	if n > 0 || err == nil {
 		return n, nil
 	}
-	c.drainOnce.Do(func() { close(c.drained) })
+	o.drainOnce.Do(func() { close(o.drained) })
 	return 0, io.EOF
+}
+
+// Read reads what the program writes to its terminal.
+func (c *Child) Read(p []byte) (int, error) { return c.outputs[0].Read(p) }
+
+// openPipes gives the program three pipes. The files here are closed at its end, theirs when it has started.
+func (c *Child) openPipes() (closeTheirs func(), err error) {
+	var ours, theirs [3]*os.File
+	closeAll := func(files [3]*os.File) {
+		for _, f := range files {
+			f.Close() // nil too
+		}
+	}
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return nil, err
+		}
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+	}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	out, errors := newOutput(ours[1]), newOutput(ours[2])
+	c.in, c.outputs = ours[0], []*output{out, errors}
+	c.Stdin, c.Stdout, c.Stderr = ours[0], out, errors
+	return func() { closeAll(theirs) }, nil
+}
+
+func (c *Child) closeFiles() {
+	c.in.Close()
+	for _, o := range c.outputs {
+		o.file.Close()
+	}
 }
 
 // Write types p. If the program does not read, Write returns os.ErrDeadlineExceeded after d, with the number of bytes
@@ -72,12 +121,12 @@ func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	until := time.Now().Add(d)
 	for written < len(p) && err == nil {
 		// Checked before each chunk: a terminal that no process has open takes everything.
-		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
+		if c.hasEnded() || c.in.SetWriteDeadline(until) != nil {
 			err = os.ErrProcessDone
 			break
 		}
 		n := 0
-		n, err = c.master.Write(p[written : written+chunkSize(p[written:])])
+		n, err = c.in.Write(p[written : written+chunkSize(p[written:])])
 		written += n
 		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
@@ -123,7 +172,7 @@ func (c *Child) Resize(cols, rows int) error {
 
 // control makes a system call on the master. Fd would put it into blocking mode.
 func (c *Child) control(call func(fd int) error) error {
-	raw, err := c.master.SyscallConn()
+	raw, err := c.in.SyscallConn()
 	if err == nil {
 		bad := raw.Control(func(fd uintptr) { err = call(int(fd)) })
 		err = cmp.Or(err, bad)

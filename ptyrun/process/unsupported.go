@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"time"
 )
 
 // Child cannot be started on this system.
-type Child struct{}
+type Child struct {
+	Stdin          io.WriteCloser
+	Stdout, Stderr io.Reader
+}
 
 var errUnsupported = fmt.Errorf("agents run on Linux, on macOS, and in WSL: %w", errors.ErrUnsupported)
 
@@ -21,6 +25,8 @@ func LookUp(string, string, []string) (string, error) { return "", errUnsupporte
 func (c *Child) Read([]byte) (int, error)                            { return 0, io.EOF }
 func (c *Child) Write([]byte, time.Duration) (int, error)            { return 0, errUnsupported }
 func (c *Child) Resize(cols, rows int) error                         { return errUnsupported }
+func (c *Child) StartBeside(*exec.Cmd) error                         { return errUnsupported }
+func (c *Child) Wait(*exec.Cmd) Exit                                 { return Exit{} }
 func (c *Child) PID() int                                            { return 0 }
 func (c *Child) Wake()                                               {}
 func (c *Child) Foreground() (pgid int, name string)                 { return 0, "" }

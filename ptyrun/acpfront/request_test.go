@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package acp
+package acpfront
 
 import (
 	"testing"

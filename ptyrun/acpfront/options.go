@@ -1,4 +1,4 @@
-package acp
+package acpfront
 
 import (
 	"github.com/agentteammail/atm/mailbox"

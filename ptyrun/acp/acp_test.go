@@ -1,0 +1,479 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/process"
+	emulator "github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) {
+	testagent.RunIfReexecuted()
+	if err := process.Subreaper(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// rig is an agent with an owner that keeps what is told, and answers as people choose.
+type rig struct {
+	*Agent
+	t     *testing.T
+	over  chan struct{}
+	turns int // whose end was awaited
+
+	mu       sync.Mutex
+	told     []Event
+	terminal *emulator.Screen
+}
+
+func start(t *testing.T, o Options) *rig {
+	t.Helper()
+	o.Dir = t.TempDir()
+	if o.Command == nil {
+		argv, env, err := testagent.Command(testagent.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Command, o.Env = append(argv, "acp"), append(append(os.Environ(), env...), o.Env...)
+	} else {
+		o.Env = append(os.Environ(), o.Env...)
+	}
+	o.Env = append(o.Env, fmt.Sprintf("ATM_RUN=%s-%d-%d", t.Name(), os.Getpid(), time.Now().UnixNano()))
+	o.Cols, o.Rows, o.Run = 80, 24, "run-1"
+	a, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Agent: a, t: t, over: make(chan struct{}), terminal: emulator.New(80, 24, 600)}
+	go r.own()
+	t.Cleanup(func() {
+		if _, err := a.Stop(context.Background(), time.Second); err != nil {
+			t.Error(err)
+		}
+		<-r.over
+	})
+	return r
+}
+
+// script starts an agent that is a shell script, with what begins a session in front of it.
+func script(t *testing.T, text string) *rig {
+	return start(t, Options{Command: []string{"sh", "-c", begin + text}})
+}
+
+const begin = `
+say() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$(printf %s. "$1" | tr -d '"' | sed 's/.$//')"; }
+finish() { echo '{"jsonrpc":"2.0","id":'$1',"result":{"stopReason":"end_turn"}}'; }
+read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+read x; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}'
+`
+
+func (r *rig) own() {
+	defer close(r.over)
+	for e := range r.Events() {
+		if e.Chosen != nil {
+			r.Answer(e.Chosen.Question, e.Chosen.Option)
+		}
+		r.mu.Lock()
+		r.terminal.Write(e.Output)
+		e.Output = nil
+		r.told = append(r.told, e)
+		r.mu.Unlock()
+	}
+}
+
+// awaits waits until something is so.
+func (r *rig) awaits(what string, isSo func() bool) {
+	r.t.Helper()
+	for until := time.Now().Add(time.Minute); !isSo(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(until) {
+			r.t.Fatalf("waited in vain for %s; the screen:\n%s\nthe log:\n%s", what, r.shown(), strings.Join(r.kinds(), "\n"))
+		}
+	}
+}
+
+func (r *rig) ready() *rig {
+	r.t.Helper()
+	r.awaits("the session", r.IsIdle)
+	return r
+}
+
+func (r *rig) ends() process.Exit {
+	r.t.Helper()
+	r.awaits("the end", func() bool { return isClosed(r.over) })
+	<-r.Done()
+	return r.Exit()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// asks gives the agent a prompt and returns the end of its turn.
+func (r *rig) asks(text string) *wire.Event {
+	r.t.Helper()
+	r.prompts(text)
+	return r.turnEnd()
+}
+
+func (r *rig) prompts(text string) {
+	r.t.Helper()
+	if err := r.Prompt(text); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) turnEnd() *wire.Event {
+	r.t.Helper()
+	r.awaits("the end of the turn", func() bool { return len(r.logged(wire.TurnIdle)) > r.turns })
+	r.turns++
+	return &r.logged(wire.TurnCompleted)[r.turns-1]
+}
+
+func (r *rig) events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.told)
+}
+
+func (r *rig) logged(kind string) (found []wire.Event) {
+	for _, e := range r.events() {
+		if e.Log != nil && e.Log.Kind == kind {
+			found = append(found, *e.Log)
+		}
+	}
+	return found
+}
+
+// kinds says what was told, a line for each event.
+func (r *rig) kinds() (lines []string) {
+	for _, e := range r.events() {
+		switch {
+		case e.Log != nil && e.Log.Kind == "state_change":
+			lines = append(lines, e.Log.Field("previous")+" → "+e.Log.Field("new"))
+		case e.Log != nil:
+			lines = append(lines, e.Log.Kind)
+		case e.Asked != nil:
+			lines = append(lines, "asked "+e.Asked.Dialog.Prompt)
+		case e.Closed != "":
+			lines = append(lines, "closed")
+		case e.Chosen != nil:
+			lines = append(lines, "chosen "+e.Chosen.Option)
+		}
+	}
+	return lines
+}
+
+func (r *rig) shown() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.terminal.Tail(600), "\n")
+}
+
+func (r *rig) sees(text string) {
+	r.t.Helper()
+	r.awaits(fmt.Sprintf("%q on the screen", text), func() bool { return strings.Contains(r.shown(), text) })
+}
+
+// asked waits for the nth question.
+func (r *rig) asked(n int) (q *Question) {
+	r.t.Helper()
+	r.awaits("a question", func() bool {
+		i := 0
+		for _, e := range r.events() {
+			if e.Asked != nil {
+				if i++; i == n {
+					q = e.Asked
+				}
+			}
+		}
+		return q != nil
+	})
+	return q
+}
+
+// A prompt is a turn, whose events are told in order.
+func TestTurn(t *testing.T) {
+	r := start(t, Options{Session: map[string]any{"metadata": map[string]any{"ticket": 7}, "model_preferences": map[string]any{"model_id": "large"}}}).ready()
+	end := r.asks("ABOUT")
+	if s := end.Field("response"); !strings.HasPrefix(s, "[[ABOUT]]\nABOUT: map[model_preferences:map[model_id:large] ticket:7] in ") || !strings.Contains(s, "model large") {
+		t.Errorf("the response is %q", s)
+	}
+	if end.Field("status") != "completed" || end.Field("stop_reason") != "end_turn" || end.TurnID == "" || end.Source != "acp" ||
+		end.Field("transport") != "acp" || end.Field("thread_id") != end.Session || end.Session == "" {
+		t.Errorf("the end is %+v", end)
+	}
+	want := "session_start|starting → idle|turn_started|idle → thinking|thinking → responding|message_delta|turn_completed|responding → idle|turn_idle"
+	if got := strings.Join(r.kinds(), "|"); got != want {
+		t.Errorf("told:\n%s\nnot\n%s", got, want)
+	}
+	if e := r.logged("session_start")[0]; !strings.Contains(string(e.Wire), `"source":"startup"`) || e.Field("run") != "run-1" {
+		t.Errorf("the session: %s", e.Wire)
+	}
+	r.sees("› ABOUT\n● [[ABOUT]]\n  ABOUT: map[")
+}
+
+// Words are drawn and logged as they come, not at the end of a line.
+func TestWordsStream(t *testing.T) {
+	r := script(t, `read x; say "one "; until [ -e go ]; do sleep 0.01; done; say 'two\nthree'; finish 3; read x`).ready()
+	r.prompts("Go.")
+	r.sees("● one\n… working")
+	r.awaits("the first words in the log", func() bool { return len(r.logged("message_delta")) == 1 })
+	touch(t, r.Dir+"/go")
+	if end := r.turnEnd(); end.Field("response") != "one two\nthree" {
+		t.Errorf("the response is %q", end.Field("response"))
+	}
+	r.sees("● one two\n  three\n›")
+}
+
+func touch(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A question is told whole. Its owner answers it, once, from the goroutine that receives the events too.
+func TestQuestion(t *testing.T) {
+	r := start(t, Options{}).ready()
+	long := strings.Repeat("x", 40<<10)
+	r.prompts("CONFIRM [git push " + long + "]")
+	q := r.asked(1)
+	d := q.Dialog
+	if d.Kind != "permission" || d.Tool != "execute" || d.Alias != "Bash" || !d.IsCommand || d.Input != "git push "+long || d.Prompt != "Bash: git push "+long || q.ToolCallID != "call-0" || q.Then != reducer.Thinking {
+		t.Errorf("asked: %.300s", fmt.Sprintf("%+v", q))
+	}
+	if o := d.Options; len(o) != 3 || o[0].ID != "1" || o[0].Label != "Always" || o[0].Kind != "allow_always" || o[2].Kind != "reject_once" || o[2].ID != "3" {
+		t.Errorf("options: %+v", o)
+	}
+	if r.Activity() != reducer.Confirming || r.IsIdle() || r.Prompt("more") != ErrBusy {
+		t.Errorf("it is %s", r.Activity())
+	}
+	if err := r.Answer(q.ID, "4"); err == nil || errors.Is(err, ErrGone) {
+		t.Errorf("an option that is not there: %v", err)
+	}
+	if err := r.Answer(q.ID, "2"); err != nil {
+		t.Error(err)
+	}
+	if err := r.Answer(q.ID, "2"); err != ErrGone {
+		t.Errorf("answered twice: %v", err)
+	}
+	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: once") {
+		t.Errorf("the response ends with %.50q", s)
+	}
+	want := "tool_call_start|responding → tool_running|asked |tool_running → confirming|closed|tool_call_end|"
+	if got := strings.ReplaceAll(strings.Join(r.kinds(), "|"), "Bash: git push "+long, ""); !strings.Contains(got, want) {
+		t.Errorf("told:\n%s\nnot\n%s", got, want)
+	}
+
+	// Keys choose, but not those that were typed before it could be read.
+	r.prompts("CONFIRM [git pull]")
+	q = r.asked(2)
+	r.Keys([]byte("1"))
+	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
+	r.Keys([]byte("zx\r9"))
+	r.Keys([]byte("3"))
+	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: no") {
+		t.Errorf("the response ends with %.50q", s)
+	}
+	r.sees("- Leave it: Bash: git pull")
+}
+
+func (a *Agent) openSince() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.question == nil {
+		return time.Time{}
+	}
+	return a.question.shownAt
+}
+
+// An interrupt withdraws the question and cancels the turn.
+func TestInterrupt(t *testing.T) {
+	r := start(t, Options{}).ready()
+	for i, prompt := range []string{"SLOW", "CONFIRM [ls]"} {
+		r.prompts(prompt)
+		if i == 1 {
+			r.asked(1)
+		}
+		r.awaits("work", func() bool { return r.Activity() != reducer.Thinking })
+		r.Interrupt()
+		if end := r.turnEnd(); end.Field("status") != "cancelled" {
+			t.Errorf("%s: %s", prompt, end.Extra)
+		}
+	}
+	if got := strings.Join(r.kinds(), "|"); !strings.Contains(got, "|closed|confirming → thinking|") {
+		t.Errorf("told: %s", got)
+	}
+	r.Interrupt()
+	if end := r.asks("ABOUT"); end.Field("status") != "completed" {
+		t.Errorf("the turn after an interrupt without a turn: %s", end.Extra)
+	}
+}
+
+// The agent gets a prompt before the interrupt that follows it at once.
+func TestInterruptAtOnce(t *testing.T) {
+	r := script(t, `id=3; while read -r x; do case $x in
+		*session/prompt*) prompt=1 ;;
+		*session/cancel*) test "$prompt" && echo '{"jsonrpc":"2.0","id":'$id',"result":{"stopReason":"cancelled"}}'; id=$((id+1)); prompt= ;;
+	esac; done`).ready()
+	for range 50 {
+		r.prompts("Go.")
+		r.Interrupt()
+		if end := r.turnEnd(); end.Field("status") != "cancelled" {
+			t.Errorf("%s", end.Extra)
+		}
+	}
+}
+
+// What the agent has its client do stays in the directory and meets the rules.
+func TestClient(t *testing.T) {
+	rules := policy.Rules{{Tool: "Bash(rm *)", Decision: policy.Deny}}
+	r := start(t, Options{Rules: rules, Env: []string{"FROM=there"}}).ready()
+	for prompt, want := range map[string]string{
+		"READ /etc/passwd":                        "it is outside ",
+		"WRITE " + r.Dir + "/a/b.txt":             "WRITE: done",
+		"WRITE " + r.Dir + "/.git/hooks/x":        "nothing is written for an agent into git's own directory",
+		"RUN rm -rf x":                            "a rule of team.toml denies it",
+		"RUN echo $FROM; pwd; (exit 3)":           "RUN: there\n" + r.realDir + "\n",
+		"RUN setsid sleep 1000 >&- 2>&- & echo x": "RUN: x\n",
+	} {
+		if s := r.asks(prompt).Field("response"); !strings.Contains(s, want) {
+			t.Errorf("%s: %q", prompt, s)
+		}
+	}
+	r.prompts("RUN [ls .git]")
+	q := r.asked(1)
+	if q.Dialog.Prompt != "execute: ls .git" || !q.Dialog.IsCommand || q.Dialog.Tool != "execute" || q.Dialog.Alias != "Bash" {
+		t.Errorf("asked: %+v", q)
+	}
+	r.Answer(q.ID, "2")
+	if s := r.turnEnd().Field("response"); !strings.Contains(s, "it was not allowed") {
+		t.Errorf("rejected: %q", s)
+	}
+	r.prompts("RUN sleep 1000")
+	r.awaits("the command", func() bool {
+		r.Agent.mu.Lock()
+		defer r.Agent.mu.Unlock()
+		return len(r.terminals) > 0
+	})
+	others, err := r.Stop(t.Context(), time.Second)
+	if err != nil || !slices.ContainsFunc(others, func(p process.Info) bool { return p.Name == "sleep" }) {
+		t.Errorf("ended: %v, %v", others, err)
+	}
+	if left, err := process.Leftovers(mark(r)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if end := r.turnEnd(); end.Field("status") != "failed" || end.Field("error") != "the agent exited with 143" {
+		t.Errorf("the end: %s", end.Extra)
+	}
+}
+
+func mark(r *rig) string {
+	return strings.TrimPrefix(r.Env[len(r.Env)-1], "ATM_RUN=")
+}
+
+// A session is continued if the agent can, and what it replays is not logged.
+func TestLoad(t *testing.T) {
+	memory := filepath.Join(t.TempDir(), "memory")
+	r := start(t, Options{Env: []string{"ACP_MEMORY=" + memory}}).ready()
+	r.asks("hello")
+	r.Stop(t.Context(), time.Second)
+	r = start(t, Options{Env: []string{"ACP_MEMORY=" + memory}, Load: "sess-1"}).ready()
+	if end := r.asks("ABOUT"); end.Session != "sess-1" || !strings.Contains(end.Field("response"), "loaded hello") || strings.Contains(end.Field("response"), "replayed") {
+		t.Errorf("loaded: %+v", end)
+	}
+	if e := r.logged("session_start")[0]; !strings.Contains(string(e.Wire), `"source":"resume"`) {
+		t.Errorf("the session: %s", e.Wire)
+	}
+	r = start(t, Options{Load: "sess-1"}).ready()
+	if e := r.logged("session_start")[0]; !strings.Contains(string(e.Wire), `"source":"startup"`) || e.Session == "sess-1" {
+		t.Errorf("without a memory: %s", e.Wire)
+	}
+}
+
+// Signing in is a question if there are several methods.
+func TestSignIn(t *testing.T) {
+	r := start(t, Options{Env: []string{"ACP_AUTH=google key"}})
+	q := r.asked(1)
+	if q.Dialog.Kind != "question" || !strings.HasSuffix(q.Dialog.Prompt, " wants you to sign in. How?") || len(q.Dialog.Options) != 2 || q.Then != reducer.Starting {
+		t.Errorf("asked: %+v", q)
+	}
+	if r.Prompt("hello") != ErrNotReady {
+		t.Error("it takes a prompt")
+	}
+	r.Answer(q.ID, "2")
+	if s := r.ready().asks("ABOUT").Field("response"); !strings.Contains(s, " by key") {
+		t.Errorf("signed in: %q", s)
+	}
+	r = start(t, Options{Env: []string{"ACP_AUTH=google key"}})
+	r.asked(1)
+	r.Interrupt()
+	if exit := r.ends(); exit != (process.Exit{Code: 1}) {
+		t.Errorf("not signed in: %+v", exit)
+	}
+	if !strings.Contains(strings.Join(r.Lines(), "\n"), ": it wants you to sign in") {
+		t.Errorf("the screen:\n%s", r.shown())
+	}
+	r = start(t, Options{Env: []string{"ACP_AUTH=google key"}})
+	r.asked(1)
+	r.Stop(t.Context(), time.Second)
+	r.ends()
+}
+
+// People write at the prompt line. A prompt of the owner leaves their draft.
+func TestPromptLine(t *testing.T) {
+	r := start(t, Options{}).ready()
+	r.Keys([]byte("abü\x7f\x7fc"))
+	if r.Draft() != "ac" {
+		t.Errorf("the draft is %q", r.Draft())
+	}
+	r.sees("\n› ac")
+	r.asks("ABOUT")
+	r.Keys([]byte("\x04d"))
+	if r.Draft() != "acd" {
+		t.Errorf("the draft is %q", r.Draft())
+	}
+	r.Keys([]byte("\r"))
+	r.turnEnd()
+	if e := r.logged(wire.TurnStarted)[1]; e.Field("prompt") != "acd" || r.Draft() != "" {
+		t.Errorf("submitted: %s, the draft is %q", e.Extra, r.Draft())
+	}
+	r.Keys([]byte("SLOW\r"))
+	r.awaits("work", func() bool { return r.Activity() == reducer.Responding })
+	r.Keys([]byte("next\x03"))
+	if end := r.turnEnd(); end.Field("status") != "cancelled" || r.Draft() != "next" {
+		t.Errorf("Ctrl-C: %s, the draft is %q", end.Extra, r.Draft())
+	}
+	r.Keys([]byte("\x1b"))
+	if r.Draft() != "" {
+		t.Errorf("after Escape the draft is %q", r.Draft())
+	}
+	r.Keys([]byte("\x1b[200~" + strings.Repeat("x", 3*maxDraft)))
+	r.Keys([]byte("\x04"))
+	if exit := r.ends(); exit != (process.Exit{}) {
+		t.Errorf("left: %+v", exit)
+	}
+	r.sees("- left")
+}

@@ -1,0 +1,117 @@
+package acp
+
+import (
+	"fmt"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Event says what has happened. One field is set, or Output and Seq.
+type Event struct {
+	Log    *wire.Event // for the agent's log
+	Output []byte      // for people's terminals: the next bytes
+	Seq    uint64      // the number of the Output: see Repaint
+	Asked  *Question   // the agent asks something. The owner logs that
+	Closed string      // the ID of a question that was answered or withdrawn
+	Chosen *Choice     // a person has pressed the key of an option, perhaps twice. The owner logs that and calls Answer
+}
+
+// Question is what the agent asks. One is open at a time.
+type Question struct {
+	ID         string
+	Dialog     driver.Dialog // a permission or a question; the ID of an option is its number, from 1
+	ToolCallID string
+
+	// Then is what the agent does when it has an answer. The owner logs the change to it with the answer. When a question
+	// is withdrawn, the change comes as an event.
+	Then reducer.Activity
+}
+
+// Choice is an option of a question.
+type Choice struct{ Question, Option string }
+
+// source is the source of all events here, and the transport of the turns.
+const source = "acp"
+
+// maxUnreceived is how many bytes may wait for the receiver before nothing more is read from the agent.
+const maxUnreceived = 4 << 20
+
+// Events tells what happens, in order, until the agent has ended and everything is told.
+func (a *Agent) Events() <-chan Event { return a.events }
+
+func (a *Agent) tell(e Event) {
+	a.queue = append(a.queue, e)
+	a.unreceived += e.size()
+}
+
+func (e *Event) size() int {
+	n := 100 + len(e.Output)
+	switch {
+	case e.Log != nil:
+		n += len(e.Log.Extra) + len(e.Log.Wire)
+	case e.Asked != nil:
+		n += len(e.Asked.Dialog.Prompt) + len(e.Asked.Dialog.Input)
+	}
+	return n
+}
+
+// deliver sends the events. What is to be drawn waits until the receiver has taken what came before.
+func (a *Agent) deliver() {
+	defer close(a.events)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		a.draw()
+		events := a.queue
+		a.queue = nil
+		if len(events) == 0 && a.isOver {
+			return
+		}
+		if len(events) == 0 {
+			a.changed.Wait()
+			continue
+		}
+		a.mu.Unlock()
+		size := 0
+		for _, e := range events {
+			a.events <- e
+			size += e.size()
+		}
+		a.mu.Lock()
+		a.unreceived -= size
+		a.changed.Broadcast()
+	}
+}
+
+// isFull reports whether the agent must wait, for the receiver or because it does not read what it is told.
+func (a *Agent) isFull() bool {
+	return !a.hasExited && (a.unreceived+a.screen.undrawn.Len() > maxUnreceived || a.peer.unsentSize > maxLine)
+}
+
+func (a *Agent) log(e wire.Event) {
+	e.Source, e.Session = source, string(a.session)
+	if a.turn != nil {
+		e.TurnID = a.turn.id
+	}
+	e = e.With("transport", source).With("thread_id", string(a.session))
+	a.tell(Event{Log: &e})
+}
+
+func (a *Agent) logError(code int, why string) {
+	a.log(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
+}
+
+// setActivity logs a change of activity. An open question hides every other activity.
+func (a *Agent) setActivity(now reducer.Activity, detail string) {
+	if a.activity == now || a.question != nil && now != a.question.activity() {
+		return
+	}
+	e := wire.Event{Kind: "state_change"}.With("previous", string(a.activity)).With("new", string(now))
+	if detail != "" {
+		e = e.With("detail", detail)
+	}
+	a.activity = now
+	a.log(e)
+}

@@ -1,0 +1,82 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A program on pipes has no terminal; what it writes is read to its end, also by a slow reader.
+func TestPipes(t *testing.T) {
+	c, err := Start(Command{Argv: []string{"sh", "-c", `read x; seq 10000; echo "$x" >&2; (: >/dev/tty) 2>/dev/null || exit 3`}, Pipes: true})
+	must(t, err)
+	fmt.Fprintln(c.Stdin, "told")
+	said, err := io.ReadAll(c.Stdout)
+	if err != nil || !strings.HasSuffix(string(said), "\n10000\n") {
+		t.Errorf("it said %d bytes: %v", len(said), err)
+	}
+	<-c.Done()
+	time.Sleep(2 * readGrace) // the reader is slow
+	noted, err := io.ReadAll(c.Stderr)
+	if err != nil || string(noted) != "told\n" || c.Exit() != (Exit{Code: 3}) {
+		t.Errorf("it noted %q: %v; it ended with %+v", noted, err, c.Exit())
+	}
+	if _, err := c.Stdin.Write(make([]byte, 1<<20)); err == nil {
+		t.Error("it is written to after its end")
+	}
+	if others, err := c.Stop(t.Context(), grace); len(others) > 0 || err != nil {
+		t.Errorf("ended: %v, %v", others, err)
+	}
+}
+
+// A pipe that a grandchild keeps open ends soon after the program.
+func TestPipeKeptOpen(t *testing.T) {
+	c, err := Start(Command{Argv: []string{"sh", "-c", `sleep 1000 & echo said`}, Pipes: true})
+	must(t, err)
+	defer c.Stop(t.Context(), grace)
+	if said, err := io.ReadAll(c.Stdout); err != nil || string(said) != "said\n" {
+		t.Errorf("it said %q: %v", said, err)
+	}
+}
+
+// What is started beside a program ends with it, and can end before it. Its exit status is not taken by the reaper.
+func TestBeside(t *testing.T) {
+	findsAll(t)
+	nap := nap()
+	s := begin(t, Command{Argv: []string{"sh", "-c", "sleep " + nap + "; :"}, Pipes: true})
+	for range 20 {
+		beside := exec.Command("sh", "-c", "exit 9")
+		must(t, s.StartBeside(beside))
+		if exit := s.Wait(beside); exit != (Exit{Code: 9}) {
+			t.Fatalf("it ended with %+v", exit)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	killed := exec.CommandContext(ctx, "sh", "-c", "sleep "+nap+"; :")
+	must(t, s.StartBeside(killed))
+	cancel()
+	if exit := s.Wait(killed); exit != (Exit{137, "SIGKILL"}) || s.hasEnded() {
+		t.Errorf("killed: %+v", exit)
+	}
+	beside := exec.Command("sh", "-c", strings.ReplaceAll(`(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); exec sleep NAP`, "NAP", nap))
+	beside.Env = []string{"PATH=" + os.Getenv("PATH")}
+	must(t, s.StartBeside(beside))
+	ended := make(chan struct{})
+	go func() {
+		s.Wait(beside)
+		close(ended)
+	}()
+	eventually(t, func() bool { return nappers(t, nap) >= 4 }, func() string { return "all to run" })
+	_, err := s.Stop(context.Background(), 5*time.Second)
+	<-ended
+	if n := nappers(t, nap); n != 0 || zombies(t) != 0 || err != nil {
+		t.Errorf("%d processes and %d zombies are left: %v", n, zombies(t), err)
+	}
+}
