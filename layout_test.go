@@ -51,7 +51,6 @@ var layers = strings.Fields(`
 	internal/claudeteam
 	ptyrun/acp
 	ptyrun
-	ptyrun/acpfront
 	internal/cli/failure
 	internal/cli/cmdline
 	internal/cli/command
@@ -90,10 +89,10 @@ var importers = map[string][]string{
 	"charm.land/bubbletea":                   {"internal/tui"},
 	"charm.land/lipgloss":                    {"internal/tui"},
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/acpfront", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
-	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp", "ptyrun/acpfront"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/agentconfig", "session", "wire"},
@@ -107,7 +106,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},
-	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui", "ptyrun/acpfront"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},

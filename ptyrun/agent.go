@@ -52,7 +52,7 @@ type agent interface {
 	isOpen(q *Question) (isOpen, isDrawn bool)
 
 	// The terminals of people.
-	repaint(lines int) []byte // what draws the last lines on an empty terminal
+	repaint(lines int) (drawn []byte, upTo uint64) // the last lines on an empty terminal, up to an output: see sendOutput
 	resize(to control.Size)
 	keys(keys []byte, done func(n int, err error)) // done may be nil: see write
 	show(req control.ScreenRequest) control.Screen

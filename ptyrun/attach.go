@@ -16,6 +16,7 @@ const maxKeyHold = 3 * time.Second // for a person's keys while a text is being 
 type attached struct {
 	viewers    map[*control.Viewer]control.Size // zero size: read-only or unknown
 	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
+	drawn      map[*control.Viewer]uint64       // the last output that their repaint had
 
 	rewriting, removing screen.StatusFilter // of the output to viewers with and without that
 
@@ -67,7 +68,9 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.prog.take()
-		v.Repaint(r.prog.repaint(scrollback))
+		drawn, upTo := r.prog.repaint(scrollback)
+		r.drawn[v] = upTo
+		v.Repaint(drawn)
 		if r.withStatus[v] {
 			v.Send([]byte(screen.ClearStatus)) // it may have missed changes
 			r.sendStatus(v, nil, r.prog.declared())
@@ -77,14 +80,17 @@ func (r *runner) repaintViewer(v *control.Viewer) {
 	}
 }
 
-// sendOutput sends what the agent shows to the viewers. What it declares is written anew, or left out.
-func (r *runner) sendOutput(written []byte) {
+// sendOutput sends what the agent shows, numbered, to the viewers that do not have it from a repaint. What it declares is
+// written anew, or left out.
+func (r *runner) sendOutput(written []byte, number uint64) {
 	r.rewriting.Rewrites = true
 	with, without := r.rewriting.Filter(written), r.removing.Filter(written)
 	for v := range r.viewers {
-		if r.withStatus[v] {
+		switch {
+		case number <= r.drawn[v]:
+		case r.withStatus[v]:
 			v.Send(with)
-		} else {
+		default:
 			v.Send(without)
 		}
 	}
@@ -103,6 +109,7 @@ func (r *runner) leave(v *control.Viewer) {
 	size := r.viewers[v]
 	delete(r.viewers, v)
 	delete(r.withStatus, v)
+	delete(r.drawn, v)
 	if size != r.size() {
 		return
 	}

@@ -20,8 +20,10 @@ type Question struct {
 	ID     wire.ID // also of the message to the lead
 	Dialog driver.Dialog
 
-	source    string         // of its events
-	pressed   *driver.Option // while its effect is awaited
+	source    string           // of its events
+	asked     string           // its ID for a speaker
+	then      reducer.Activity // what a speaker does when it has an answer
+	pressed   *driver.Option   // while its effect is awaited
 	pressedBy string
 	closed    chan struct{} // closed when the dialog is gone
 }

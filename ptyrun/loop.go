@@ -137,7 +137,7 @@ func newRunner(ctx context.Context, o Options) *runner {
 	r := &runner{
 		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
 		calls:    make(chan func()),
-		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
+		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
 		mail:     mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
@@ -352,5 +352,6 @@ func (r *runner) repaint() []byte {
 	if r.prog == nil {
 		return nil
 	}
-	return r.prog.repaint(0)
+	drawn, _ := r.prog.repaint(0)
+	return drawn
 }

@@ -24,7 +24,13 @@ func (r *runner) startProgram() error {
 	r.restarts.next = time.Time{}
 	command, resumed := r.resume()
 	now := r.now()
-	a, err := r.startTerminal(command)
+	var a agent
+	var err error
+	if r.ACP != nil {
+		a, err = r.startSpeaker(command, resumed.id)
+	} else {
+		a, err = r.startTerminal(command)
+	}
 	if err != nil {
 		return err
 	}
@@ -36,7 +42,7 @@ func (r *runner) startProgram() error {
 	r.prog, r.pid = p, p.PID()
 	if r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
-		fresh := p.repaint(0)
+		fresh := r.repaint()
 		r.recording.Output(fresh)
 		for v := range r.viewers {
 			if v.Send(fresh); v.IsBehind() {
@@ -75,7 +81,9 @@ func (r *runner) programEnded() {
 	p := r.prog
 	r.setExit(p)
 	p.ended()
-	r.finalScreen, r.finalText = p.repaint(scrollback), p.leave()
+	r.finalScreen, _ = p.repaint(scrollback)
+	r.finalText = p.leave()
+	clear(r.drawn)
 	for v := range r.viewers {
 		r.sendStatus(v, p.declared(), p.declared().AtPrompt())
 	}

@@ -92,10 +92,10 @@ type Options struct {
 
 	// Its program and terminal.
 	Command     []string // the program and its arguments
-	Front       []string // runs on the terminal instead of Command, which it gets as arguments
 	Dir         string
 	Env         []string       // the whole environment; without ATM_RUN a killed runner's leftovers cannot be found
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
+	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
 	Cols, Rows  int
 	Restart     Restart
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 )
 
 // A resumption says which conversation a program continues. At most one is set; none if there was nothing to continue.
@@ -17,7 +18,13 @@ type resumption struct {
 // resume returns the command line of the next program, and which conversation it continues.
 func (r *runner) resume() (argv []string, how resumption) {
 	run := r.state.Run
-	if !r.Resume || len(r.Front) > 0 || run == nil || run.Conversation == "" { // what stands in front does it itself
+	if run == nil || run.Conversation == "" {
+		return r.Command, how
+	}
+	if isRestart := r.pid != 0; r.ACP != nil && (r.Resume || isRestart) && r.notResumed == "" && run.Conversation != reducer.Newest {
+		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
+	}
+	if !r.Resume || r.ACP != nil {
 		return r.Command, how
 	}
 	if r.notResumed != "" {

@@ -93,6 +93,22 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	})
 }
 
+// checkTyping returns an error if a text may not be typed while the agent asks something, perhaps d: it may be an answer.
+func (r *runner) checkTyping(req control.TypeRequest, d *driver.Dialog) error {
+	if len(req.Text) > 1 && !req.Raw { // else it may be the key of an answer
+		return refused("these keys would answer its question: nothing was typed",
+			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
+	}
+	if d == nil {
+		return nil
+	}
+	right := control.Answer
+	if req.By == "" || d.Kind == "question" { // a person's keys, as at an attached terminal
+		right = control.Keys
+	}
+	return r.CheckRight(right, req.PID, req.By)
+}
+
 func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 	if r.Authorize == nil {
 		return nil

@@ -171,7 +171,7 @@ func (p *terminal) draw(written []byte) {
 	if replies := p.emulator.Replies(); len(replies) > 0 {
 		p.sendKeys(replies)
 	}
-	r.sendOutput(written)
+	r.sendOutput(written, 1)
 	p.scheduleRead(r.now())
 }
 
@@ -241,8 +241,8 @@ func (p *terminal) describe(s *control.Status) {
 // isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
 func (p *terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion }
 
-func (p *terminal) repaint(lines int) []byte { return p.emulator.Repaint(lines) }
-func (p *terminal) tail(lines int) []string  { return p.emulator.Tail(lines) }
+func (p *terminal) repaint(lines int) ([]byte, uint64) { return p.emulator.Repaint(lines), 0 }
+func (p *terminal) tail(lines int) []string            { return p.emulator.Tail(lines) }
 
 // leave leaves the cursor below the text. A program that exits by itself in the alternate screen did not mean to: its
 // last lines are shown on the main screen.
@@ -390,17 +390,8 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 		return nil, refused("its prompt may still hold a message: nothing was typed",
 			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
 	}
-	isText := len(req.Text) > 1 && !req.Raw // else it may be the key of an answer
-	if p.isAsking() && isText && !p.driver.Plain {
-		return nil, refused("these keys would answer its question: nothing was typed",
-			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
-	}
-	if d != nil { // the text may answer it
-		right := control.Answer
-		if req.By == "" || d.Kind == "question" { // a person's keys, as at an attached terminal
-			right = control.Keys
-		}
-		if err := r.CheckRight(right, req.PID, req.By); err != nil {
+	if p.isAsking() && !p.driver.Plain {
+		if err := r.checkTyping(req, d); err != nil {
 			return nil, err
 		}
 	}

@@ -23,7 +23,7 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		return e.encodeAs(daemonEvent, e.Kind, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
 		return e.encodeAs(sessionEvent, e.Kind, isTheirs)
-	case v == Session && e.Kind == "confirm_required" && e.Source == "pty": // of a live agent
+	case v == Session && e.Kind == "confirm_required" && (e.Source == "pty" || e.Source == "acp" && o == nil): // of a live agent
 		return e.encodeAs(sessionEvent, "waiting_for_input", false)
 	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
 		return e.encodeAs(olderNotice, "turn_complete", false)

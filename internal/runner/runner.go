@@ -24,7 +24,6 @@ import (
 	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
-	"github.com/agentteammail/atm/ptyrun/acpfront"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -44,9 +43,6 @@ func Main(version string, words []string) int {
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Println("atm-runner " + version)
 		return failure.ExitDone
-	}
-	if len(words) > 2 && words[0] == frontWord {
-		return runFront(version, words[1], words[2:])
 	}
 	if len(words) == 1 && words[0] == lookWord {
 		return runLook()
@@ -68,7 +64,7 @@ func Main(version string, words []string) int {
 		}()
 	}
 	endIfStuck(ctx, spec.Run)
-	exit, err := run(ctx, spec)
+	exit, err := run(ctx, version, spec)
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
@@ -117,7 +113,7 @@ func openTeam(spec runspec.Spec) (*teams.Team, error) {
 
 // run returns when the agent's program has exited for good and everything that it started is gone. If ctx ends it stops
 // the agent, which may take some seconds.
-func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	team, err := openTeam(spec)
 	if err != nil {
 		return exit, err
@@ -153,7 +149,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
 		return exit, err
 	}
-	o := options(spec, team)
+	o := options(version, spec, team)
 	o.State, o.Hold = *state, hold
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return ptyrun.Run(ctx, o)
@@ -173,7 +169,7 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	return err
 }
 
-func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
+func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := &command.Scope{Team: team}
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
@@ -206,8 +202,8 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
 		o.Driver = d
 	}
-	if spec.Driver == frontWord {
-		o.Front = frontCommand(spec)
+	if o.Driver != nil && o.Driver.Protocol == "acp" {
+		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules, Version: version}
 	}
 	return o
 }
@@ -239,31 +235,4 @@ func checkRight(scope *command.Scope, p policy.Policy, agent wire.Name, right co
 		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
 	}
 	return fmt.Errorf("of the agents only the lead may do that to %s", agent)
-}
-
-// frontWord is the driver of an agent that speaks the Agent Client Protocol. Such an agent runs behind a front on the
-// terminal: this program with frontWord as its first argument, which is package ptyrun/acpfront.
-const frontWord = "acp"
-
-// frontCommand returns the front of a spec's agent. Its second argument is the part of the spec that the front needs.
-func frontCommand(spec runspec.Spec) []string {
-	about, _ := json.Marshal(runspec.Spec{Root: spec.Root, Team: spec.Team, Agent: spec.Agent, Run: spec.Run, Dir: spec.Dir, ACP: spec.ACP, Policy: policy.Policy{Rules: spec.Policy.Rules}})
-	return []string{os.Args[0], frontWord, string(about)}
-}
-
-func runFront(version, about string, words []string) int {
-	var spec runspec.Spec
-	json.Unmarshal([]byte(about), &spec) // written by frontCommand
-	code := failure.ExitFailed
-	team, err := openTeam(spec)
-	if err == nil {
-		code, err = acpfront.Run(acpfront.Options{
-			Box: team.Box(spec.Agent), Run: spec.Run, Command: words, Dir: spec.Dir, Version: version, Session: spec.ACP,
-			Root: team.Root().Path, Rules: spec.Policy.Rules,
-		})
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v\r\n", err)
-	}
-	return code
 }

@@ -61,7 +61,7 @@ func Resume(argv []string, isScript bool, id, last string) ([]string, error) {
 	}
 	first := subcommand(c, args)
 	switch {
-	case d.Plain || d.LogsOwnEvents:
+	case d.Plain:
 		return argv, errors.New("its command names no program that is known to continue conversations")
 	case slices.ContainsFunc(args, isChosen), first != "" && slices.Contains(resume.IsChosen, first), slices.Contains(c.Subcommands, first):
 		return argv, ErrChosen

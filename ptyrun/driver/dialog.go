@@ -72,9 +72,6 @@ var requests = map[string]func(d *Driver, l *Look, first, end int) (tool, input 
 // readDialog returns the dialog on the screen, or nil. box is the input box, or nil: a list inside it is a draft, and a
 // list above it is a quotation. shows is what the title says.
 func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dialog {
-	if d.screen.Dialog.Outright {
-		return d.readRequest(l)
-	}
 	f, ok := d.findLayout(l, box)
 	if !ok && box == nil && shows != reducer.Thinking { // else the turn behind a menu goes on
 		f, ok = d.findText(l)

@@ -46,9 +46,8 @@ type Driver struct {
 	// conversation. Gemini CLI forgets it, Claude Code puts it back into its box.
 	ForgetsInterruptedPrompt bool
 
-	// LogsOwnEvents means that the program logs all events itself, as package ptyrun/acp does. The runner adds who
-	// answered a request, and the end of the program.
-	LogsOwnEvents bool
+	// Protocol is what the program speaks instead of drawing a screen: "acp". "": it draws one.
+	Protocol string
 
 	file    *agents.File
 	screen  *agents.Screen // the file's look that counts
@@ -59,7 +58,7 @@ type Driver struct {
 // newDriver returns the driver that a file describes.
 func newDriver(f *agents.File) *Driver {
 	d := &Driver{
-		Name: f.Name, Plain: f.Plain, ForgetsInterruptedPrompt: f.Keys.Forgets, LogsOwnEvents: f.OwnEvents, file: f, screen: &f.Screen,
+		Name: f.Name, Plain: f.Plain, ForgetsInterruptedPrompt: f.Keys.Forgets, Protocol: f.Protocol, file: f, screen: &f.Screen,
 	}
 	if f.Reader != nil {
 		spoken := *d
@@ -101,8 +100,7 @@ func drivers() []*Driver {
 	return builtInDrivers()
 }
 
-// Named returns a driver by its name. The driver acp reads the screen of package ptyrun/acp: its command must call
-// acp.Run.
+// Named returns a driver by its name.
 func Named(name string) (*Driver, bool) {
 	all := drivers()
 	i := slices.IndexFunc(all, func(d *Driver) bool { return d.Name == name })

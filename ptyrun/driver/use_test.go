@@ -100,22 +100,6 @@ func TestOwnDriverInPlaceOfOurs(t *testing.T) {
 	}
 }
 
-// The marks that the front of package ptyrun/acp draws are those of its driver.
-func TestFrontMarks(t *testing.T) {
-	d := builtIn("acp")
-	for mark, kind := range map[string]string{
-		FrontPrompt + " ": agents.MessageRow, FrontSays: agents.AnswerRow, FrontTool: agents.ToolRow, FrontNote: agents.NoteRow, FrontBusy: agents.BusyRow,
-	} {
-		l := sketch("", mark+"x")
-		if got := d.kindOf(&l, 0); got != kind {
-			t.Errorf("%q is %q, want %q", mark, got, kind)
-		}
-	}
-	if d.screen.Box.Glyph != FrontPrompt {
-		t.Errorf("%q", d.screen.Box.Glyph)
-	}
-}
-
 // Each form of a permission request that a file may name can be read.
 func TestRequestNames(t *testing.T) {
 	for _, name := range agents.Requests {

@@ -57,7 +57,6 @@ type Screen struct {
 	cols, rows    int
 	scrollback    int // lines
 	title         string
-	request       string
 	status        Status
 	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
@@ -277,15 +276,8 @@ func (s *Screen) ContentLost() bool {
 // statusOSC is the number of the OSC string in which a program says what it does: see [Report].
 const statusOSC = "7501"
 
-// RequestOSC is the number of the OSC string, unknown to terminals, in which package ptyrun/acp says what its agent
-// asks.
-const RequestOSC = "9279"
-
-// Bytes of a string that are kept.
-const (
-	maxString  = 1 << 10
-	maxRequest = 256 << 10
-)
+// maxString is how many bytes of a string are kept.
+const maxString = 1 << 10
 
 // stringPattern matches a string (OSC, DCS, APC, PM, SOS) and its end. BEL (of an OSC) and ESC \ end it; the byte 0x9C
 // does not, because it is part of "✳". CAN and SUB cancel it, and so does another sequence, which is not removed. At
@@ -301,8 +293,6 @@ func (s *Screen) withoutStrings(p []byte) (out []byte) {
 		found, end := p[at[0]:at[4]], string(p[at[4]:at[5]])
 		limit := maxString
 		switch {
-		case bytes.HasPrefix(found, []byte("\x1b]"+RequestOSC)):
-			limit = maxRequest
 		case bytes.HasPrefix(found, []byte(statusPrefix)):
 			limit = maxReport // one that long has no room for its end
 		}
@@ -325,8 +315,6 @@ func (s *Screen) runOSC(text, end string) {
 	switch number {
 	case "0", "2":
 		s.title = strings.Map(withoutControl, strings.ToValidUTF8(rest, "\ufffd"))
-	case RequestOSC:
-		s.request = rest
 	case statusOSC:
 		s.takeReport(text, rest)
 	case "133":
@@ -382,9 +370,6 @@ func (s *Screen) takeReport(text, rest string) {
 // Status returns what the program says that it does; empty: nothing. hasExcess: some of it was dropped, because it was
 // too long, or too much.
 func (s *Screen) Status() (status Status, hasExcess bool) { return s.status, s.hasExcess }
-
-// Request returns the text of the last RequestOSC string.
-func (s *Screen) Request() string { return s.request }
 
 // Cursor returns the cursor's position, from 0.
 func (s *Screen) Cursor() (x, y int) {

@@ -279,7 +279,7 @@ func TestControlFlood(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{
 		"A\x1b[99999b", "\x1b[99999I", "\x1b[99999Z", "\x1b[2;99999r\x1b[99999L", "\x1b[?%dh", "\x1b[%dh", "\x1b]2;%d", "\x1b]8;;http://%d\a",
-		"\x1b_%d", "\x1b[>%du", "\x1b[?1049h\x1b[?1049l", "e\u0301\u0301\u0301\u0301", "👩\u200d", "\x1b[%d;%[1]d;", "\x1b]" + RequestOSC + ";%d ",
+		"\x1b_%d", "\x1b[>%du", "\x1b[?1049h\x1b[?1049l", "e\u0301\u0301\u0301\u0301", "👩\u200d", "\x1b[%d;%[1]d;",
 	} {
 		s := New(80, 24, 100)
 		began := time.Now()

@@ -133,7 +133,7 @@ func (k *checker) check(f *File) {
 			}
 		}
 	}
-	if f.Plain {
+	if f.Plain || f.Protocol != "" {
 		return
 	}
 	k.checkScreen("screen", &f.Screen)

@@ -19,16 +19,16 @@ type File struct {
 	Name string `toml:"-"` // the file's, without .toml
 	Text []byte `toml:"-"`
 
-	Versions  []string          // that it was tried with
-	Plain     bool              // a shell or REPL: Screen does not count
-	OwnEvents bool              `toml:"own_events"` // it logs all events itself, as package ptyrun/acp does
-	Parts     map[string]string // {{NAME}} in a pattern stands for the part of that name
-	Command   Command
-	Keys      Keys
-	Resume    Resume
-	Typing    *Typing // nil: unknown
-	Screen    Screen
-	Reader    *Screen // the look for a screen reader; nil: as always
+	Versions []string          // that it was tried with
+	Plain    bool              // a shell or REPL: Screen does not count
+	Protocol string            // "acp": it speaks that protocol, and Screen does not count
+	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
+	Command  Command
+	Keys     Keys
+	Resume   Resume
+	Typing   *Typing // nil: unknown
+	Screen   Screen
+	Reader   *Screen // the look for a screen reader; nil: as always
 }
 
 // A Command tells how the program is called.
@@ -147,7 +147,6 @@ type Condition struct {
 // A Dialog describes what the program asks in place of its input box.
 type Dialog struct {
 	Shape       string   // one of DialogShapes; "": only lists with numbers are found
-	Outright    bool     // it is also told as JSON, in a sequence of atm's own
 	Digits      bool     // the digit of an option chooses it at once
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
 	Buttons     []string // labels of options side by side

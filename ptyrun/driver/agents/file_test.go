@@ -88,7 +88,7 @@ func growing(n int) (text string) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"aider.toml": start, "claude.toml": start, "codex.toml": "x = 1\n", "no_good.toml": "x = 1\n", "plain.toml": start, "front.toml": "own_events = true\n" + start, "auto.toml": start, "Big.toml": start,
+		"aider.toml": start, "claude.toml": start, "codex.toml": "x = 1\n", "no_good.toml": "x = 1\n", "plain.toml": start, "front.toml": "protocol = \"acp\"\n" + start, "auto.toml": start, "Big.toml": start,
 		"large.toml": strings.Repeat("#", MaxSize+1), "notes.txt": "", ".hidden.toml": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -133,8 +133,8 @@ func Load(dir string) []Entry {
 	return entries
 }
 
-// isOurs reports whether the driver is for what atm itself counts on: a shell, or the front for ACP.
-func (f *File) isOurs() bool { return f.Plain || f.OwnEvents || f.Screen.Dialog.Outright }
+// isOurs reports whether the driver is for what atm itself counts on: a shell, or a protocol.
+func (f *File) isOurs() bool { return f.Plain || f.Protocol != "" }
 
 // Fault says why the file at Path is not used, and what is used instead; nil: it is used.
 func (e *Entry) Fault() error {
@@ -172,8 +172,8 @@ func ReadFile(path string) (*File, []tomlfile.Mistake, error) {
 		return nil, nil, fmt.Errorf("read driver %s: %w", path, err)
 	}
 	f, mistakes := Parse(name, text)
-	if f.OwnEvents || f.Screen.Dialog.Outright {
-		mistakes = append(mistakes, tomlfile.Mistake{Line: 1, Text: "own_events and outright are for atm's own front"})
+	if f.Protocol != "" {
+		mistakes = append(mistakes, tomlfile.Mistake{Line: 1, Text: "protocol is for the built-in driver acp: run your program with --driver acp"})
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes, nil
