@@ -51,6 +51,7 @@ var layers = strings.Fields(`
 	internal/claudeteam
 	ptyrun/acp
 	ptyrun
+	ptyrun/sessions
 	internal/cli/failure
 	internal/cli/cmdline
 	internal/cli/command

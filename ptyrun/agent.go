@@ -58,7 +58,7 @@ type agent interface {
 	show(req control.ScreenRequest) control.Screen
 	answer() string          // the answer to the last text, as far as it is seen
 	declared() screen.Status // what it declares of its state, for terminals that know that
-	forgetLines()            // those shown so far are no session's
+	forgetLines()            // those shown so far are not the follower's
 	tail(lines int) []string
 	leave() []byte // what people's terminals are left with when it has ended
 

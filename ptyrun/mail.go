@@ -45,7 +45,7 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		} else {
 			r.apply(reducer.Input{Now: r.now(), Event: e.Event})
 		}
-		r.handleSessionEvent(e.Event)
+		r.follower.HandleEvent(e.Event)
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -83,7 +83,12 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != mailbox.Unread, IsSuppressed: it.SupersededBy != "",
 	}
-	if !r.admitsInput(it) || r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
+	if r.follower.WhyWithheld(it) != "" { // it may have been queued
+		r.mail.unqueue(it.ID)
+		r.apply(reducer.Input{Now: now, Settled: it.ID})
+		return
+	}
+	if r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
 	}
 	if it.Lease != nil {

@@ -18,7 +18,7 @@
 //     adds only what hooks cannot know.
 //   - When Run returns, every process that the agent started is gone.
 //   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
-//   - Human input of a paused session is not typed. A session that is aborted, or ends by its rules, stops the agent.
+//   - What the run's Follower withholds is not typed.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
 // messages being typed.
@@ -45,7 +45,7 @@
 //	letter, inject, outcome  as what text; how; what becomes of the message
 //	draft, interrupt         what of ours is left in the draft; how a turn is cut short
 //	dialog                   what the program asks, and who answers
-//	session, capture         interactive sessions; what of the program's output is theirs
+//	follower, lines          who follows the run, and gets the lines of the terminal; package sessions does
 //	server, attach           requests through the socket; people's terminals
 package ptyrun
 
@@ -102,9 +102,9 @@ type Options struct {
 	RecordInput bool // record typed keys as well
 
 	// Its mail.
-	Inject   Inject
-	Prompt   string    // typed once, at the first idle
-	Sessions *Sessions // nil: the runner ignores sessions
+	Inject Inject
+	Prompt string                  // typed once, at the first idle
+	Follow func(Followed) Follower // called once; nil: nobody follows
 
 	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
 	// none.
