@@ -17,7 +17,7 @@ type program struct {
 	agent
 	started time.Time
 	resumed resumption
-	prompt  string // the first prompt, if it was not to be given because a conversation goes on
+	prompts []*prompt // the first prompt, if it was not to be given because a conversation goes on
 }
 
 func (r *runner) startProgram() error {
@@ -36,7 +36,7 @@ func (r *runner) startProgram() error {
 	}
 	p := &program{agent: a, started: now, resumed: resumed}
 	if r.pid == 0 && resumed.id != "" { // an earlier run has sent the first prompt
-		p.prompt, r.mail.prompt = r.mail.prompt, ""
+		p.prompts, r.mail.prompts = r.mail.prompts, nil
 	}
 	r.notResumed, r.lastDriver = "", ""
 	r.prog, r.pid = p, p.PID()

@@ -54,11 +54,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -82,21 +82,19 @@ type Decision string
 
 const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
-// Options say what to run, and how. Box, Hold, Run, Command, Cols and Rows are required.
+// Options say what to run, and how. Only Command is required.
 type Options struct {
 	// The agent.
-	Box   *mailbox.Box
-	Hold  *mailbox.Runner // the agent's runner lock
-	State reducer.State   // the fold of the agent's events; the watcher continues after its Seq
-	Run   string          // the ATM_RUN of every process of this run, which tells it from all other runs
+	Mail *Mail  // nil: it gets no mail, and its events are kept while it runs
+	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
 
 	// Its program and terminal.
-	Command     []string // the program and its arguments
-	Dir         string
-	Env         []string       // the whole environment; without ATM_RUN a killed runner's leftovers cannot be found
+	Command     []string       // the program and its arguments
+	Dir         string         // "": the current one
+	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
-	Cols, Rows  int
+	Cols, Rows  int            // 0: 120 by 30
 	Restart     Restart
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
 	RecordInput bool // record typed keys as well
@@ -177,6 +175,11 @@ func (o *Options) setDefaults() {
 		o.Driver, _ = driver.Named("plain")
 	}
 	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &standardTiming)
+	o.Cols, o.Rows, o.Run = cmp.Or(o.Cols, 120), cmp.Or(o.Rows, 30), cmp.Or(o.Run, string(wire.NewID()))
+	o.Env = withMark(o.Env, o.Run)
+	if o.Dir == "" {
+		o.Dir, _ = os.Getwd()
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.now == nil {
 		o.now = time.Now
