@@ -41,6 +41,8 @@ type rig struct {
 	mu       sync.Mutex
 	told     []Event
 	terminal *emulator.Screen
+	late     *emulator.Screen // of somebody who has come late; nil: nobody has
+	lateFrom uint64
 }
 
 func start(t *testing.T, o Options) *rig {
@@ -92,6 +94,9 @@ func (r *rig) own() {
 		}
 		r.mu.Lock()
 		r.terminal.Write(e.Output)
+		if r.late != nil && e.Seq > r.lateFrom {
+			r.late.Write(e.Output)
+		}
 		e.Output = nil
 		r.told = append(r.told, e)
 		r.mu.Unlock()
@@ -110,7 +115,7 @@ func (r *rig) awaits(what string, isSo func() bool) {
 
 func (r *rig) ready() *rig {
 	r.t.Helper()
-	r.awaits("the session", r.IsIdle)
+	r.awaits("the session", func() bool { return r.IsIdle() && len(r.logged("session_start")) > 0 })
 	return r
 }
 
