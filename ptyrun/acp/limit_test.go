@@ -77,7 +77,7 @@ func TestUselessAgent(t *testing.T) {
 
 // Bytes that are no text, and lines that are no messages, do no harm.
 func TestOddOutput(t *testing.T) {
-	r := script(t, `echo; echo hello; echo '{"jsonrpc":"2.0","id":77,"result":{}}'; echo '[1]'; echo '{"id":{},"method":"x"}' ; echo '{"method":5}'
+	r := script(t, `echo; echo hello; echo '{"jsonrpc":"2.0","id":77,"result":{}}'; echo '[1]'; echo '{"id":{},"method":"x"}' ; echo '{"method":5}'; read x
 		read x; printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\377\\u001b[2J\\u202e\\r"}}}}\n'
 		finish 3; read x`).ready()
 	if end := r.asks("Go."); end.Field("response") != "\ufffd\x1b[2J\u202e\r" {
