@@ -56,9 +56,8 @@ func TestNoSession(t *testing.T) {
 func TestUselessAgent(t *testing.T) {
 	for text, why := range map[string]string{
 		`read x; exec >&-; trap : TERM; sleep 1000; sleep 1000`: "it closed its output",
-		`exec <&-; sleep 1000`: "it closed its input",
-		`read x; head -c 70000000 /dev/zero | tr '\0' x; exec sleep 1000`: "it wrote a message of over 64 MiB",
-		`read x; trap '' TERM; exec tr '\0' x </dev/zero`:                 "it wrote a message of over 64 MiB",
+		`exec <&-; sleep 1000`:                            "it closed its input",
+		`read x; trap '' TERM; exec tr '\0' x </dev/zero`: "it wrote a message of over 64 MiB",
 	} {
 		r := script(t, text).ready()
 		if err := r.Prompt("Go."); err != nil {
