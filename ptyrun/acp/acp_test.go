@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
 	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -256,6 +258,34 @@ func touch(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Attachments go with the prompt, embedded if the agent takes that.
+func TestAttachments(t *testing.T) {
+	dir, err := durable.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	store := mailbox.NewStore(dir, "main")
+	var attached []wire.Attachment
+	for name, content := range map[string]string{"note.txt": "two lines", "image.png": "\x89PNG\r\n\x1a\n0000", "data.bin": "\x00\x01"} {
+		a, err := store.Attach(name, strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		attached = append(attached, a)
+	}
+	r := start(t, Options{Store: store}).ready()
+	if err := r.Prompt("These.", attached...); err != nil {
+		t.Fatal(err)
+	}
+	s := r.turnEnd().Field("response")
+	for _, want := range []string{" note.txt text two lines", " image image/png", " link data.bin"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q in %q", want, s)
+		}
 	}
 }
 
