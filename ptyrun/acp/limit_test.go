@@ -5,6 +5,7 @@ package acp
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,15 @@ func TestLateRequests(t *testing.T) {
 		t.Errorf("%s: told %v", end.Extra, r.kinds())
 	}
 	r.prompts("Go on.")
+	waiting := func() (titles []string) {
+		r.Agent.mu.Lock()
+		defer r.Agent.mu.Unlock()
+		for _, q := range r.waiting {
+			titles = append(titles, q.Dialog.Prompt)
+		}
+		return titles
+	}
+	r.awaits("the second to be withdrawn", func() bool { return slices.Equal(waiting(), []string{"Three"}) })
 	for i, title := range []string{"One", "Three"} {
 		q := r.asked(i + 1)
 		if q.Dialog.Prompt != title {
