@@ -58,6 +58,7 @@ type Screen struct {
 	scrollback    int // lines
 	title         string
 	request       string
+	progress      Progress
 	status        Status
 	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
@@ -325,6 +326,8 @@ func (s *Screen) runOSC(text, end string) {
 	switch number {
 	case "0", "2":
 		s.title = strings.Map(withoutControl, strings.ToValidUTF8(rest, "\ufffd"))
+	case "9":
+		s.takeProgress(rest)
 	case RequestOSC:
 		s.request = rest
 	case statusOSC:

@@ -156,6 +156,24 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// The state of a progress bar is kept, and nothing else of the sequence.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for feed, want := range map[string]Progress{
+		"x": "", "\x1b]9;4;0\a": "none", "\x1b]9;4;1;50\x1b\\": "normal", "\x1b]9;4;2;100\a": "error", "\x1b]9;4;3;;\a": "indeterminate", "\x1b]9;4;4\a": "paused",
+		"\x1b]9;4;3\a\x1b]9;4;5\a": "indeterminate", "\x1b]9;4;3\a\x1b]9;4;0\x18": "indeterminate", "\x1b]9;4\a": "", "\x1b]9;4;\a": "", "\x1b]9;4;1;5000\a": "",
+		"\x1b]9;4;33\a": "", "\x1b]9;It is done\a": "", "\x1b]9;4;1;" + strings.Repeat("5", 1<<20) + "\a": "",
+	} {
+		for _, size := range []int{1, 1 << 21} {
+			s := written([]byte(feed), func() int { return size })
+			s.draw()
+			if s.Progress() != want {
+				t.Errorf("%.40q: %q", feed, s.Progress())
+			}
+		}
+	}
+}
+
 // The end of a flood looks as if all of it had been drawn, in whatever pieces it comes, and so does a repaint before it
 // is drawn.
 func TestFlood(t *testing.T) {
