@@ -60,7 +60,7 @@ func stylesOf(lines []byte) (styles []byte, ok bool) {
 			default:
 				return nil, false
 			}
-		case b < ' ' && b != '\r' && b != '\n' && b != '\t':
+		case b < ' ' && b != '\r' && b != '\n' && b != '\t', b == leadsC1 && i+1 < len(lines) && lines[i+1] < 0xa0:
 			return nil, false
 		}
 	}

@@ -19,10 +19,14 @@ var progresses = []Progress{NoProgress, NormalProgress, FailedProgress, Indeterm
 // progressPattern matches what follows "9;" in the sequence: a state, and perhaps how many percent are done.
 var progressPattern = regexp.MustCompile(`^4;([0-4])(?:;\d{0,3})?;?$`)
 
+// ClearProgress makes a terminal take the bar away. Some show it as a notification, so it is only for one that has been
+// shown a bar.
+const ClearProgress = "\x1b]9;4;0;\a"
+
 // takeProgress carries out an OSC 9, which is also a notification in some terminals.
 func (s *Screen) takeProgress(text string) {
 	if found := progressPattern.FindStringSubmatch(text); found != nil {
-		s.progress = progresses[found[1][0]-'0']
+		s.progress, s.bar = progresses[found[1][0]-'0'], "\x1b]9;"+text+"\a"
 	}
 }
 

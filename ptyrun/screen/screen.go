@@ -5,6 +5,7 @@
 //
 //   - Strings (titles, clipboards, …) are removed first: the emulator would end them at the byte 0x9C inside "✳".
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
+//   - The 8-bit controls U+0080 to U+009F are removed; the emulator would draw some of them, for another terminal to obey.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
 //   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
 //   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
@@ -59,6 +60,7 @@ type Screen struct {
 	title         string
 	request       string
 	progress      Progress
+	bar           string // the sequence that showed it
 	status        Status
 	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
@@ -227,7 +229,7 @@ func (s *Screen) draw() {
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// wholeRunes keeps back an incomplete rune until its rest comes, and replaces invalid bytes.
+// wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and removes the 8-bit controls.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.partialRune, p...)
 	end := len(p)
@@ -237,7 +239,16 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 		}
 	}
 	s.partialRune = bytes.Clone(p[end:])
-	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	p = bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	if bytes.IndexByte(p, leadsC1) < 0 {
+		return p
+	}
+	return bytes.Map(func(r rune) rune {
+		if r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, p)
 }
 
 func (s *Screen) feed(p []byte) {
@@ -325,7 +336,7 @@ func (s *Screen) runOSC(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
-		s.title = strings.Map(withoutControl, strings.ToValidUTF8(rest, "\ufffd"))
+		s.title = plain(rest)
 	case "9":
 		s.takeProgress(rest)
 	case RequestOSC:
