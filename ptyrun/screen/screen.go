@@ -7,7 +7,8 @@
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
 //   - The 8-bit controls U+0080 to U+009F are removed; the emulator would draw some of them, for another terminal to obey.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
-//   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
+//   - Lines of a flood, and rows of an endless line, that would scroll out of the scrollback are not drawn, the others only
+//     when somebody looks.
 //   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
 //   - It never blocks: the answers to queries are in Replies.
 //
@@ -65,6 +66,7 @@ type Screen struct {
 	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
+	noWrap        bool         // DEC mode 7 is off
 	replies       []byte
 	version       uint64
 	scrolled      uint64
@@ -72,6 +74,7 @@ type Screen struct {
 	partialString []byte // an incomplete string, or just its ESC
 	partialRune   []byte
 	undrawn       []byte // the end of a flood, text and styles that may scroll out
+	textUntil     int    // how much of it is known to be that; from there on it may have an incomplete sequence or character
 	repeats       int    // characters that REP may still draw
 }
 
@@ -197,6 +200,9 @@ func (s *Screen) setMode(m ansi.Mode, on bool) {
 	if _, isPrivate := m.(ansi.DECMode); !isPrivate {
 		return
 	}
+	if m.Mode() == 7 {
+		s.noWrap = !on
+	}
 	delete(s.modes, m.Mode())
 	if on {
 		s.modes[m.Mode()] = true
@@ -222,7 +228,7 @@ func (s *Screen) draw() {
 	for p := range slices.Chunk(s.undrawn, piece) {
 		s.feed(s.wholeRunes(s.withoutStrings(p)))
 	}
-	s.undrawn = nil
+	s.undrawn, s.textUntil = nil, 0
 	s.version++
 }
 
