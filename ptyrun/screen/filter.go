@@ -13,7 +13,7 @@ import (
 // A StatusFilter makes of a program's output, however it is split, what a person's terminal is sent. As in a terminal
 // multiplexer that is what draws: text, styles, the cursor, and the modes that Repaint and the end of an attachment put
 // back; and the window's title, links, prompt marks and the progress bar, without control characters. The status
-// sequences are removed or written anew. Everything else is left out, because it would act on the terminal or be
+// sequences are removed or written anew, within the limits of the protocol. Everything else is left out, because it would act on the terminal or be
 // answered by it:
 //
 //   - strings: clipboard, palette, notifications, files, graphics, what a multiplexer hands on to the terminal around it
@@ -26,6 +26,7 @@ type StatusFilter struct {
 	Rewrites bool // status sequences are not removed: what is valid in them is written anew in their place
 
 	partial []byte // the beginning of a sequence or of a control
+	status  Status // what the terminals were told
 }
 
 // maxSequence is how many bytes a control sequence may have; of a longer one as many are left out, and the rest is text.
@@ -197,16 +198,24 @@ func (f *StatusFilter) oscString(text, end []byte) []byte {
 	}
 	number, rest, _ := strings.Cut(string(text[2:]), ";")
 	switch number {
-	case "0", "1", "2", "8", "133":
+	case "0", "1", "2", "8":
+	case "133":
+		if isPrompt(rest) {
+			f.status = f.status.AtPrompt()
+		}
 	case "9":
 		if !progressPattern.MatchString(rest) {
 			return nil
 		}
 	case statusOSC:
-		if report, ok := ParseReport(rest); ok && f.Rewrites {
-			return []byte(ansi.SetProgramStatus(report))
+		report, ok := ParseReport(rest)
+		if ok && f.Rewrites {
+			f.status, ok = f.status.with(report)
 		}
-		return nil
+		if !ok || !f.Rewrites {
+			return nil
+		}
+		return []byte(ansi.SetProgramStatus(report))
 	default:
 		return nil
 	}

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,25 @@ func TestStatusFilter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A terminal is told of as many records as the screen keeps, and the same ones.
+func TestManyRecordsAreFiltered(t *testing.T) {
+	var in strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&in, "\x1b]7501;state=%s:id=%d/sub:app=x\a", []string{"working", "done"}[i%2], i)
+	}
+	in.WriteString("\x1b]133;A\a\x1b]7501;state=blocked:id=after:app=x\a")
+	s, shown := New(20, 5, 0), New(20, 5, 0)
+	s.Write([]byte(in.String()))
+	sent := filtered(t, StatusFilter{Rewrites: true}, in.String(), 1000)
+	shown.Write([]byte(sent))
+	s.draw()
+	shown.draw()
+	if n := strings.Count(sent, "7501"); n != maxRecords+1 || len(shown.status) != maxRecords/2+1 || shown.hasExcess {
+		t.Errorf("%d records are sent, %d are shown", n, len(shown.status))
+	}
+	same(t, "status", s.status, shown.status)
 }
 
 // A person's terminal is sent what draws, and nothing that acts on it or that it answers.

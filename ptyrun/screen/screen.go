@@ -350,7 +350,7 @@ func (s *Screen) runOSC(text, end string) {
 	case statusOSC:
 		s.takeReport(text, rest)
 	case "133":
-		if rest == "A" || strings.HasPrefix(rest, "A;") { // a shell's prompt
+		if isPrompt(rest) {
 			s.status = s.status.AtPrompt()
 		}
 	case "10", "11":
@@ -363,6 +363,9 @@ func (s *Screen) runOSC(text, end string) {
 		}
 	}
 }
+
+// isPrompt reports whether an OSC 133 with this text says that a shell shows its prompt.
+func isPrompt(text string) bool { return text == "A" || strings.HasPrefix(text, "A;") }
 
 // Resize sets the size. Text is not reflowed. On the main screen lines scroll out at the top to keep the cursor's line,
 // as in other terminals.
