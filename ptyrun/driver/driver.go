@@ -164,3 +164,13 @@ func (d *Driver) titleActivity(l *Look) reducer.Activity {
 	}
 	return reducer.Unknown
 }
+
+// progressActivity returns the activity that the progress bar shows, or Unknown.
+func (d *Driver) progressActivity(l *Look) reducer.Activity {
+	means, ok := d.screen.Progress[string(l.Progress)]
+	if !ok {
+		return reducer.Unknown
+	}
+	l.note("progress", means, 0, noRow, string(l.Progress))
+	return reducer.Activity(means)
+}

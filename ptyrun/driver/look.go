@@ -16,6 +16,7 @@ type Look struct {
 	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
+	Progress         screen.Progress
 	Declared         screen.Status // what the program says outright that it does; empty: nothing
 	Modes            screen.Modes
 	Cols             int
@@ -53,7 +54,7 @@ func Transcript(s *screen.Screen, n int) Look {
 func lookOf(s *screen.Screen) Look {
 	cols, _ := s.Size()
 	declared, _ := s.Status()
-	return Look{Title: s.Title(), Declared: declared, Modes: s.Modes(), Cols: cols}
+	return Look{Title: s.Title(), Progress: s.Progress(), Declared: declared, Modes: s.Modes(), Cols: cols}
 }
 
 func (l *Look) addRow(cells []screen.Cell) {

@@ -194,6 +194,7 @@ func readingText(r *runspec.Reading) string {
 		fmt.Fprintf(&b, "%3d| %s\n", i+1, row)
 	}
 	field("title", r.Title)
+	field("progress", r.Progress)
 	field("state", strings.TrimSpace(r.State+" "+r.Detail))
 	if r.IsPrompt {
 		field("mail", "would be typed now")

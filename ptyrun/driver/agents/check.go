@@ -31,8 +31,10 @@ var (
 	DialogShapes = []string{Ruled, Framed, Barred, Lowest}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
-	states       = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
-	gates        = words(
+	// ProgressStates are those of the bar that a program has its terminal show: see package screen.
+	ProgressStates = []string{"none", "normal", "error", "indeterminate", "paused"}
+	states         = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
+	gates          = words(
 		control.GateBusy, control.GateLimit, control.GateShellMode, control.GateMemoryMode, control.GateVim, control.GateExitKey,
 		control.GateSameKey, control.GatePaste, control.GateHelp, control.GateMenu, control.GateAgents, control.GateTranscript,
 		control.GateOverlay,
@@ -151,14 +153,21 @@ func (k *checker) check(f *File) {
 func (s *Screen) inherit(from *Screen) {
 	s.DeclaresAs = from.DeclaresAs
 	s.Titles = slices.Concat(s.Titles, from.Titles)
+	s.Progress = withOwn(s.Progress, from.Progress)
 	s.Box.Placeholders = slices.Concat(s.Box.Placeholders, from.Box.Placeholders)
 	s.Box.Pasted = slices.Concat(s.Box.Pasted, from.Box.Pasted)
 	s.Box.Below = slices.Concat(s.Box.Below, from.Box.Below)
 	s.Box.NeverBelow = slices.Concat(s.Box.NeverBelow, from.Box.NeverBelow)
 	s.Dialog.Kinds = slices.Concat(s.Dialog.Kinds, from.Dialog.Kinds)
-	tools := maps.Clone(from.Tools)
-	maps.Copy(tools, s.Tools)
-	s.Tools = tools
+	s.Tools = withOwn(s.Tools, from.Tools)
+}
+
+// withOwn returns the entries of from, except where own has others.
+func withOwn(own, from map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, from)
+	maps.Copy(all, own)
+	return all
 }
 
 func (k *checker) checkLength(path string, n int) {
@@ -213,6 +222,10 @@ func (k *checker) checkScreen(path string, s *Screen) {
 		if t.Pattern.Regexp == nil {
 			k.add(t.Line, "a title needs a pattern")
 		}
+	}
+	for state, means := range s.Progress {
+		k.checkWord(of("progress"), "progress", state, ProgressStates)
+		k.checkWord(of("progress"), "progress", means, states)
 	}
 	k.checkLength(path+".rows", len(s.Rows))
 	for i := range s.Rows {

@@ -72,9 +72,10 @@ type Escape struct {
 
 // A Screen says how the program draws.
 type Screen struct {
-	Shown      *Pattern // matches a title, a line break and a screen that only this program shows; of Reader, the screen
-	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Title  // the first match counts
+	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
+	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
+	Titles     []Title           // the first match counts
+	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first

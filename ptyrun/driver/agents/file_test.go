@@ -46,6 +46,9 @@ func TestMistakes(t *testing.T) {
 			`2: interrupt: "Escape" is not a key`, `5: box.shape: "glif" is not one of rules`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
 			`11: dialog.shape: "round" is not one of`, `12: dialog.request: "aider" is not one of`,
 		}},
+		{"progress", strings.Replace(start, "[screen]", "[screen]\nprogress = { busy = \"thinking\", none = \"done\" }", 1), []string{
+			`2: progress: "busy" is not one of none, normal, error, indeterminate, paused`, `2: progress: "done" is not one of idle`,
+		}},
 		{"rows", start + "[[screen.rows]]\nkind = \"busy\"\n[[screen.rows]]\npattern = \"(\"\nkind = \"tool\"\nmark = \"red\"\n[[screen.rows]]\npattern = \"x\"\nkind = \"bsy\"\nis = \"grey\"", []string{
 			"5: a row needs a pattern", "8: pattern: error parsing regexp", `10: mark: "red" is not one of ink`, `11: is: there is no condition "grey"`, `11: kind: "bsy" is not one of`,
 		}},
@@ -144,7 +147,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[File]())
-	for _, word := range slices.Concat(BoxShapes, DialogShapes, Kinds, styles, gates) {
+	for _, word := range slices.Concat(BoxShapes, DialogShapes, ProgressStates, Kinds, styles, gates) {
 		if !strings.Contains(page, "`"+word+"`") {
 			t.Errorf("docs/drivers.md does not explain the word %q", word)
 		}
