@@ -90,7 +90,7 @@ func (r *runner) programEnded() {
 	r.prog = nil
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
-	r.rewriting, r.removing = screen.StatusFilter{}, screen.StatusFilter{}
+	r.rewriting, r.removing = screen.OutputFilter{}, screen.OutputFilter{}
 	r.recording.Exit(r.exit.Code)
 	if r.stopping != nil { // which ends all processes
 		r.processesEnded(p)

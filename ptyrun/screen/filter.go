@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A StatusFilter makes of a program's output, however it is split, what a person's terminal is sent. As in a terminal
+// A OutputFilter makes of a program's output, however it is split, what a person's terminal is sent. As in a terminal
 // multiplexer that is what draws: text, styles, the cursor, and the modes that Repaint and the end of an attachment put
 // back; and the window's title, links, prompt marks and the progress bar, without control characters. The status
 // sequences are removed or written anew, within the limits of the protocol. Everything else is left out, because it would act on the terminal or be
@@ -22,7 +22,7 @@ import (
 //   - other encodings, and the 8-bit controls, which are a second way to write all this
 //
 // The zero value is ready.
-type StatusFilter struct {
+type OutputFilter struct {
 	Rewrites bool // status sequences are not removed: what is valid in them is written anew in their place
 
 	partial []byte // the beginning of a sequence or of a control
@@ -40,7 +40,7 @@ const (
 func isSpecial(b byte) bool { return b == ansi.ESC || b == leadsC1 || b == enq }
 
 // Filter returns what of p, and of bytes kept back before, is sent. It may keep back the first bytes of a sequence.
-func (f *StatusFilter) Filter(p []byte) (out []byte) {
+func (f *OutputFilter) Filter(p []byte) (out []byte) {
 	if len(f.partial) == 0 && !slices.ContainsFunc(p, isSpecial) {
 		return p
 	}
@@ -191,7 +191,7 @@ func stringEnd(p []byte) (end, n int) {
 }
 
 // oscString returns what is sent of a string.
-func (f *StatusFilter) oscString(text, end []byte) []byte {
+func (f *OutputFilter) oscString(text, end []byte) []byte {
 	isWhole := string(end) == "\a" || string(end) == "\x1b\\"
 	if text[1] != ']' || !isWhole || len(text) > len("\x1b]")+maxReport {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // filtered returns what a filter sends of a text in pieces of a size.
-func filtered(t *testing.T, f StatusFilter, in string, size int) string {
+func filtered(t *testing.T, f OutputFilter, in string, size int) string {
 	t.Helper()
 	var out []byte
 	for p := range slices.Chunk([]byte(in), size) {
@@ -23,7 +23,7 @@ func filtered(t *testing.T, f StatusFilter, in string, size int) string {
 	return string(out)
 }
 
-func TestStatusFilter(t *testing.T) {
+func TestOutputFilter(t *testing.T) {
 	in := "a\x1b]7501;new=1:app=x:state=idle\x1b\\b\x1b]2;✳ title\x1b\\c\x1b]7501;?\x1b\\d\x1b[1me\x1b]7501;state=\x1b[2mf\x1b]7501;x\x18g" +
 		"\x1b]7501;state=idle:more=" + strings.Repeat("a", 5000) + "\a\x1b]750h\a\x1b"
 	for rewrites, want := range map[bool]string{
@@ -31,7 +31,7 @@ func TestStatusFilter(t *testing.T) {
 		true:  "a\x1b]7501;state=idle:app=x\ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg",
 	} {
 		for size := 1; size <= len(in); size++ {
-			if got := filtered(t, StatusFilter{Rewrites: rewrites}, in, size); got != want {
+			if got := filtered(t, OutputFilter{Rewrites: rewrites}, in, size); got != want {
 				t.Fatalf("in pieces of %d: %q", size, got)
 			}
 		}
@@ -47,7 +47,7 @@ func TestManyRecordsAreFiltered(t *testing.T) {
 	in.WriteString("\x1b]133;A\a\x1b]7501;state=blocked:id=after:app=x\a")
 	s, shown := New(20, 5, 0), New(20, 5, 0)
 	s.Write([]byte(in.String()))
-	sent := filtered(t, StatusFilter{Rewrites: true}, in.String(), 1000)
+	sent := filtered(t, OutputFilter{Rewrites: true}, in.String(), 1000)
 	shown.Write([]byte(sent))
 	s.draw()
 	shown.draw()
@@ -66,7 +66,7 @@ func TestWhatATerminalIsSent(t *testing.T) {
 		"\x1b]0;✳ a\a\x1b]2;b\x1b\\\x1b]8;id=1;https://a.b/?c\x1b\\link\x1b]8;;\x1b\\\x1b]133;A\a\x1b]9;4;1;50\a",
 	} {
 		for _, size := range []int{1, 3, 1000} {
-			if got := filtered(t, StatusFilter{}, sent, size); got != sent {
+			if got := filtered(t, OutputFilter{}, sent, size); got != sent {
 				t.Errorf("in pieces of %d: %q for %q", size, got, sent)
 			}
 		}
@@ -100,7 +100,7 @@ func TestWhatATerminalIsSent(t *testing.T) {
 			if size < 1000 && len(c[0]) > 1<<16 {
 				continue
 			}
-			got := filtered(t, StatusFilter{}, c[0], size)
+			got := filtered(t, OutputFilter{}, c[0], size)
 			if strings.HasPrefix(about, "a sequence without") {
 				got, c[1] = strings.TrimLeft(got, "a1;"), ""
 			}
@@ -134,7 +134,7 @@ func TestFilteredCaptures(t *testing.T) {
 		}
 		whole, viewer := New(100, 30, 500), New(100, 30, 500)
 		whole.Write(data)
-		var f StatusFilter
+		var f OutputFilter
 		for p := range slices.Chunk(data, 1000) {
 			viewer.Write(f.Filter(p))
 		}
@@ -148,11 +148,11 @@ func FuzzFilter(f *testing.F) {
 	f.Add("\xc2\x05\x9a", 3)
 	f.Add("\x1bP\x1b]8;;x\a\x1b[>4;2m\x1b(0\x1b#8\x1b%G\xc2\xc2\x9b", 2)
 	f.Fuzz(func(t *testing.T, in string, size int) {
-		whole := filtered(t, StatusFilter{Rewrites: true}, in, len(in)+1)
-		if got := filtered(t, StatusFilter{Rewrites: true}, in, max(1, size)); got != whole {
+		whole := filtered(t, OutputFilter{Rewrites: true}, in, len(in)+1)
+		if got := filtered(t, OutputFilter{Rewrites: true}, in, max(1, size)); got != whole {
 			t.Fatalf("%q and %q", got, whole)
 		}
-		if again := filtered(t, StatusFilter{Rewrites: true}, whole, len(whole)+1); again != whole {
+		if again := filtered(t, OutputFilter{Rewrites: true}, whole, len(whole)+1); again != whole {
 			t.Fatalf("%q becomes %q", whole, again)
 		}
 	})
