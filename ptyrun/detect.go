@@ -149,7 +149,7 @@ func (r *runner) stepScreen(now time.Time) {
 		p.isReady = !r.mustWait(p.promptSince.Add(r.timing.firstIdle), now)
 	}
 	switch p.reading.Activity {
-	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
+	case reducer.ToolRunning, reducer.Confirming, reducer.AwaitingInput:
 		r.turn.hasActed = true
 	}
 	r.stepQuestion(now)

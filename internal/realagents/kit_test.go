@@ -130,7 +130,7 @@ func (k *kit) setup(version string) {
 }
 
 // newest are the newest versions that were tried, beside those of the kit.
-var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0"}
+var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0", "qwen": "@0.24.4"}
 
 // useNewest has the kit run the newest version of its program that was tried.
 func (k *kit) useNewest() {

@@ -106,6 +106,8 @@ func TestResponsesOfTheCaptures(t *testing.T) {
 		"codex-done":                   {"hello agent", "Pong from the fake model."},
 		"gemini-done":                  {"hello agent", "Pong from the fake model."},
 		"opencode-done":                {"hello agent", "Pong from the fake model."},
+		"qwen-0.24-responding":         {"DOSLOW", "word1 word2 word3 word4 word5"},
+		"qwen-0.24-tools":              {"DOTOOL", "All done."},
 		"qwen-done":                    {"hello agent", "Pong from the fake model."},
 		"qwen-tools":                   {"DOTOOL please", "All done."},
 		"qwen-answer":                  {"SAYS Added a test.", "Added a test. All 12 pass.\n\n │ not a message\n\n✦ ✓  Shell x\n - one\n - two"},

@@ -5,6 +5,7 @@
 //
 //   - Strings (titles, clipboards, …) are removed first: the emulator would end them at the byte 0x9C inside "✳".
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
+//   - U+FE0E, which asks for a character as text and not as a picture, is left out: it says how a cell looks anyway.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
 //   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
 //   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
@@ -226,7 +227,7 @@ func (s *Screen) draw() {
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// wholeRunes keeps back an incomplete rune until its rest comes, and replaces invalid bytes.
+// wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and leaves out U+FE0E.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.partialRune, p...)
 	end := len(p)
@@ -236,7 +237,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 		}
 	}
 	s.partialRune = bytes.Clone(p[end:])
-	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	return bytes.ReplaceAll(bytes.ToValidUTF8(p[:end], []byte("\ufffd")), []byte("\ufe0e"), nil)
 }
 
 func (s *Screen) feed(p []byte) {

@@ -76,6 +76,7 @@ type Screen struct {
 	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
 	Titles     []Title  // the first match counts
 	Box        Box
+	ScrollBar  bool                  `toml:"scroll_bar"` // the last column may be one
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
 	Rows       []Row                 // of the transcript; the first match counts
@@ -105,7 +106,7 @@ type Box struct {
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, and the terminal's is elsewhere
+	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while it hides the terminal's
 	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
