@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,10 +24,11 @@ import (
 var programs = []string{"claude", "codex", "gemini", "opencode"}
 
 var (
-	scripts string   // the directory of the kit's scripts; "": the tests are skipped
-	npm     string   // the directory with the installed programs, which all kits share
-	bin     string   // the directory of the commands that are tested
-	ran     []string // the programs that were set up, with their versions
+	scripts string // the directory of the kit's scripts; "": the tests are skipped
+	npm     string // the directory with the installed programs, which all kits share
+	bin     string // the directory of the commands that are tested
+
+	ran = map[string]string{} // by the kit's directory, its program with the version that was run: the last one set up
 )
 
 func TestMain(m *testing.M) {
@@ -38,8 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
-		slices.Sort(ran)
-		fmt.Println("ran with", strings.Join(slices.Compact(ran), ", "))
+		fmt.Println("ran with", strings.Join(slices.Compact(slices.Sorted(maps.Values(ran))), ", "))
 	}
 	os.RemoveAll(bin)
 	os.Exit(code)
@@ -126,7 +127,7 @@ func (k *kit) setup(version string) {
 	}
 	name := strings.TrimSpace(string(out))
 	k.t.Log(name)
-	ran = append(ran, name)
+	ran[k.dir] = name
 }
 
 // newest are the newest versions that were tried, beside those of the kit.
