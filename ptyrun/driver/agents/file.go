@@ -20,6 +20,7 @@ type File struct {
 	Text []byte `toml:"-"`
 
 	Versions  []string          // that it was tried with
+	Unproven  bool              // it was tried with none: others have described the program
 	Plain     bool              // a shell or REPL: Screen does not count
 	OwnEvents bool              `toml:"own_events"` // it logs all events itself, as package ptyrun/acp does
 	Parts     map[string]string // {{NAME}} in a pattern stands for the part of that name
