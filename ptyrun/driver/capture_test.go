@@ -109,7 +109,7 @@ var captures = []struct {
 	{"codex-thinking", reducer.Thinking, "", "busy", ""},
 	{"codex-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
 	{"codex-trust", reducer.Confirming, "trust", "dialog", ""},
-	{"droid-login", reducer.Starting, "", "no prompt on the screen", ""},
+	{"droid-login", reducer.Unknown, "", "no prompt on the screen", ""},
 	{"gemini-confirming", reducer.Confirming, "permission", "dialog", ""},
 	{"gemini-thinking", reducer.Thinking, "", "busy", ""},
 	{"gemini-done", reducer.Idle, "", "", ""},

@@ -18,7 +18,7 @@ const (
 	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
 	Glyph   = "glyph"   // a glyph in the first column, and the cursor
 	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
-	NoBox   = "none"    // it is not known: nothing is typed
+	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
 	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
 	Framed  = "framed"  // a dialog in a frame ╭│╰
 	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
