@@ -75,7 +75,7 @@ func TestResponseCut(t *testing.T) {
 		{"plain", "98\n$ ", "", ""}, // a person's
 		{"claude", "  the end.\n\n● More.\n\n═100\n❯ \n═100\n", "go", "…\nthe end.\n\nMore."},
 		{"claude", "❯ go\n\n● All.\n\n═100\n❯ \n═100\n", "go", "All."},
-		{"claude", "  back and\n\n  forth\n  [/atm]\n\n● All.\n\n═100\n❯ \n═100\n", "go `back` and\n\nforth\n[/atm]", "All."}, // the message's end
+		{"claude", "  back and\n\n  forth\n  [/atm]\n\n● [[\n\n  All.\n\n═100\n❯ \n═100\n", "go `back` and\n\nforth\n[/atm]", "[[\n\nAll."}, // the message's end
 		{"claude", "═100\n❯ \n═100\n", "go", ""},
 	} {
 		d, _ := Named(c.driver)

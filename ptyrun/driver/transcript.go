@@ -224,17 +224,15 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 
 // rowAfterCutMessage returns the row after a message whose first rows have scrolled away, or 0: the first rows are the end of
 // prompt, with a blank one below. Letters and digits count alone, since a message may be drawn as Markdown.
-func (l *Look) rowAfterCutMessage(prompt string) (after int) {
+func (l *Look) rowAfterCutMessage(prompt string) int {
 	want, seen := lettersOf(prompt), ""
 	for y, line := range l.Lines {
-		if seen += lettersOf(line); len(seen) > len(want) {
-			break
-		}
+		seen += lettersOf(line)
 		if seen != "" && strings.HasSuffix(want, seen) && blank(l.line(y+1)) {
-			after = y + 1
+			return y + 1
 		}
 	}
-	return after
+	return 0
 }
 
 func lettersOf(s string) string {
