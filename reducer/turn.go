@@ -245,7 +245,7 @@ func (t *Turn) startSession(e *event) bool {
 			t.Detail = ""
 		}
 		return !t.isOver()
-	case e.session != "" && source != "resume" && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
+	case e.session != "" && (source != "resume" || e.isContinued) && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
 		t.HasSessionStart = true
 		return false // later than its first turn, or a repeat
 	}

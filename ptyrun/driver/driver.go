@@ -119,8 +119,12 @@ func Names() (names []string) {
 	return names
 }
 
-// lookFor returns the driver for the look on the screen: d, or the one for a screen reader.
+// lookFor returns the driver for the look on the screen: d, or the one for a screen reader. It takes a scroll bar off the
+// screen.
 func (d *Driver) lookFor(l *Look) *Driver {
+	if d.screen.ScrollBar {
+		l.removeScrollBar()
+	}
 	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}

@@ -62,6 +62,21 @@ func (l *Look) addRow(cells []screen.Cell) {
 	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 }
 
+// removeScrollBar blanks the last column where a scroll bar is drawn in it, which comes and goes beside a text that stays
+// the same.
+func (l *Look) removeScrollBar() {
+	l.Cells, l.Lines = slices.Clone(l.Cells), slices.Clone(l.Lines)
+	for y, cells := range l.Cells {
+		at := l.Cols - 1
+		if at < 1 || len(cells) <= at || cells[at].Text != "█" && cells[at].Text != "│" || !blank(cells[at-1].Text) {
+			continue
+		}
+		l.Cells[y] = slices.Clone(cells)
+		l.Cells[y][at] = screen.Cell{Width: 1}
+		l.Lines[y] = strings.TrimRight(row(l.Cells[y]).text(keepAll), " ")
+	}
+}
+
 type row []screen.Cell
 
 // text is exactText with plain blanks in place of no-break spaces.

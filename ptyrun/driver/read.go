@@ -198,6 +198,8 @@ func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading)
 	case strings.Contains(l.solidFoot(), "Esctocancel"):
 		// A dialog whose options are not on the screen: it is too small.
 		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", control.GateDialog
+	case d.screen.Box.Shape == agents.NoBox:
+		r.Activity = reducer.Unknown
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:

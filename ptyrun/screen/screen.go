@@ -6,6 +6,7 @@
 //   - Strings (titles, clipboards, …) are removed first: the emulator would end them at the byte 0x9C inside "✳".
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
 //   - The 8-bit controls U+0080 to U+009F are removed; the emulator would draw some of them, for another terminal to obey.
+//   - U+FE0E, which asks for a character as text and not as a picture, is left out: it says how a cell looks anyway.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
 //   - Lines of a flood, and rows of an endless line, that would scroll out of the scrollback are not drawn, the others only
 //     when somebody looks.
@@ -234,7 +235,8 @@ func (s *Screen) draw() {
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and removes the 8-bit controls.
+// wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and leaves out the 8-bit
+// controls and U+FE0E.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.partialRune, p...)
 	end := len(p)
@@ -245,6 +247,7 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 	}
 	s.partialRune = bytes.Clone(p[end:])
 	p = bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	p = bytes.ReplaceAll(p, []byte("\ufe0e"), nil)
 	if bytes.IndexByte(p, leadsC1) < 0 {
 		return p
 	}

@@ -396,3 +396,14 @@ func FuzzWrite(f *testing.F) {
 		New(s.cols, s.rows, 5).Write(s.Repaint(5))
 	})
 }
+
+// A character with U+FE0E is the same however the bytes are split.
+func TestTextPresentation(t *testing.T) {
+	data := []byte("\u25c6\ufe0e x")
+	for size := 1; size <= len(data); size++ {
+		s := written(data, func() int { return size })
+		if got := s.Lines()[0]; strings.TrimRight(got, " ") != "\u25c6 x" {
+			t.Errorf("in pieces of %d: %q", size, got)
+		}
+	}
+}

@@ -18,6 +18,7 @@ const (
 	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
 	Glyph   = "glyph"   // a glyph in the first column, and the cursor
 	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
+	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
 	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
 	Framed  = "framed"  // a dialog in a frame ╭│╰
 	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
@@ -27,7 +28,7 @@ const (
 
 // The words that a file may use.
 var (
-	BoxShapes    = []string{Rules, Halves, Bars, Glyph, Rest}
+	BoxShapes    = []string{Rules, Halves, Bars, Glyph, Rest, NoBox}
 	DialogShapes = []string{Ruled, Framed, Barred, Lowest}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
@@ -122,6 +123,9 @@ func (k *checker) check(f *File) {
 	}
 	for path, n := range map[string]int{"command.names": len(f.Command.Names), "command.packages": len(f.Command.Packages), "parts": len(f.Parts)} {
 		k.checkLength(path, n)
+	}
+	if f.Unproven && len(f.Versions) > 0 {
+		k.add(k.lines.Of("unproven"), "unproven: it was tried with the versions %s", strings.Join(f.Versions, ", "))
 	}
 	if id := f.Resume.ID; id != nil && !slices.ContainsFunc(id, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
 		k.add(k.lines.Of("resume.id"), "resume.id: {id} is missing")
