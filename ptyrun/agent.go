@@ -60,6 +60,7 @@ type agent interface {
 	declared() screen.Status // what it declares of its state, for terminals that know that
 	forgetLines()            // those shown so far are not the follower's
 	tail(lines int) []string
+	clear() []byte // what takes from a terminal that is detached what would stay
 	leave() []byte // what people's terminals are left with when it has ended
 
 	// What a request types: the text, whether its prompt shows it by now, and the key that sends it off.

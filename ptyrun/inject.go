@@ -22,7 +22,8 @@ type typing struct {
 	isWaiting bool // for a claim or for the program to read
 	failed    error
 
-	ids       []wire.ID       // of the messages to claim; none: text is the first prompt
+	prompt    *prompt         // nil: it is mail
+	ids       []wire.ID       // of the messages to claim
 	claim     *mailbox.Claim  // of the messages that were still unread
 	items     []*mailbox.Item // the claimed messages, which the text contains or points at
 	text      string
@@ -198,7 +199,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 		return true, nil
 	}
 	if isPrompt {
-		r.mail.prompt = t.text
+		r.mail.prompts = slices.Insert(r.mail.prompts, 0, t.prompt)
 	}
 	if t.failed != nil {
 		r.mail.retryAt = now.Add(retryClaim)

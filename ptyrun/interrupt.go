@@ -168,8 +168,9 @@ func (r *runner) pressInterrupt(p *program, by interrupter) {
 // it. The channel gets the error, or nil, when that is done.
 func (r *runner) undoTurn() <-chan error {
 	ids, hasPointer, done := r.mail.given, r.mail.hasPointer, make(chan error, 1)
-	if len(ids) == 0 {
-		r.mail.prompt, r.mail.isPromptUndone = r.Prompt, true
+	if p := r.mail.givenPrompt; p != nil {
+		p.isUndone = true
+		r.mail.prompts = append(r.mail.prompts, p)
 	}
 	r.claims.do(func() { // after the job that marks them as read
 		var failed error

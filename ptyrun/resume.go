@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -70,6 +69,6 @@ func (r *runner) resumeFailed(p *program) bool {
 		return false
 	}
 	r.notResumed = fmt.Sprintf("it exited with %d when it was to continue %s", r.exit.Code, p.resumed.id)
-	r.mail.prompt = cmp.Or(r.mail.prompt, p.prompt)
+	r.mail.prompts = append(p.prompts, r.mail.prompts...)
 	return true
 }

@@ -232,6 +232,7 @@ func (s *speaker) declared() screen.Status { return nil }
 func (s *speaker) forgetLines()            {}
 
 func (s *speaker) repaint(lines int) ([]byte, uint64) { return s.Repaint(lines) }
+func (s *speaker) clear() []byte                      { return nil }
 func (s *speaker) leave() []byte                      { return []byte("\r\n") }
 
 func (s *speaker) tail(lines int) []string {

@@ -227,6 +227,9 @@ func (p *terminal) describe(s *control.Status) {
 	if rd.Title == reducer.Confirming || rd.Title == reducer.Thinking || rd.Title == reducer.Idle {
 		add(control.Claim{Source: string(reducer.FromTitle), Says: string(rd.Title), Detail: p.emulator.Title(), At: p.readingSince})
 	}
+	if rd.Progress == reducer.Confirming || rd.Progress == reducer.Thinking || rd.Progress == reducer.Idle {
+		add(control.Claim{Source: string(reducer.FromProgress), Says: string(rd.Progress), Detail: string(p.emulator.Progress()), At: p.readingSince})
+	}
 	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
 		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
 	}
@@ -238,17 +241,25 @@ func (p *terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion
 func (p *terminal) repaint(lines int) ([]byte, uint64) { return p.emulator.Repaint(lines), 0 }
 func (p *terminal) tail(lines int) []string            { return p.emulator.Tail(lines) }
 
+// clear takes away the progress bar.
+func (p *terminal) clear() []byte {
+	if bar := p.emulator.Progress(); bar != "" && bar != screen.NoProgress { // older iTerm2 takes the end of none for a notification
+		return []byte(screen.ClearProgress)
+	}
+	return nil
+}
+
 // leave leaves the cursor below the text. A program that exits by itself in the alternate screen did not mean to: its
 // last lines are shown on the main screen.
 func (p *terminal) leave() []byte {
 	s := p.emulator
 	switch {
 	case s.Modes().Alt && p.r.stopping == nil:
-		return []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(s.Tail(10), ""), "\r\n"))
+		return append(p.clear(), "\x1b[m\x1b[?1049l\x1b[999;1H\r\n"+strings.Join(append(s.Tail(10), ""), "\r\n")...)
 	case !s.Modes().Alt:
-		return fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
+		return fmt.Appendf(p.clear(), "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
-	return nil
+	return p.clear()
 }
 
 func (p *terminal) show(req control.ScreenRequest) control.Screen {

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +25,11 @@ import (
 var programs = []string{"claude", "codex", "gemini", "opencode"}
 
 var (
-	scripts string   // the directory of the kit's scripts; "": the tests are skipped
-	npm     string   // the directory with the installed programs, which all kits share
-	bin     string   // the directory of the commands that are tested
-	ran     []string // the programs that were set up, with their versions
+	scripts string // the directory of the kit's scripts; "": the tests are skipped
+	npm     string // the directory with the installed programs, which all kits share
+	bin     string // the directory of the commands that are tested
+
+	ran = map[string]string{} // by the kit's directory, its program with the version that was run: the last one set up
 )
 
 func TestMain(m *testing.M) {
@@ -38,8 +41,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
-		slices.Sort(ran)
-		fmt.Println("ran with", strings.Join(slices.Compact(ran), ", "))
+		fmt.Println("ran with", strings.Join(slices.Compact(slices.Sorted(maps.Values(ran))), ", "))
 	}
 	os.RemoveAll(bin)
 	os.Exit(code)
@@ -126,11 +128,11 @@ func (k *kit) setup(version string) {
 	}
 	name := strings.TrimSpace(string(out))
 	k.t.Log(name)
-	ran = append(ran, name)
+	ran[k.dir] = name
 }
 
 // newest are the newest versions that were tried, beside those of the kit.
-var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0"}
+var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0", "qwen": "@0.24.4"}
 
 // useNewest has the kit run the newest version of its program that was tried.
 func (k *kit) useNewest() {
@@ -167,8 +169,11 @@ func (k *kit) command() []string {
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}}
-	return strings.NewReplacer(forms[k.program]...).Replace(text)
+	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
 }
+
+// inPaste matches a long paste as the newest Claude Code gives it to its model.
+var inPaste = regexp.MustCompile(`(?s)^\s*<pasted_content id="\w+">\n(.*?) *\n</pasted_content id="\w+">$`)
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {

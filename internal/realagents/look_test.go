@@ -14,7 +14,7 @@ import (
 var versions = []struct {
 	program  string
 	isNewest bool
-}{{"claude", false}, {"claude", true}, {"codex", false}, {"codex", true}, {"gemini", false}, {"opencode", false}}
+}{{"claude", false}, {"claude", true}, {"codex", false}, {"codex", true}, {"gemini", false}, {"opencode", false}, {"qwen", false}, {"qwen", true}}
 
 func newVersion(t *testing.T, program string, isNewest bool, flags ...string) *team {
 	t.Helper()

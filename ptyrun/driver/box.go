@@ -19,7 +19,7 @@ type inputBox struct {
 	width       int // cells of a row of the text; 0 means to the end of the row
 	isRest      bool
 	draft       string
-	drawsCursor bool         // it does not show the terminal's
+	drawsCursor bool         // where it hides the terminal's
 	mode        control.Gate // what a glyph that is not the usual one means
 	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
 	notice      string       // what they say of that
@@ -233,7 +233,7 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
 // and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
-	if p.drawsCursor {
+	if p.drawsCursor && l.Modes.CursorHidden {
 		return l.cell(p.column, p.first).Inverse
 	}
 	if p.isRest {

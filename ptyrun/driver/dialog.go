@@ -135,7 +135,9 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	case shape == agents.Ruled:
 		y := l.borderAbove(at)
 		return y + 1, y >= 0
-	case shape == agents.Framed && startsWith(at, "│"):
+	case shape == agents.Framed && !startsWith(at, "│"):
+		return d.callAbove(l, at)
+	case shape == agents.Framed:
 		y := at - 1
 		for startsWith(y, "│") {
 			y--
@@ -144,11 +146,14 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	case shape == agents.Lowest:
 		return d.lowestTop(l, at)
 	}
-	y := at
-	for y > 0 && (y == at || !blank(l.line(y-1))) {
-		y--
+	return blockTop(l, at), false
+}
+
+// blockTop returns the first row of the block of filled rows at row y.
+func blockTop(l *Look, y int) int {
+	for at := y; y > 0 && (y == at || !blank(l.line(y-1))); y-- {
 	}
-	return y, false
+	return y
 }
 
 // borderAbove returns the border of a dialog above row y, or -1. (Claude Code draws ▔▔▔▔ above what a person opened.)
@@ -167,6 +172,20 @@ func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
 		}
 	}
 	return y + 1, false
+}
+
+// callAbove is dialogTop for a dialog without a frame: it starts with the row of the tool's call, or where that is none on
+// the screen, below the blank row above its options.
+func (d *Driver) callAbove(l *Look, at int) (first int, isWhole bool) {
+	for y := at - 1; y >= 0; y-- {
+		if k := d.kindOf(l, y); k != otherRow {
+			if k == agents.ToolRow {
+				return y, true
+			}
+			break
+		}
+	}
+	return blockTop(l, at), false
 }
 
 // textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.

@@ -99,6 +99,11 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 2 "\x1b[B\r" Always allow run 'touch *' commands in this project
 3 "\x1b[B\x1b[B\r" Always allow run 'touch *' commands for this user
 4 "\x1b" No, suggest changes reject_once`,
+		"qwen-0.24-scrolled": `permission ()
+1 "\r" Yes, allow once allow_once
+2 "\x1b[B\r" Always allow run 'timeout *' commands in this project
+3 "\x1b[B\x1b[B\r" Always allow run 'timeout *' commands for this user
+4 "\x1b" No, suggest changes reject_once`,
 		"qwen-trust": `trust ()
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)

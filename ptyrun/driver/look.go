@@ -16,6 +16,7 @@ type Look struct {
 	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
+	Progress         screen.Progress
 	Declared         screen.Status // what the program says outright that it does; empty: nothing
 	Modes            screen.Modes
 	Cols             int
@@ -53,12 +54,27 @@ func Transcript(s *screen.Screen, n int) Look {
 func lookOf(s *screen.Screen) Look {
 	cols, _ := s.Size()
 	declared, _ := s.Status()
-	return Look{Title: s.Title(), Declared: declared, Modes: s.Modes(), Cols: cols}
+	return Look{Title: s.Title(), Progress: s.Progress(), Declared: declared, Modes: s.Modes(), Cols: cols}
 }
 
 func (l *Look) addRow(cells []screen.Cell) {
 	l.Cells = append(l.Cells, cells)
 	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
+}
+
+// removeScrollBar blanks the last column where a scroll bar is drawn in it, which comes and goes beside a text that stays
+// the same.
+func (l *Look) removeScrollBar() {
+	l.Cells, l.Lines = slices.Clone(l.Cells), slices.Clone(l.Lines)
+	for y, cells := range l.Cells {
+		at := l.Cols - 1
+		if at < 1 || len(cells) <= at || cells[at].Text != "█" && cells[at].Text != "│" || !blank(cells[at-1].Text) {
+			continue
+		}
+		l.Cells[y] = slices.Clone(cells)
+		l.Cells[y][at] = screen.Cell{Width: 1}
+		l.Lines[y] = strings.TrimRight(row(l.Cells[y]).text(keepAll), " ")
+	}
 }
 
 type row []screen.Cell

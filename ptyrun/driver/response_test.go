@@ -75,6 +75,7 @@ func TestResponseCut(t *testing.T) {
 		{"plain", "98\n$ ", "", ""}, // a person's
 		{"claude", "  the end.\n\n● More.\n\n═100\n❯ \n═100\n", "go", "…\nthe end.\n\nMore."},
 		{"claude", "❯ go\n\n● All.\n\n═100\n❯ \n═100\n", "go", "All."},
+		{"claude", "  back and\n\n  forth\n  [/atm]\n\n● [[\n\n  All.\n\n═100\n❯ \n═100\n", "go `back` and\n\nforth\n[/atm]", "[[\n\nAll."}, // the message's end
 		{"claude", "═100\n❯ \n═100\n", "go", ""},
 	} {
 		d, _ := Named(c.driver)
@@ -106,6 +107,8 @@ func TestResponsesOfTheCaptures(t *testing.T) {
 		"codex-done":                   {"hello agent", "Pong from the fake model."},
 		"gemini-done":                  {"hello agent", "Pong from the fake model."},
 		"opencode-done":                {"hello agent", "Pong from the fake model."},
+		"qwen-0.24-responding":         {"DOSLOW", "word1 word2 word3 word4 word5"},
+		"qwen-0.24-tools":              {"DOTOOL", "All done."},
 		"qwen-done":                    {"hello agent", "Pong from the fake model."},
 		"qwen-tools":                   {"DOTOOL please", "All done."},
 		"qwen-answer":                  {"SAYS Added a test.", "Added a test. All 12 pass.\n\n │ not a message\n\n✦ ✓  Shell x\n - one\n - two"},

@@ -63,7 +63,7 @@ func newRig(t *testing.T, o Options) *rig {
 		o.Capture = Pipe
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
-	r.opt = ptyrun.Options{Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Follow: o.Follow}
+	r.opt = ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Follow: o.Follow}
 	return r
 }
 
@@ -72,7 +72,7 @@ func (r *rig) fake() *rig {
 	r.t.Helper()
 	argv, env, err := testagent.Command(testagent.Options{Profile: "claude", Log: r.log})
 	must(r.t, err)
-	r.opt.Command, r.opt.Env = argv, env
+	r.opt.Command, r.opt.Env = argv, append(os.Environ(), env...)
 	r.opt.Driver, _ = driver.Named("claude")
 	return r
 }
@@ -90,11 +90,12 @@ func (r *rig) run() *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	hold, err := r.store.HoldRunner(ctx, "bob")
 	must(r.t, err)
-	r.stop, r.hold, r.opt.Hold = cancel, hold, hold
-	r.opt.Env = slices.Concat(os.Environ(), r.opt.Env, []string{"ATM_RUN=" + r.opt.Run, "TERM=xterm-256color"})
+	r.stop, r.hold, r.opt.Mail = cancel, hold, &ptyrun.Mail{Box: r.bob, Hold: hold}
+	agent, err := ptyrun.Start(ctx, r.opt)
+	must(r.t, err)
 	go func() {
 		defer close(r.done)
-		r.exit, r.err = ptyrun.Run(ctx, r.opt)
+		r.exit, r.err = agent.Wait()
 	}()
 	r.t.Cleanup(func() {
 		cancel()

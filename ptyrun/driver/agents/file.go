@@ -20,6 +20,7 @@ type File struct {
 	Text []byte `toml:"-"`
 
 	Versions []string          // that it was tried with
+	Unproven bool              // it was tried with none: others have described the program
 	Plain    bool              // a shell or REPL: Screen does not count
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
@@ -72,10 +73,12 @@ type Escape struct {
 
 // A Screen says how the program draws.
 type Screen struct {
-	Shown      *Pattern // matches a title, a line break and a screen that only this program shows; of Reader, the screen
-	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Title  // the first match counts
+	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
+	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
+	Titles     []Title           // the first match counts
+	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
+	ScrollBar  bool                  `toml:"scroll_bar"` // the last column may be one
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
 	Rows       []Row                 // of the transcript; the first match counts
@@ -105,7 +108,7 @@ type Box struct {
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, and the terminal's is elsewhere
+	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while it hides the terminal's
 	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
