@@ -77,7 +77,7 @@ type agentState struct {
 	isPlain  bool // it runs what it gets, like a shell
 	canPaste bool // it takes several lines as one text
 	isReady  bool // it has once waited for a text, for long enough
-	isOnAlt  bool // what it shows does not stay
+	hasLines bool // what it shows stays, line by line
 	hasDraft bool // in its prompt is a text, perhaps a person's
 	isAsking bool // also what is only just coming up, or cannot be read
 	isDialog bool // what it asks can be read

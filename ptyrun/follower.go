@@ -94,7 +94,7 @@ func (f Followed) Program() (isPlain, hasLines, ok bool) {
 	}
 	is := r.prog.state()
 	isCertain := !r.isAuto || is.isReady || r.now().Sub(r.prog.started) >= recogniseTime
-	return is.isPlain && isCertain, is.isPlain || !is.isOnAlt, true
+	return is.isPlain && isCertain, is.isPlain || is.hasLines, true
 }
 
 // NewAnswer returns the answer that the terminal of the program shows; "": none that is not known yet.

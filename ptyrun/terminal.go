@@ -199,7 +199,7 @@ func (p *terminal) declared() screen.Status {
 func (p *terminal) state() agentState {
 	return agentState{
 		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, canPaste: p.emulator.Modes().Paste,
-		isReady: p.isReady, isOnAlt: p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
+		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
 

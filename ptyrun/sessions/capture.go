@@ -16,7 +16,7 @@ type Capture string
 
 const (
 	Pipe Capture = "pipe" // the agent's answers; the lines of a program that no driver knows
-	PTY  Capture = "pty"  // the lines of its terminal; the answers of an agent on the alternate screen
+	PTY  Capture = "pty"  // the lines of its terminal; the answers of an agent that has none that stay
 	Log  Capture = "log"  // nothing: the session's log has the answers of the turns
 )
 
@@ -30,8 +30,8 @@ const (
 //
 //	       an agent                            a program that no driver knows
 //	Pipe   answers                             lines, once that is certain; until then answers
-//	PTY    lines; on the alternate screen,     lines
-//	       where they do not stay, answers
+//	PTY    lines; on the alternate screen      lines
+//	       and without a terminal, answers
 //	Log    nothing                             nothing
 func (f *follower) captures() (answers, lines bool) {
 	isPlain, hasLines, ok := f.run.Program()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
@@ -246,6 +247,21 @@ func TestOutputIsLogged(t *testing.T) {
 	}
 	if got := log(r.onlySession()); len(got) == 0 || got[0] != "agent: Pong from the fake model." {
 		t.Errorf("log %q", got)
+	}
+}
+
+// An agent that speaks ACP has no lines: its answers are output, whatever is captured of others.
+func TestOutputWithoutATerminal(t *testing.T) {
+	t.Parallel()
+	for _, capture := range []Capture{Pipe, PTY} {
+		r := newRig(t, Options{Begin: true, Capture: capture}).fake()
+		r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
+		r.run().awaitSession()
+		r.wait("the turn", r.read(r.send("hello")))
+		r.wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
+		if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: [[") != 1 {
+			t.Errorf("%s: log %q", capture, got)
+		}
 	}
 }
 
