@@ -10,33 +10,32 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Follower sees what the agent of a run does and gets, may hold back its mail, and may stop it: package sessions has
-// one. The runner calls its methods one at a time, and none may block, but for those that say that they run beside the
-// others.
+// A Follower sees what the agent of a run does and gets, may hold back its mail, and may stop it. Package sessions has
+// one. The runner calls its methods one at a time, and they must not block. But Run and Admit are called beside the
+// others, and may block; with what the others use they work through Followed.Do.
 type Follower interface {
-	Run(ctx context.Context)        // beside the others, until ctx ends
-	Detach(exit Exit, failed error) // the last call: the agent is gone; not if another runner has the agent by now
+	Run(ctx context.Context)        // until ctx ends
+	Detach(exit Exit, failed error) // the last call, which may block; none if another runner has the agent by now
 
 	// WhyWithheld says why a message must not be given to the agent now; "": it may. It is asked when a message has
-	// arrived or is reread, and again before it is given. Admit returns those of some messages that may be given, by
-	// what is on disk now; beside the others.
+	// arrived or is reread, and again before it is given. Admit is asked before messages are claimed, and returns those
+	// that may be given by what is on disk then.
 	WhyWithheld(it *mailbox.Item) string
 	Admit(ids []wire.ID) []wire.ID
 
-	// Body returns what the agent gets as a message's body; beside the others.
-	Body(m *wire.Message) string
+	Body(m *wire.Message) string // what the agent gets as the message's body; called one at a time or beside
+	HandleEvent(e *wire.Event)   // of the agent's log
+	HandleTyped(text string)     // that is being typed, and that the terminal may echo
 
-	HandleEvent(e *wire.Event) // of the agent's log
-	HandleTyped(text string)   // is being typed into the terminal, which may echo it
-
-	// HandleLines gets the lines of the program's terminal, each once, when they are final; omitted are how many were
-	// lost before them. MaxLines returns how many of the last ones it wants now; 0: they are kept for later.
+	// HandleLines gets the lines of the agent's terminal, each once, when they are final; omitted is how many are missing
+	// before them. MaxLines returns how many it wants now, of the last ones; 0: they wait, as long as the terminal
+	// remembers them.
 	HandleLines(lines []string, omitted uint64)
 	MaxLines() int
 }
 
-// Followed is the run of an agent, for its follower. Where nothing else is said, its methods are for those of the
-// follower that the runner calls one at a time, and for functions that Do calls.
+// Followed is the run of an agent, for its follower. Retry and Stop may be called from anywhere, Do by what runs
+// beside, and the rest by the methods that are called one at a time, and in Do.
 type Followed struct {
 	Box *mailbox.Box
 	Log *slog.Logger
@@ -44,12 +43,10 @@ type Followed struct {
 	r *runner
 }
 
-// Do calls f while no method of the follower runs, but for those beside. It is for these. It returns false if the run
-// is over.
+// Do calls a function between two of the calls that come one at a time. It returns false if the run is over.
 func (f Followed) Do(do func()) bool { return f.r.call(do) }
 
-// Retry calls try beside the follower's methods until it succeeds, and when the run is over once more. It may be called
-// from anywhere, like Stop.
+// Retry calls try beside the others until it succeeds, and when the run is over once more.
 func (f Followed) Retry(what string, try func() error) { f.r.wg.Go(func() { f.r.retry(what, try) }) }
 
 // Stop stops the agent when its turn is over, or after patience.
