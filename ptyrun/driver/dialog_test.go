@@ -103,6 +103,16 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)
 3 "\x1b" Don't trust`,
+		"kilo-always": `permission ()
+confirm "\r" Confirm
+cancel "\x1b[C\r" Cancel reject_once`,
+		"kilo-confirming": `permission ()
+allow-once "\r" Allow once allow_once
+allow-always "\x1b[C\r" Allow always allow_always
+reject "\x1b[C\x1b[C\r\r" Reject reject_once`,
+		"kilo-question": `question ()
+1 "1" Continue with snapshots
+2 "2" Disable for this project`,
 		"opencode-confirming": `permission Bash(sleep 6; echo done)
 allow-once "\r" Allow once allow_once
 allow-always "\x1b[C\r" Allow always allow_always

@@ -9,7 +9,7 @@ first line. It speaks what the programs ask for:
     Claude Code   POST /v1/messages                    "anthropic"
     Codex         POST /v1/responses                   "responses"
     opencode      POST /v1/chat/completions            "chat"
-    Qwen Code     the same
+    Qwen Code     the same; so does Kilo
     Gemini CLI    POST …:generateContent, …:stream…    "gemini"
 
 A word in the last thing that the user said chooses the answer:
@@ -54,7 +54,7 @@ WORD = 0.08     # DOSLOW: seconds between words
 
 # Tags in which programs wrap what the user did not say.
 ASIDE = re.compile(
-    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context)\b[^>]*>.*?</\1>\s*", re.S)
+    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context|environment_details)\b[^>]*>.*?</\1>\s*", re.S)
 
 
 # ------------------------------------------------------------ what was said

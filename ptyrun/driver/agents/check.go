@@ -196,7 +196,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	}
 	for key, list := range map[string][]string{
 		"box.placeholders": b.Placeholders, "box.pasted": b.Pasted, "box.never_below": b.NeverBelow,
-		"dialog.buttons": d.Buttons, "dialog.hints": d.Hints, "dialog.views": d.Views,
+		"dialog.buttons": d.Buttons, "dialog.asks_reason": d.AsksReason, "dialog.hints": d.Hints, "dialog.views": d.Views,
 	} {
 		k.checkLength(path+"."+key, len(list))
 		if slices.Contains(list, "") {

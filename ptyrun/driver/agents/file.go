@@ -151,6 +151,7 @@ type Dialog struct {
 	Digits      bool     // the digit of an option chooses it at once
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
 	Buttons     []string // labels of options side by side
+	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
 	Hints       []string // the keys that are named below buttons
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
