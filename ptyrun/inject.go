@@ -237,11 +237,10 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 
 // mailText returns the text of the claimed messages; "": no more than a pointer to them may be typed.
 func (r *runner) mailText(t *typing, now time.Time) string {
-	isPaste := r.prog.screen.Modes().Paste // else what an agent gets is keys, any of which may do something
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !isPaste:
+	case t.asPointer, !r.prog.takesText():
 		return ""
 	}
 	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader())
@@ -265,15 +264,14 @@ func (r *runner) giveUp(t *typing, why string) error {
 // last submitted.)
 func (r *runner) write(t *typing) error {
 	p := r.prog
-	isPaste := p.screen.Modes().Paste
 	p.keyVersion = p.screen.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
-	if p.driver.Plain && !isPaste {
+	if p.driver.Plain && !p.takesText() {
 		t.text = strings.Trim(t.text, "\n")
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
-	if why := untypable(t.text, isPaste); why != "" {
+	if why := untypable(t.text, p.takesText()); why != "" {
 		return r.giveUp(t, why)
 	}
 	t.startedAt = r.now()
@@ -283,7 +281,7 @@ func (r *runner) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	t.isWaiting = true
-	r.typeKeys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
+	r.typeKeys(p.keysOf(t.text+end), func(n int, err error) {
 		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
 	return nil

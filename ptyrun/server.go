@@ -170,12 +170,13 @@ func (r *runner) typeRequested(req control.TypeRequest) (*requestedText, error) 
 	}
 	t := &requestedText{prog: p, data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
-		isPaste := p.screen.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
-		if !isPaste && len(req.Text) > control.MaxLine() {
+		if !p.takesText() && len(req.Text) > control.MaxLine() {
 			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
 		}
 		t.text = Clean(string(req.Text))
-		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
+		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
+			t.data = []byte(keysOf(t.text, false, p.driver.Plain))
+		}
 	}
 	r.lastKey = r.now()
 	r.typeKeys(t.data, func(n int, err error) {

@@ -19,7 +19,7 @@ import (
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
 // after which nothing is left.
 func TestDay(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen", "kilo") {
+	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue") {
 		t.Run(program, func(t *testing.T) { newBob(t, program).day(t) })
 	}
 }
@@ -226,7 +226,11 @@ func (s *team) draft() {
 	if n := len(s.prompts(id)) + len(s.prompts(half)); n > 0 || !isShown() {
 		s.t.Fatalf("the draft was touched; %d submitted", n)
 	}
-	s.do("type", "bob", "--raw", strings.Repeat(`\b`, len(half)))
+	erase := strings.Repeat(`\b`, len(half))
+	if s.program == "continue" { // of keys that come together it takes the first
+		erase = `\x15`
+	}
+	s.do("type", "bob", "--raw", erase)
 	s.getsOnce(id, "ECHO with a draft in the way")
 }
 

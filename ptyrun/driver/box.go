@@ -39,6 +39,8 @@ func (d *Driver) findBox(l *Look) *inputBox {
 		}
 	case agents.Bars:
 		p, ok = d.findBarred(l)
+	case agents.Framed:
+		p, ok = d.findFramed(l)
 	case agents.Glyph:
 		p, ok = d.findAfterGlyph(l)
 	case agents.Rest:
@@ -147,6 +149,21 @@ func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 	return inputBox{}, false
 }
 
+// findFramed finds a box in a frame whose top is on the screen. A dialog in such a frame has no glyph.
+func (d *Driver) findFramed(l *Look) (p inputBox, ok bool) {
+	for p.bottom = len(l.Lines) - 1; p.bottom > 0 && !strings.HasPrefix(l.line(p.bottom), "╰─"); p.bottom-- {
+	}
+	for p.top = p.bottom - 1; p.top >= 0 && strings.HasPrefix(l.line(p.top), "│"); p.top-- {
+	}
+	p.first, p.last, p.column = p.top+1, p.bottom-1, 1+d.screen.Box.Indent+d.screen.Box.Column
+	p.width = ansi.StringWidth(l.line(p.top)) - 1 - p.column
+	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), 1))
+	for y := p.first + 1; y <= p.last; y++ {
+		ok = ok && blank(firstRunes(skipRunes(l.line(y), 1), p.column-1))
+	}
+	return p, ok && p.first <= p.last && strings.HasPrefix(l.line(p.top), "╭─")
+}
+
 // findAfterGlyph searches upwards from the cursor, which a dialog hides.
 func (d *Driver) findAfterGlyph(l *Look) (inputBox, bool) {
 	column := d.screen.Box.Indent + d.screen.Box.Column
@@ -234,7 +251,8 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 // and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
 	if p.drawsCursor {
-		return l.cell(p.column, p.first).Inverse
+		c := l.cell(p.column, p.first)
+		return c.Inverse || strings.ContainsAny(c.Text, "▏▎▍▌▋▊▉█")
 	}
 	if p.isRest {
 		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse

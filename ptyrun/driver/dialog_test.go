@@ -103,6 +103,10 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)
 3 "\x1b" Don't trust`,
+		"continue-confirming": `permission ()
+1 "\t" Continue allow_once
+2 "\x1b[Z" Continue + don't ask again
+3 "\x1b" No, and tell Continue what to do differently reject_once`,
 		"kilo-always": `permission ()
 confirm "\r" Confirm
 cancel "\x1b[C\r" Cancel reject_once`,

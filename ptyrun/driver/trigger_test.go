@@ -20,6 +20,7 @@ var found = map[string]func(text string) bool{
 	},
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
 	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
+	"continue": func(string) bool { return false },
 	"kilo":     func(string) bool { return false },
 	"opencode": func(string) bool { return false },
 }
@@ -57,7 +58,7 @@ func unquoted(s string) string {
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
 	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
-	"kilo": strings.NewReplacer(),
+	"continue": strings.NewReplacer(), "kilo": strings.NewReplacer(),
 }
 
 func checkAsData(t *testing.T, text string) {

@@ -60,6 +60,7 @@ type Resume struct {
 type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
+	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
@@ -152,6 +153,7 @@ type Dialog struct {
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
 	Buttons     []string // labels of options side by side
 	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
+	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
 	Hints       []string // the keys that are named below buttons
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
