@@ -19,7 +19,7 @@ import (
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
 // after which nothing is left.
 func TestDay(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue") {
+	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue", "cline") {
 		t.Run(program, func(t *testing.T) { newBob(t, program).day(t) })
 	}
 }

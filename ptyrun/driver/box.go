@@ -32,7 +32,9 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	box := &d.screen.Box
 	switch box.Shape {
 	case agents.Rules:
-		p, ok = d.findBetween(l, "─", "─")
+		if p, ok = d.findBetween(l, "─", "─"); !ok && box.IsCentred {
+			p, ok = d.findCentred(l)
+		}
 	case agents.Halves:
 		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
 			p, ok = d.findBetween(l, "─", "─")
@@ -113,6 +115,25 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	mode, ok := d.glyphAt(l.line(top + 1))
 	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
 	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
+}
+
+// findCentred finds a box between two rules that begin in the same column, behind blanks.
+func (d *Driver) findCentred(l *Look) (p inputBox, ok bool) {
+	left := 0
+	ruleAbove := func(y int) int {
+		for y--; y >= 0 && !isRule(skipRunes(l.line(y), left), "─"); y-- {
+			if left == 0 && isRule(strings.TrimLeft(l.line(y), " "), "─") {
+				left = margin(l.line(y))
+				break
+			}
+		}
+		return y
+	}
+	p.bottom = ruleAbove(len(l.Lines))
+	p.top = ruleAbove(p.bottom)
+	p.first, p.last, p.column = p.top+1, p.bottom-1, left+d.screen.Box.Indent+d.screen.Box.Column
+	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), left))
+	return p, ok && p.top >= 0 && margin(l.line(p.top)) == left && p.first <= p.last && isIndented(l, p.first+1, p.bottom, p.column)
 }
 
 // isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.

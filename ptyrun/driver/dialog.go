@@ -119,6 +119,11 @@ func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
 			return f, true
 		}
 	}
+	if d.screen.Dialog.Keyed && box == nil {
+		if f, ok = d.findKeyed(l); ok {
+			return f, true
+		}
+	}
 	if d.screen.Dialog.Selected != "" && box == nil {
 		f, ok = d.findUnnumbered(l)
 		if ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") == agents.Unknown {
@@ -351,6 +356,27 @@ func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 		f.options = append(f.options, o)
 	}
 	return f, true
+}
+
+// keyedOption matches one of several options in a row, behind its key.
+var keyedOption = regexp.MustCompile(`\[([a-z])\] (\S+(?: \S+)*)`)
+
+// findKeyed finds the lowest row of options behind their keys.
+func (d *Driver) findKeyed(l *Look) (f layout, ok bool) {
+	for y := len(l.Lines) - 1; y > 0 && !ok; y-- {
+		options := keyedOption.FindAllStringSubmatch(l.line(y), -1)
+		if rest := keyedOption.ReplaceAllString(l.line(y), ""); len(options) < 2 || !blank(rest) {
+			continue
+		}
+		for _, m := range options {
+			o := newOption(m[1], m[2])
+			o.Keys = m[1]
+			f.options = append(f.options, o)
+		}
+		f.top, f.end, f.selected, ok = y, y+1, -1, true
+		f.first, f.isWhole = d.dialogTop(l, y)
+	}
+	return f, ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") != agents.Unknown
 }
 
 // framedLine is a row without the frame, of which the left side is a blank.

@@ -103,6 +103,9 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)
 3 "\x1b" Don't trust`,
+		"cline-confirming": `permission ()
+y "y" Approve allow_once
+n "n" Deny reject_once`,
 		"continue-confirming": `permission ()
 1 "\t" Continue allow_once
 2 "\x1b[Z" Continue + don't ask again
