@@ -174,13 +174,14 @@ func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 func (d *Driver) findFramed(l *Look) (p inputBox, ok bool) {
 	for p.bottom = len(l.Lines) - 1; p.bottom > 0 && !strings.HasPrefix(l.line(p.bottom), "╰─"); p.bottom-- {
 	}
-	for p.top = p.bottom - 1; p.top >= 0 && strings.HasPrefix(l.line(p.top), "│"); p.top-- {
+	isMoved := func(y int) bool { return strings.TrimSpace(l.line(y)) == "│" } // the frame's right side, behind a tab
+	for p.top = p.bottom - 1; p.top >= 0 && (strings.HasPrefix(l.line(p.top), "│") || isMoved(p.top)); p.top-- {
 	}
 	p.first, p.last, p.column = p.top+1, p.bottom-1, 1+d.screen.Box.Indent+d.screen.Box.Column
 	p.width = ansi.StringWidth(l.line(p.top)) - 1 - p.column
 	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), 1))
 	for y := p.first + 1; y <= p.last; y++ {
-		ok = ok && blank(firstRunes(skipRunes(l.line(y), 1), p.column-1))
+		ok = ok && (isMoved(y) || blank(firstRunes(skipRunes(l.line(y), 1), p.column-1)))
 	}
 	return p, ok && p.first <= p.last && strings.HasPrefix(l.line(p.top), "╭─")
 }
