@@ -204,7 +204,7 @@ func (p *terminal) forgetLines() {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, canPaste: p.emulator.Modes().Paste,
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
 		isReady: p.isReady, isOnAlt: p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
@@ -408,12 +408,13 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	}
 	t := &requestedText{data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
-		isPaste := p.emulator.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
-		if !isPaste && len(req.Text) > control.MaxLine() {
+		if !p.takesText() && len(req.Text) > control.MaxLine() {
 			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
 		}
 		t.text = Clean(string(req.Text))
-		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
+		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
+			t.data = []byte(keysOf(t.text, false, p.driver.Plain))
+		}
 	}
 	r.lastKey = r.now()
 	p.keys(t.data, func(n int, err error) {

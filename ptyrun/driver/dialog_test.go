@@ -108,6 +108,23 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)
 3 "\x1b" Don't trust`,
+		"cline-confirming": `permission ()
+y "y" Approve allow_once
+n "n" Deny reject_once`,
+		"continue-confirming": `permission ()
+1 "\t" Continue allow_once
+2 "\x1b[Z" Continue + don't ask again
+3 "\x1b" No, and tell Continue what to do differently reject_once`,
+		"kilo-always": `permission ()
+confirm "\r" Confirm
+cancel "\x1b[C\r" Cancel reject_once`,
+		"kilo-confirming": `permission ()
+allow-once "\r" Allow once allow_once
+allow-always "\x1b[C\r" Allow always allow_always
+reject "\x1b[C\x1b[C\r\r" Reject reject_once`,
+		"kilo-question": `question ()
+1 "1" Continue with snapshots
+2 "2" Disable for this project`,
 		"opencode-confirming": `permission Bash(sleep 6; echo done)
 allow-once "\r" Allow once allow_once
 allow-always "\x1b[C\r" Allow always allow_always

@@ -20,6 +20,9 @@ var found = map[string]func(text string) bool{
 	},
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
 	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
+	"cline":    func(text string) bool { return clineMention.MatchString(text) || clineSkill.MatchString(text) },
+	"continue": func(string) bool { return false },
+	"kilo":     func(string) bool { return false },
 	"opencode": func(string) bool { return false },
 }
 
@@ -28,6 +31,8 @@ var (
 	claudeSkill   = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
 	claudeWord    = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
 	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+	clineMention  = regexp.MustCompile(`(^|[\s\p{Z}])@\S|@"?(/|~/|\.{1,2}/)`)
+	clineSkill    = regexp.MustCompile(`(^|[\s\p{Z}])/[a-zA-Z0-9_.-]`)
 	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
 	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
 	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
@@ -56,6 +61,7 @@ func unquoted(s string) string {
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
 	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
+	"cline": strings.NewReplacer(`\@\`, `@`, `\/`, `/`), "continue": strings.NewReplacer(), "kilo": strings.NewReplacer(),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -127,6 +133,7 @@ func TestWhatIsTyped(t *testing.T) {
 		{"codex", "cp $HOME/@x $5, /tmp/logo.png", `cp $\HOME/@x $\5, /tmp/logo.png`},
 		{"codex", "[@x](plugin://y)", ""},
 		{"gemini", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
+		{"cline", "me@example.com: @/etc/hosts /tmp", `me\@\example.com: \@\/etc/hosts \/tmp`},
 		{"qwen", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
 		{"opencode", "me@example.com: $HOME /tmp ultrathink", "me@example.com: $HOME /tmp ultrathink"},
 		// Nothing is known of what an agent does that speaks the Agent Client Protocol, or of one without a driver.

@@ -9,7 +9,7 @@ first line. It speaks what the programs ask for:
     Claude Code   POST /v1/messages                    "anthropic"
     Codex         POST /v1/responses                   "responses"
     opencode      POST /v1/chat/completions            "chat"
-    Qwen Code     the same
+    Qwen Code     the same; so do Kilo, Continue and Cline
     Gemini CLI    POST …:generateContent, …:stream…    "gemini"
 
 A word in the last thing that the user said chooses the answer:
@@ -54,7 +54,7 @@ WORD = 0.08     # DOSLOW: seconds between words
 
 # Tags in which programs wrap what the user did not say.
 ASIDE = re.compile(
-    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context)\b[^>]*>.*?</\1>\s*", re.S)
+    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context|environment_details)\b[^>]*>.*?</\1>\s*", re.S)
 
 
 # ------------------------------------------------------------ what was said
@@ -251,10 +251,11 @@ def speak_chat(body, a, say, pause):
     pause(first=True)
     if a.command:
         names = [t.get("function", {}).get("name") for t in body.get("tools", [])]
-        name = "run_shell_command" if "run_shell_command" in names else "bash"
+        name = next((n for n in ("run_shell_command", "run_commands", "Bash") if n in names), "bash")
         send({"role": "assistant", "tool_calls": [{
             "index": 0, "id": new_id("call"), "type": "function",
             "function": {"name": name, "arguments": json.dumps(
+                {"commands": [a.command]} if name == "run_commands" else
                 {"command": a.command, "description": "Run a command", "is_background": False})}}]})
         send({}, "tool_calls")
     else:

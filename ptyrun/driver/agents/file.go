@@ -61,6 +61,7 @@ type Resume struct {
 type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
+	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
@@ -108,7 +109,8 @@ type Box struct {
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while it hides the terminal's
+	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
+	IsCentred    bool     `toml:"centred"`      // rules: in the middle of the screen, as long as there is no transcript
 	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
@@ -153,6 +155,9 @@ type Dialog struct {
 	Digits      bool     // the digit of an option chooses it at once
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
 	Buttons     []string // labels of options side by side
+	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
+	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
+	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
 	Hints       []string // the keys that are named below buttons
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
