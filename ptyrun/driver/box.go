@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // An inputBox is the input box on a screen.
@@ -32,7 +34,11 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	box := &d.screen.Box
 	switch box.Shape {
 	case agents.Rules:
-		p, ok = d.findBetween(l, "─", "─")
+		if box.Glyph == "" {
+			p, ok = d.findUnmarked(l)
+		} else {
+			p, ok = d.findBetween(l, "─", "─")
+		}
 	case agents.Halves:
 		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
 			p, ok = d.findBetween(l, "─", "─")
@@ -111,6 +117,21 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	mode, ok := d.glyphAt(l.line(top + 1))
 	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
 	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
+}
+
+// findUnmarked finds a box without a glyph between two rules. Dialogs are drawn in its place: they have no cursor, or a row
+// without ink, such as one that names keys.
+func (d *Driver) findUnmarked(l *Look) (p inputBox, ok bool) {
+	bottom := l.ruleAbove(len(l.Lines), "─")
+	top := l.ruleAbove(bottom, "─")
+	for y := top + 1; y < bottom; y++ {
+		if !blank(l.line(y)) && !l.hasInk(y) {
+			return p, false
+		}
+		ok = ok || slices.ContainsFunc(l.row(y), func(c screen.Cell) bool { return c.Inverse })
+	}
+	column := d.screen.Box.Indent + d.screen.Box.Column
+	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column}, ok && top >= 0
 }
 
 // isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.

@@ -129,7 +129,7 @@ func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
 var hiddenRows = regexp.MustCompile(`^[↑↓] \d+ more lines?`)
 
 // cancelHint matches the text below the options if it names the key that ends the dialog without an answer.
-var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss|/ctrl\+ccancel)`)
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
@@ -300,10 +300,11 @@ func (d *Driver) isFree(l *Look) bool {
 // findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
 // selected lowest has a number, it is no such list.
 func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
-	f.first = l.borderAbove(len(l.Lines)) + 1
+	end := d.dialogEnd(l)
+	f.first = l.borderAbove(end) + 1
 	mark := d.screen.Dialog.Selected + " "
 	at, column := -1, 0
-	for y := len(l.Lines) - 1; y >= f.first && f.first > 0 && at < 0; y-- {
+	for y := end - 1; y >= f.first && f.first > 0 && at < 0; y-- {
 		left := margin(l.line(y))
 		if label, ok := strings.CutPrefix(l.line(y)[left:], mark); ok && label != "" && label[0] != ' ' {
 			at, column = y, left+utf8.RuneCountInString(mark)
@@ -340,7 +341,7 @@ func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 // findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
 // frame, and is neither a box that is half drawn nor a view that is only looked at.
 func (d *Driver) findText(l *Look) (f layout, ok bool) {
-	end := len(l.Lines)
+	end := d.dialogEnd(l)
 	for end > 0 && blank(l.line(end-1)) {
 		end--
 	}
@@ -350,6 +351,9 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		f.first = l.borderAbove(end) + 1
 		_, isBox := d.glyphAt(l.line(f.first))
 		ok = f.first > 0 && !isBox
+	case agents.Between:
+		f.first = l.borderAbove(end) + 1
+		ok = f.first > 0
 	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")
 		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
@@ -361,6 +365,14 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		isView = isView || l.hasAny(y, d.screen.Dialog.Views, "dialog.views") || l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below")
 	}
 	return f, ok && len(text) > 0 && !isView
+}
+
+// dialogEnd returns the row behind the last one of a dialog: its lower rule, if it has one, or the end of the screen.
+func (d *Driver) dialogEnd(l *Look) int {
+	if d.screen.Dialog.Shape == agents.Between {
+		return max(0, l.ruleAbove(len(l.Lines), "─"))
+	}
+	return len(l.Lines)
 }
 
 // isBox reports whether the option is one of several that may be ticked together.

@@ -94,6 +94,9 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (p5)
 2 "\x1b[B\r" Trust parent folder (dev)
 3 "\x1b[B\x1b[B\r" Don't trust`,
+		"pi-confirming": `permission ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" No reject_once`,
 		"qwen-confirming": `permission ()
 1 "\r" Yes, allow once allow_once
 2 "\x1b[B\r" Always allow run 'touch *' commands in this project

@@ -21,6 +21,7 @@ var found = map[string]func(text string) bool{
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
 	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
 	"opencode": func(string) bool { return false },
+	"pi":       func(text string) bool { return piPaste.MatchString(text) },
 }
 
 var (
@@ -30,6 +31,7 @@ var (
 	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
 	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
 	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	piPaste       = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
 	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
 	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
 )
@@ -55,7 +57,7 @@ func unquoted(s string) string {
 // restore is what a reader makes of a typed text who knows the legend.
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
-	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
+	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(), "pi": strings.NewReplacer(),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -91,7 +93,7 @@ var triggers = []string{
 	"@[x](claude-ref:1 \"y\")", "@bob", "/init", "/plugin:skill", "//x", "ultrathink", "UltraCode", "ultra\u200bthink", "ultrareview",
 	"/a/b.png", "b.JPEG", `/a/b\ c.gif`, `"/a/b.webp"`, "'b.png'", "file:///a/b.png", `/a/b.p\ng`, `/a/b\.png`, "/a/b.png /c/d.png", `"/a b.png" "/c.png"`,
 	`C:\b.png`, "b.png\u200b", "b.png\u3000", "$skill", "[$x](path)", `\$skill`, "$$skill", "[@x](plugin://y)", "[x](app://y)", "[x](thread://y)",
-	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]",
+	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]", "[paste #1 +22 lines]", "[paste #2 1234 chars]",
 }
 
 var places = []string{

@@ -10,6 +10,7 @@ first line. It speaks what the programs ask for:
     Codex         POST /v1/responses                   "responses"
     opencode      POST /v1/chat/completions            "chat"
     Qwen Code     the same
+    pi            the same
     Gemini CLI    POST …:generateContent, …:stream…    "gemini"
 
 A word in the last thing that the user said chooses the answer:

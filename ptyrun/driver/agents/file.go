@@ -101,7 +101,7 @@ type Title struct {
 // A Box describes the input box.
 type Box struct {
 	Shape        string   // one of BoxShapes
-	Glyph        string   // before the text
+	Glyph        string   // before the text; rules: may be left out if it draws its cursor
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
@@ -191,9 +191,10 @@ const (
 	Bold     = "bold"
 	Hidden   = "hidden"   // in the colour of the background at the first column
 	AsFirst  = "as first" // in the colour of the first column
+	Filled   = "filled"   // with a background
 )
 
-var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst}
+var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst, Filled}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Style) UnmarshalText(text []byte) error {
