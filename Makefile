@@ -118,7 +118,7 @@ BENCH ?= .
 bench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
 
-# The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code and pi under atm run, with
+# The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, pi and GitHub Copilot CLI under atm run, with
 # a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude
 real-agents:

@@ -19,7 +19,7 @@ import (
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
 // after which nothing is left.
 func TestDay(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen", "pi") {
+	for _, program := range append(slices.Clone(programs), "qwen", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) { newBob(t, program).day(t) })
 	}
 }
@@ -134,7 +134,7 @@ func (s *team) asksForLeave() (waiting string) {
 	before := len(s.prompts("DOTOOL"))
 	s.send("DOTOOL please")
 	q := s.asks()
-	isKnown := q.Tool == "Bash" || q.Tool == "execute" || (s.program == "qwen" || s.program == "pi") && q.Tool == "" // which no rule answers
+	isKnown := q.Tool == "Bash" || q.Tool == "execute" || slices.Contains([]string{"qwen", "pi", "copilot"}, s.program) && q.Tool == "" // which no rule answers
 	if q.Kind != "permission" || !isKnown || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
 		s.t.Errorf("it asks %+v, and is %s", q, s.state())
 	}

@@ -81,7 +81,7 @@ const usualBelow = 8
 func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {
 	for _, f := range d.screen.Box.Below {
 		for y := first; y < end; y++ {
-			if _, after, ok := strings.Cut(l.line(y), f.Text); ok {
+			if _, after, ok := strings.Cut(l.line(y), f.Text); ok && d.kindOf(l, y) != agents.WaitsRow {
 				l.note("box.below", f.Means, f.Line, y, "")
 				return control.Gate(f.Means), f.Text + after
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -121,6 +122,27 @@ var captures = []struct {
 	{"opencode-idle", reducer.Idle, "", "", ""},
 	{"opencode-thinking", reducer.Thinking, "", "busy", ""},
 	{"opencode-tool-running", reducer.ToolRunning, "sleep 6; echo done", "busy", ""},
+	{"copilot-answer", reducer.Idle, "", "", ""},
+	{"copilot-bold", reducer.Idle, "", "", ""},
+	{"copilot-cancelling", reducer.ToolRunning, "Bash", "busy", ""},
+	{"copilot-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"copilot-ctrlc-once", reducer.Idle, "", "another Ctrl-C would end it", ""},
+	{"copilot-done", reducer.Idle, "", "", ""},
+	{"copilot-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"copilot-error", reducer.Idle, "", "", ""},
+	{"copilot-esc-once", reducer.Idle, "", "it waits for the same key again", ""},
+	{"copilot-help", reducer.Idle, "", "help is open", ""},
+	{"copilot-idle", reducer.Idle, "", "", ""},
+	{"copilot-interrupted", reducer.Idle, "", "", ""},
+	{"copilot-pasted", reducer.Idle, "", "another Ctrl-C would end it", "[Paste #1 - 40 lines]"},
+	{"copilot-queued", reducer.Idle, "", "", ""},
+	{"copilot-responding", reducer.Responding, "", "busy", ""},
+	{"copilot-retry", reducer.Thinking, "", "busy", ""},
+	{"copilot-shell", reducer.Idle, "", "bang mode", "ls"},
+	{"copilot-thinking", reducer.Thinking, "", "busy", ""},
+	{"copilot-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
+	{"copilot-tools", reducer.Idle, "", "", ""},
+	{"copilot-trust", reducer.Confirming, "trust", "dialog", ""},
 	{"pi-answer", reducer.Idle, "", "", ""},
 	{"pi-confirming", reducer.Confirming, "permission", "dialog", ""},
 	{"pi-done", reducer.Idle, "", "", ""},
@@ -278,7 +300,12 @@ func TestCapturesByteByByte(t *testing.T) {
 			if d.screen.Box.DrawsCursor {
 				at = r.BoxRow + 1
 			}
-			bottom := strings.Join(l.Lines[max(0, at-2):], "\n")
+			bottom := ""
+			for y := max(0, at-2); y < len(l.Lines); y++ {
+				if d.kindOf(&l, y) != agents.WaitsRow {
+					bottom += l.line(y) + "\n"
+				}
+			}
 			switch {
 			case r.Activity != reducer.Idle && r.Activity != reducer.Limited:
 				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)

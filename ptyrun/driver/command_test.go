@@ -16,6 +16,7 @@ func TestForCommand(t *testing.T) {
 		"nice -n 5 codex":                                             "codex",
 		"npx -y @google/gemini-cli@latest":                            "gemini",
 		"npx @qwen-code/qwen-code":                                    "qwen",
+		"npx @github/copilot":                                         "copilot",
 		"npx @earendil-works/pi-coding-agent":                         "pi",
 		"npx --package x opencode-ai":                                 "opencode",
 		"npm exec -- @openai/codex":                                   "codex",

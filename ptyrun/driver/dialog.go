@@ -235,13 +235,13 @@ func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 // AllowsOnce reports whether the option is known to allow this one call only.
 func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
-var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
+var namedKey = regexp.MustCompile(`^(.+) \(((?i:esc)|[a-z])(?: to stop)?\)$`)
 
-// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)".
+// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)", "(Esc to stop)".
 func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
-		if o.Label, o.Keys = m[1], m[2]; o.Keys == "esc" {
+		if o.Label, o.Keys = m[1], m[2]; len(o.Keys) > 1 {
 			o.Keys = escape
 		}
 	}

@@ -121,8 +121,9 @@ func Names() (names []string) {
 	return names
 }
 
-// lookFor returns the driver for the look on the screen: d, or the one for a screen reader.
+// lookFor returns the driver for the look on the screen: d, or the one for a screen reader. It drops the scroll bar.
 func (d *Driver) lookFor(l *Look) *Driver {
+	l.dropScrollBar(d.screen.ScrollBar)
 	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}

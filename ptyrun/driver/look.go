@@ -62,6 +62,24 @@ func (l *Look) addRow(cells []screen.Cell) {
 	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 }
 
+// dropScrollBar removes what a program draws in the last column for a scroll bar; "": it draws none.
+func (l *Look) dropScrollBar(bar string) {
+	isBar := func(cells []screen.Cell) bool {
+		return bar != "" && len(cells) == l.Cols && cells[l.Cols-1].Text == bar
+	}
+	if !slices.ContainsFunc(l.Cells, isBar) {
+		return
+	}
+	rows := l.Cells
+	l.Cells, l.Lines = nil, nil
+	for _, cells := range rows {
+		if isBar(cells) {
+			cells = cells[:l.Cols-1]
+		}
+		l.addRow(cells)
+	}
+}
+
 type row []screen.Cell
 
 // text is exactText with plain blanks in place of no-break spaces.

@@ -21,19 +21,22 @@ var found = map[string]func(text string) bool{
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
 	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
 	"opencode": func(string) bool { return false },
+	"copilot":  func(text string) bool { return copilotMention.MatchString(text) || copilotPaste.MatchString(text) },
 	"pi":       func(text string) bool { return piPaste.MatchString(text) },
 }
 
 var (
-	claudeMention = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
-	claudeSkill   = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
-	claudeWord    = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
-	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
-	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
-	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
-	piPaste       = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
-	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
-	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+	claudeMention  = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
+	claudeSkill    = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
+	claudeWord     = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
+	claudeImage    = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+	codexMention   = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
+	codexLink      = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	copilotPaste   = regexp.MustCompile(`\[Paste #\d`)
+	copilotMention = regexp.MustCompile(`@[^\\\s]`)
+	piPaste        = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
+	qwenMention    = regexp.MustCompile(`(^|[^\\])@`)
+	geminiMention  = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
 )
 
 // claudePieces are the parts of a pasted text that may be paths. Both versions split at line feeds; one of them at every
@@ -57,7 +60,7 @@ func unquoted(s string) string {
 // restore is what a reader makes of a typed text who knows the legend.
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
-	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(), "pi": strings.NewReplacer(),
+	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(), "pi": strings.NewReplacer(), "copilot": strings.NewReplacer(`@\`, `@`),
 }
 
 func checkAsData(t *testing.T, text string) {

@@ -11,6 +11,7 @@ first line. It speaks what the programs ask for:
     opencode      POST /v1/chat/completions            "chat"
     Qwen Code     the same
     pi            the same
+    Copilot       the same
     Gemini CLI    POST …:generateContent, …:stream…    "gemini"
 
 A word in the last thing that the user said chooses the answer:
@@ -55,7 +56,7 @@ WORD = 0.08     # DOSLOW: seconds between words
 
 # Tags in which programs wrap what the user did not say.
 ASIDE = re.compile(
-    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context)\b[^>]*>.*?</\1>\s*", re.S)
+    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context|current_datetime)\b[^>]*>.*?</\1>\s*", re.S)
 
 
 # ------------------------------------------------------------ what was said
@@ -149,7 +150,7 @@ class Answer:
 
 def plain(text):
     """The text without the marks that atm types before some characters."""
-    return text.replace("$\\", "$").replace("\\@", "@").replace("\\/", "/")
+    return text.replace("$\\", "$").replace("\\@", "@").replace("@\\", "@").replace("\\/", "/")
 
 
 def answer(said):

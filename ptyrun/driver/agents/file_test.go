@@ -104,7 +104,7 @@ func TestLoad(t *testing.T) {
 	}
 	want := []string{
 		"Big own=true used=false any=false", "acp own=false used=true any=true", "aider own=true used=true any=true", "auto own=true used=false any=false",
-		"claude own=true used=true any=true", "codex own=true used=false any=true", "dir own=true used=false any=false", "front own=true used=false any=false", "gemini own=false used=true any=true",
+		"claude own=true used=true any=true", "codex own=true used=false any=true", "copilot own=false used=true any=true", "dir own=true used=false any=false", "front own=true used=false any=false", "gemini own=false used=true any=true",
 		"large own=true used=false any=false", "no_good own=true used=false any=false", "opencode own=false used=true any=true", "pi own=false used=true any=true", "plain own=true used=false any=true", "qwen own=false used=true any=true",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
