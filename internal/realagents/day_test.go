@@ -241,7 +241,7 @@ func (s *team) suspend() {
 
 // A program that asks at its start whether to trust its directory blocks, and nothing answers it.
 func TestTrust(t *testing.T) {
-	for _, program := range programs[:3] { // opencode never asks
+	for _, program := range append(slices.Clone(programs[:3]), "copilot") { // opencode never asks
 		t.Run(program, func(t *testing.T) {
 			s := newBob(t, program, "--untrusted").in(t)
 			s.runTrust()

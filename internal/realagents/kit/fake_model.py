@@ -252,12 +252,13 @@ def speak_chat(body, a, say, pause):
 
     pause(first=True)
     if a.command:
-        names = [t.get("function", {}).get("name") for t in body.get("tools", [])]
-        name = "run_shell_command" if "run_shell_command" in names else "bash"
+        tools = {t.get("function", {}).get("name"): t["function"] for t in body.get("tools", []) if t.get("function")}
+        name = "run_shell_command" if "run_shell_command" in tools else "bash"
+        args = {"command": a.command, "description": "Run a command", "is_background": False}
+        known = tools.get(name, {}).get("parameters", {}).get("properties", args)
         send({"role": "assistant", "tool_calls": [{
             "index": 0, "id": new_id("call"), "type": "function",
-            "function": {"name": name, "arguments": json.dumps(
-                {"command": a.command, "description": "Run a command", "is_background": False})}}]})
+            "function": {"name": name, "arguments": json.dumps({k: v for k, v in args.items() if k in known})}}]})
         send({}, "tool_calls")
     else:
         for w in a.words():
