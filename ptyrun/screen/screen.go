@@ -113,14 +113,7 @@ func (s *Screen) create() {
 	reply('n', s.replyStatus)
 	reply(ansi.Command('?', '$', 'p'), func(p ansi.Params) string {
 		n, _, _ := p.Param(0, 0)
-		state := 0 // not recognised
-		switch {
-		case n == 2026 && s.modes[2026]: // a program that asks for it draws in whole frames then
-			state = 1
-		case n == 2026:
-			state = 2
-		}
-		return fmt.Sprintf("\x1b[?%d;%d$y", n, state)
+		return fmt.Sprintf("\x1b[?%d;0$y", n) // mode not recognised
 	})
 	e.RegisterCsiHandler('J', s.eraseScreen)
 	e.RegisterCsiHandler('u', func(ansi.Params) bool { // the emulator knows only CSI s, which saves the cursor

@@ -134,19 +134,18 @@ func TestColours(t *testing.T) {
 func TestStrings(t *testing.T) {
 	t.Parallel()
 	for feed, want := range map[string][3]string{ // text, title, replies
-		"a\x1b]0;✳ Claude; x\ab":              {"ab", "✳ Claude; x", ""},
-		"a\x1b]2;t\x1b\\b":                    {"ab", "t", ""},
-		"a\x1bP+q544e\x1b\\b\x1b_x\x1b\\c":    {"abc", "", ""},
-		"a\x1b]0;broken\x1b[31mb":             {"ab", "", ""},
-		"a\x1b]0;x\x18b":                      {"ab", "", ""},
-		"\x1b]11;?\a":                         {"", "", "\x1b]11;rgb:0000/0000/0000\a"},
-		"ab\x1b[6n\x1b[c":                     {"ab", "", "\x1b[1;3R\x1b[?62;22c"},
-		"\x1b[?2031$p\x1b[?2048h":             {"", "", "\x1b[?2031;0$y"},
-		"\x1b[?2026$p\x1b[?2026h\x1b[?2026$p": {"", "", "\x1b[?2026;2$y\x1b[?2026;1$y"},
-		"é\xe4\xb8\r\n端":                      {"é\ufffd\n端", "", ""},
-		"one\r\ntwo\x1b[2J":                   {"", "", ""},
-		"one\r\ntwo\x1b[3J":                   {"one\ntwo", "", ""},
-		"ab\x1b[scd\x1b[ue":                   {"abed", "", ""},
+		"a\x1b]0;✳ Claude; x\ab":           {"ab", "✳ Claude; x", ""},
+		"a\x1b]2;t\x1b\\b":                 {"ab", "t", ""},
+		"a\x1bP+q544e\x1b\\b\x1b_x\x1b\\c": {"abc", "", ""},
+		"a\x1b]0;broken\x1b[31mb":          {"ab", "", ""},
+		"a\x1b]0;x\x18b":                   {"ab", "", ""},
+		"\x1b]11;?\a":                      {"", "", "\x1b]11;rgb:0000/0000/0000\a"},
+		"ab\x1b[6n\x1b[c":                  {"ab", "", "\x1b[1;3R\x1b[?62;22c"},
+		"\x1b[?2026$p\x1b[?2048h":          {"", "", "\x1b[?2026;0$y"},
+		"é\xe4\xb8\r\n端":                   {"é\ufffd\n端", "", ""},
+		"one\r\ntwo\x1b[2J":                {"", "", ""},
+		"one\r\ntwo\x1b[3J":                {"one\ntwo", "", ""},
+		"ab\x1b[scd\x1b[ue":                {"abed", "", ""},
 	} {
 		for _, size := range []int{1, 1000} {
 			s := written([]byte(feed), func() int { return size })
