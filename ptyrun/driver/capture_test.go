@@ -128,6 +128,8 @@ var captures = []struct {
 	{"copilot-error", reducer.Idle, "", "", ""},
 	{"copilot-answer", reducer.Idle, "", "", ""},
 	{"copilot-bold", reducer.Idle, "", "", ""},
+	{"copilot-nocolor-idle", reducer.Idle, "", "", ""},
+	{"copilot-nocolor-thinking", reducer.Thinking, "", "busy", ""},
 	{"copilot-path", reducer.Confirming, "permission", "dialog", ""},
 	{"copilot-create", reducer.Confirming, "permission", "dialog", ""},
 	{"copilot-edit", reducer.Confirming, "permission", "dialog", ""},

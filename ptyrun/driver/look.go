@@ -62,10 +62,10 @@ func (l *Look) addRow(cells []screen.Cell) {
 	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
 }
 
-// dropScrollBar removes what a program draws in the last column for a scroll bar; "": it draws none.
+// dropScrollBar removes the characters of a scroll bar from the last column; "": there is none.
 func (l *Look) dropScrollBar(bar string) {
 	isBar := func(cells []screen.Cell) bool {
-		return bar != "" && len(cells) == l.Cols && cells[l.Cols-1].Text == bar
+		return bar != "" && len(cells) == l.Cols && cells[l.Cols-1].Text != "" && strings.Contains(bar, cells[l.Cols-1].Text)
 	}
 	if !slices.ContainsFunc(l.Cells, isBar) {
 		return

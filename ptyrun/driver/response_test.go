@@ -107,6 +107,7 @@ func TestResponsesOfTheCaptures(t *testing.T) {
 		"gemini-done":                  {"hello agent", "Pong from the fake model."},
 		"opencode-done":                {"hello agent", "Pong from the fake model."},
 		"copilot-done":                 {"hello agent", "Pong from the fake model."},
+		"copilot-nocolor-thinking":     {"DOTOOL please", "All done."},
 		"copilot-tools":                {"DOTOOL please", "All done."},
 		"copilot-bold":                 {"SAYS **Shell**", "Shell is bold at the start\n\n code  at the start"},
 		"copilot-answer":               {"SAYS Added a test.", "Added a test. All 12 pass.\n\nHeading one\n\n• one with  code\n• two\n\n $ make test\n\nShell is bold\n\n● Bash(ls)\n\n✗ Failed to x\n\n│ a quote\n\n1. Yes\n2. No"},

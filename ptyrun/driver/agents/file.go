@@ -76,7 +76,7 @@ type Screen struct {
 	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
 	Titles     []Title  // the first match counts
 	Box        Box
-	ScrollBar  string                `toml:"scroll_bar"` // what it draws in the last column beside its transcript; "": nothing
+	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
 	Rows       []Row                 // of the transcript; the first match counts
