@@ -124,7 +124,7 @@ func (s *team) isTyped(id string) (ok, asPointer bool) {
 // Whatever stands in a message, its subject, type or sender: the program attaches and runs nothing for it, and the model
 // gets the text, or a line that says how to read it.
 func TestMailIsData(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "kilo", "continue", "cline") {
+	for _, program := range append(slices.Clone(programs), "kilo", "continue", "cline", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) { newDataBob(t, program).mailIsData() })
 	}
 }

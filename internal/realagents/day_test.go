@@ -19,7 +19,7 @@ import (
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
 // after which nothing is left.
 func TestDay(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue", "cline") {
+	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue", "cline", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) { newBob(t, program).day(t) })
 	}
 }
@@ -245,7 +245,7 @@ func (s *team) suspend() {
 
 // A program that asks at its start whether to trust its directory blocks, and nothing answers it.
 func TestTrust(t *testing.T) {
-	for _, program := range []string{"claude", "codex", "gemini", "qwen"} { // opencode never asks
+	for _, program := range []string{"claude", "codex", "gemini", "qwen", "copilot"} { // opencode never asks
 		t.Run(program, func(t *testing.T) {
 			s := newBob(t, program, "--untrusted").in(t)
 			s.runTrust()

@@ -172,7 +172,7 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
-	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}}
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
 	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
 }
 

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // An inputBox is the input box on a screen.
@@ -32,7 +34,9 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	box := &d.screen.Box
 	switch box.Shape {
 	case agents.Rules:
-		if p, ok = d.findBetween(l, "─", "─"); !ok && box.IsCentred {
+		if box.Glyph == "" {
+			p, ok = d.findUnmarked(l)
+		} else if p, ok = d.findBetween(l, "─", "─"); !ok && box.IsCentred {
 			p, ok = d.findCentred(l)
 		}
 	case agents.Halves:
@@ -79,7 +83,7 @@ const usualBelow = 8
 func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {
 	for _, f := range d.screen.Box.Below {
 		for y := first; y < end; y++ {
-			if _, after, ok := strings.Cut(l.line(y), f.Text); ok {
+			if _, after, ok := strings.Cut(l.line(y), f.Text); ok && d.kindOf(l, y) != agents.WaitsRow {
 				l.note("box.below", f.Means, f.Line, y, "")
 				return control.Gate(f.Means), f.Text + after
 			}
@@ -134,6 +138,21 @@ func (d *Driver) findCentred(l *Look) (p inputBox, ok bool) {
 	p.first, p.last, p.column = p.top+1, p.bottom-1, left+d.screen.Box.Indent+d.screen.Box.Column
 	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), left))
 	return p, ok && p.top >= 0 && margin(l.line(p.top)) == left && p.first <= p.last && isIndented(l, p.first+1, p.bottom, p.column)
+}
+
+// findUnmarked finds a box without a glyph between two rules. Dialogs are drawn in its place: they have no cursor, or a row
+// without ink, such as one that names keys.
+func (d *Driver) findUnmarked(l *Look) (p inputBox, ok bool) {
+	bottom := l.ruleAbove(len(l.Lines), "─")
+	top := l.ruleAbove(bottom, "─")
+	for y := top + 1; y < bottom; y++ {
+		if !blank(l.line(y)) && !l.hasInk(y) {
+			return p, false
+		}
+		ok = ok || slices.ContainsFunc(l.row(y), func(c screen.Cell) bool { return c.Inverse })
+	}
+	column := d.screen.Box.Indent + d.screen.Box.Column
+	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column}, ok && top >= 0
 }
 
 // isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.

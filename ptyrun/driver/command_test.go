@@ -28,6 +28,8 @@ func TestForCommand(t *testing.T) {
 		"npx cline":                                            "cline",
 		"npx @continuedev/cli":                                 "continue",
 		"npx @kilocode/cli":                                    "kilo",
+		"npx @github/copilot":                                  "copilot",
+		"npx @earendil-works/pi-coding-agent":                  "pi",
 		"node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js": "claude",
 		"bash --norc claude":           "plain",
 		"sudo -u bob setsid codex":     "codex",

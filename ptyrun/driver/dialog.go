@@ -137,7 +137,7 @@ func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
 var hiddenRows = regexp.MustCompile(`^[↑↓] \d+ more lines?`)
 
 // cancelHint matches the text below the options if it names the key that ends the dialog without an answer.
-var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss|/ctrl\+ccancel)`)
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
@@ -262,16 +262,16 @@ func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 // AllowsOnce reports whether the option is known to allow this one call only.
 func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
-var namedKey = regexp.MustCompile(`^(.+) \((esc|tab|shift\+tab|[a-z])\)$`)
+var namedKey = regexp.MustCompile(`^(.+) \(((?i:esc)|tab|shift\+tab|[a-z])(?: to stop)?\)$`)
 
 // keyNames are the keys that have a longer name.
 var keyNames = map[string]string{"esc": escape, "tab": "\t", "shift+tab": "\x1b[Z"}
 
-// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)", "(tab)".
+// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)", "(tab)", "(Esc to stop)".
 func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
-		o.Label, o.Keys = m[1], cmp.Or(keyNames[m[2]], m[2])
+		o.Label, o.Keys = m[1], cmp.Or(keyNames[strings.ToLower(m[2])], m[2])
 	}
 	o.Kind = wire.OptionKind(id, o.Label)
 	return o
@@ -328,7 +328,7 @@ func (d *Driver) isFree(l *Look) bool {
 // findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
 // selected lowest has a number, it is no such list.
 func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
-	end, line := len(l.Lines), l.line
+	end, line := d.dialogEnd(l), l.line
 	if f.first, f.isWhole = l.borderAbove(end)+1, true; d.screen.Dialog.Shape == agents.Framed {
 		for end--; end > 0 && !strings.HasPrefix(l.line(end), "╰"); end-- {
 		}
@@ -407,7 +407,7 @@ func (l *Look) framedLine(y int) string {
 // findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
 // frame, and is neither a box that is half drawn nor a view that is only looked at.
 func (d *Driver) findText(l *Look) (f layout, ok bool) {
-	end := len(l.Lines)
+	end := d.dialogEnd(l)
 	for end > 0 && blank(l.line(end-1)) {
 		end--
 	}
@@ -417,6 +417,9 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		f.first = l.borderAbove(end) + 1
 		_, isBox := d.glyphAt(l.line(f.first))
 		ok = f.first > 0 && !isBox
+	case agents.Between:
+		f.first = l.borderAbove(end) + 1
+		ok = f.first > 0
 	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")
 		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
@@ -428,6 +431,14 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		isView = isView || l.hasAny(y, d.screen.Dialog.Views, "dialog.views") || l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below")
 	}
 	return f, ok && len(text) > 0 && !isView
+}
+
+// dialogEnd returns the row behind the last one of a dialog: its lower rule, if it has one, or the end of the screen.
+func (d *Driver) dialogEnd(l *Look) int {
+	if d.screen.Dialog.Shape == agents.Between {
+		return max(0, l.ruleAbove(len(l.Lines), "─"))
+	}
+	return len(l.Lines)
 }
 
 // isBox reports whether the option is one of several that may be ticked together.

@@ -94,6 +94,21 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (p5)
 2 "\x1b[B\r" Trust parent folder (dev)
 3 "\x1b[B\x1b[B\r" Don't trust`,
+		"copilot-confirming": `permission ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" Yes, and don't ask again for ` + "`touch`" + ` in this repo (/tmp/agentsa/k/work) allow_always
+3 "\x1b" No, and tell Copilot what to do differently reject_once`,
+		"copilot-path": `permission ()
+1 "\x1b[A\r" Yes allow_once
+2 "\r" Yes, and remember this path for this session allow_always
+3 "\x1b" No reject_once`,
+		"copilot-trust": `trust ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" Yes, and remember this folder for future sessions allow_always
+3 "\x1b" No reject_once`,
+		"pi-confirming": `permission ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" No reject_once`,
 		"qwen-confirming": `permission ()
 1 "\r" Yes, allow once allow_once
 2 "\x1b[B\r" Always allow run 'touch *' commands in this project

@@ -63,12 +63,15 @@ func (l *Look) addRow(cells []screen.Cell) {
 }
 
 // removeScrollBar blanks the last column where a scroll bar is drawn in it, which comes and goes beside a text that stays
-// the same.
-func (l *Look) removeScrollBar() {
+// the same. bar has its characters; "": there is none.
+func (l *Look) removeScrollBar(bar string) {
+	if bar == "" {
+		return
+	}
 	l.Cells, l.Lines = slices.Clone(l.Cells), slices.Clone(l.Lines)
 	for y, cells := range l.Cells {
 		at := l.Cols - 1
-		if at < 1 || len(cells) <= at || cells[at].Text != "█" && cells[at].Text != "│" || !blank(cells[at-1].Text) {
+		if at < 1 || len(cells) <= at || blank(cells[at].Text) || !strings.Contains(bar, cells[at].Text) || !blank(cells[at-1].Text) {
 			continue
 		}
 		l.Cells[y] = slices.Clone(cells)

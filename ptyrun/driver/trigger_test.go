@@ -24,19 +24,24 @@ var found = map[string]func(text string) bool{
 	"continue": func(string) bool { return false },
 	"kilo":     func(string) bool { return false },
 	"opencode": func(string) bool { return false },
+	"copilot":  func(text string) bool { return copilotMention.MatchString(text) || copilotPaste.MatchString(text) },
+	"pi":       func(text string) bool { return piPaste.MatchString(text) },
 }
 
 var (
-	claudeMention = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
-	claudeSkill   = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
-	claudeWord    = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
-	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
-	clineMention  = regexp.MustCompile(`(^|[\s\p{Z}])@\S|@"?(/|~/|\.{1,2}/)`)
-	clineSkill    = regexp.MustCompile(`(^|[\s\p{Z}])/[a-zA-Z0-9_.-]`)
-	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
-	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
-	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
-	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+	claudeMention  = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
+	claudeSkill    = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
+	claudeWord     = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
+	claudeImage    = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+	clineMention   = regexp.MustCompile(`(^|[\s\p{Z}])@\S|@"?(/|~/|\.{1,2}/)`)
+	clineSkill     = regexp.MustCompile(`(^|[\s\p{Z}])/[a-zA-Z0-9_.-]`)
+	codexMention   = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
+	codexLink      = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	qwenMention    = regexp.MustCompile(`(^|[^\\])@`)
+	geminiMention  = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+	copilotPaste   = regexp.MustCompile(`\[Paste #\d`)
+	copilotMention = regexp.MustCompile(`@[^\\\s]`)
+	piPaste        = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
 )
 
 // claudePieces are the parts of a pasted text that may be paths. Both versions split at line feeds; one of them at every
@@ -62,6 +67,7 @@ var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
 	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
 	"cline": strings.NewReplacer(`\@\`, `@`, `\/`, `/`), "continue": strings.NewReplacer(), "kilo": strings.NewReplacer(),
+	"pi": strings.NewReplacer(), "copilot": strings.NewReplacer(`@\`, `@`),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -97,7 +103,7 @@ var triggers = []string{
 	"@[x](claude-ref:1 \"y\")", "@bob", "/init", "/plugin:skill", "//x", "ultrathink", "UltraCode", "ultra\u200bthink", "ultrareview",
 	"/a/b.png", "b.JPEG", `/a/b\ c.gif`, `"/a/b.webp"`, "'b.png'", "file:///a/b.png", `/a/b.p\ng`, `/a/b\.png`, "/a/b.png /c/d.png", `"/a b.png" "/c.png"`,
 	`C:\b.png`, "b.png\u200b", "b.png\u3000", "$skill", "[$x](path)", `\$skill`, "$$skill", "[@x](plugin://y)", "[x](app://y)", "[x](thread://y)",
-	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]",
+	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]", "[paste #1 +22 lines]", "[paste #2 1234 chars]",
 }
 
 var places = []string{

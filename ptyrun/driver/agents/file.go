@@ -79,7 +79,7 @@ type Screen struct {
 	Titles     []Title           // the first match counts
 	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
-	ScrollBar  bool                  `toml:"scroll_bar"` // the last column may be one
+	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
 	Rows       []Row                 // of the transcript; the first match counts
@@ -105,7 +105,7 @@ type Title struct {
 // A Box describes the input box.
 type Box struct {
 	Shape        string   // one of BoxShapes
-	Glyph        string   // before the text
+	Glyph        string   // before the text; rules: may be left out if it draws its cursor
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
@@ -198,9 +198,10 @@ const (
 	Bold     = "bold"
 	Hidden   = "hidden"   // in the colour of the background at the first column
 	AsFirst  = "as first" // in the colour of the first column
+	Filled   = "filled"   // with a background
 )
 
-var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst}
+var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst, Filled}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Style) UnmarshalText(text []byte) error {
