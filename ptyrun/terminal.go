@@ -348,7 +348,7 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 		}
 	}
 	if o.Keys == "" {
-		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(p.r.Box.Agent())}
+		return &control.Error{Code: "failed", Message: "the keys for this option are not known: no key was pressed", Try: []control.Try{tryAttach}}
 	}
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
@@ -387,8 +387,7 @@ type requestedText struct {
 func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
-		return nil, refused("its prompt may still hold a message: nothing was typed",
-			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
+		return nil, refused("its prompt may still hold a message: nothing was typed", tryScreen, tryAttach, tryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
 		if err := r.checkTyping(req, d); err != nil {
@@ -399,7 +398,7 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	if !req.Raw {
 		isPaste := p.emulator.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
 		if !isPaste && len(req.Text) > control.MaxLine() {
-			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
+			return nil, refused(untypable(string(req.Text), false) + ": nothing was typed")
 		}
 		t.text = Clean(string(req.Text))
 		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
