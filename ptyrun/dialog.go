@@ -260,7 +260,7 @@ func (r *runner) checkAnswerable(q *Question, id string) error {
 	case !strings.HasSuffix(string(q.ID), id):
 		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)))
 	case reducer.IsForTerminal(q.Dialog.Kind):
-		return errors.New("it asks something that only a person at its terminal may answer")
+		return onlyAtTerminal("it asks something that only a person at its terminal may answer")
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (r *runner) unnamedOption(q *Question, denies bool) (driver.Option, error) 
 	case isFound:
 		return o, nil
 	case len(q.Dialog.Options) == 0:
-		return o, &control.Error{Code: "failed", Message: "its options cannot be read: no key was pressed", Try: []control.Try{tryAttach}}
+		return o, onlyAtTerminal("its options cannot be read: no key was pressed")
 	case denies:
 		return o, usage("none of its options says no: "+q.listOptions(), tryAttach)
 	}
@@ -303,6 +303,10 @@ var (
 
 func notNow(why string) error {
 	return &control.Error{Code: locked, Message: why + ": no key was pressed; try again", Try: []control.Try{tryScreen}}
+}
+
+func onlyAtTerminal(message string) error {
+	return &control.Error{Code: "failed", Message: message, Try: []control.Try{tryAttach}}
 }
 
 func refused(message string, try ...control.Try) error {

@@ -348,7 +348,7 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 		}
 	}
 	if o.Keys == "" {
-		return &control.Error{Code: "failed", Message: "the keys for this option are not known: no key was pressed", Try: []control.Try{tryAttach}}
+		return onlyAtTerminal("the keys for this option are not known: no key was pressed")
 	}
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
