@@ -359,7 +359,7 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 		}
 	}
 	if o.Keys == "" {
-		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(p.r.Box.Agent())}
+		return onlyAtTerminal("the keys for this option are not known: no key was pressed")
 	}
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
@@ -398,8 +398,7 @@ type requestedText struct {
 func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
-		return nil, refused("its prompt may still hold a message: nothing was typed",
-			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
+		return nil, refused("its prompt may still hold a message: nothing was typed", tryScreen, tryAttach, tryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
 		if err := r.checkTyping(req, d); err != nil {
@@ -409,7 +408,7 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	t := &requestedText{data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
 		if !p.takesText() && len(req.Text) > control.MaxLine() {
-			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
+			return nil, refused(untypable(string(req.Text), false) + ": nothing was typed")
 		}
 		t.text = Clean(string(req.Text))
 		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
