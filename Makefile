@@ -124,8 +124,8 @@ BIN ?= $(CURDIR)/bin
 bench-runners: build
 	ATM_BENCH_BIN='$(BIN)' $(GO) test -count=1 -v -run TestRunners -timeout 30m ./internal/bench
 
-# The real Claude Code, Codex, Gemini CLI, opencode and Qwen Code under atm run, with
-# a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
+# The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
+# GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude
 real-agents:
 	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents

@@ -240,7 +240,7 @@ func (r *runner) mailText(t *typing, now time.Time) string {
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !to.canPaste: // else what an agent gets is keys, any of which may do something
+	case t.asPointer, !to.takesText:
 		return ""
 	}
 	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
@@ -263,15 +263,15 @@ func (r *runner) giveUp(t *typing, why string) error {
 // write types the text, without a return key behind it. (A plain program without bracketed paste gets each line but the
 // last submitted.)
 func (p *terminal) write(t *typing) error {
-	r, isPaste := p.r, p.emulator.Modes().Paste
+	r := p.r
 	p.keyVersion = p.emulator.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
-	if p.driver.Plain && !isPaste {
+	if p.driver.Plain && !p.takesText() {
 		t.text = strings.Trim(t.text, "\n")
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
-	if why := untypable(t.text, isPaste); why != "" {
+	if why := untypable(t.text, p.takesText()); why != "" {
 		return r.giveUp(t, why)
 	}
 	t.startedAt = r.now()
@@ -281,7 +281,7 @@ func (p *terminal) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	t.isWaiting = true
-	p.keys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
+	p.keys(p.keysOf(t.text+end), func(n int, err error) {
 		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
 	return nil

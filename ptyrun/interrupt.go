@@ -124,8 +124,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case by == byPerson && hasEndedTurn(activity) && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(by):
-		return nil, refused("the key would answer its question: no key was pressed",
-			"atm pending shows the question; atm reject "+string(r.Box.Agent()))
+		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}

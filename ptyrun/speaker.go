@@ -148,7 +148,7 @@ func (s *speaker) ended() {
 func (s *speaker) state() agentState {
 	q := s.r.question
 	return agentState{
-		driver: ACPName, reader: s.program, activity: s.Activity(), canPaste: true, isReady: s.isReady, hasDraft: s.Draft() != "",
+		driver: ACPName, reader: s.program, activity: s.Activity(), takesText: true, isReady: s.isReady, hasDraft: s.Draft() != "",
 		isAsking: q != nil, isDialog: q != nil, cancels: q != nil && q.Dialog.Kind == "permission",
 	}
 }

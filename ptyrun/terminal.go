@@ -198,7 +198,7 @@ func (p *terminal) declared() screen.Status {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, canPaste: p.emulator.Modes().Paste,
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
@@ -353,7 +353,7 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 		}
 	}
 	if o.Keys == "" {
-		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(p.r.Box.Agent())}
+		return onlyAtTerminal("the keys for this option are not known: no key was pressed")
 	}
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
@@ -392,8 +392,7 @@ type requestedText struct {
 func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
-		return nil, refused("its prompt may still hold a message: nothing was typed",
-			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
+		return nil, refused("its prompt may still hold a message: nothing was typed", tryScreen, tryAttach, tryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
 		if err := r.checkTyping(req, d); err != nil {
@@ -402,12 +401,13 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	}
 	t := &requestedText{data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
-		isPaste := p.emulator.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
-		if !isPaste && len(req.Text) > control.MaxLine() {
-			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
+		if !p.takesText() && len(req.Text) > control.MaxLine() {
+			return nil, refused(untypable(string(req.Text), false) + ": nothing was typed")
 		}
 		t.text = Clean(string(req.Text))
-		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
+		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
+			t.data = []byte(keysOf(t.text, false, p.driver.Plain))
+		}
 	}
 	r.lastKey = r.now()
 	p.keys(t.data, func(n int, err error) {

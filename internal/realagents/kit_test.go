@@ -153,11 +153,15 @@ func (k *kit) changeRun(old, new string) {
 	}
 }
 
-// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol.
+// names are of the programs that are not recognised by what they show.
+var names = map[string]string{"continue": "cn"}
+
+// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol or is
+// not recognised otherwise.
 func (k *kit) command() []string {
 	run := []string{cmp.Or(k.run, filepath.Join(scripts, "run")), k.dir, k.program}
-	if k.acp != nil {
-		named := filepath.Join(k.dir, k.program)
+	if name := names[k.program]; k.acp != nil || name != "" {
+		named := filepath.Join(k.dir, cmp.Or(name, k.program))
 		if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
 			k.t.Fatal(err)
 		}
@@ -168,7 +172,7 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
-	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}}
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
 	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
 }
 

@@ -87,6 +87,7 @@ func TestLooks(t *testing.T) {
 		"newest claude without colours":     {"claude", true, []string{"--permission-mode", "default"}, "NO_COLOR=1 "},
 		"codex without colours":             {"codex", false, nil, "NO_COLOR=1 "},
 		"newest codex without animations":   {"codex", true, []string{"-c", "tui.animations=false"}, ""},
+		"copilot without colours":           {"copilot", false, nil, "NO_COLOR=1 "},
 		"gemini without colours":            {"gemini", false, nil, "NO_COLOR=1 "},
 		"gemini for a screen reader":        {"gemini", false, []string{"--screen-reader"}, ""},
 	} {

@@ -122,9 +122,7 @@ func Names() (names []string) {
 // lookFor returns the driver for the look on the screen: d, or the one for a screen reader. It takes a scroll bar off the
 // screen.
 func (d *Driver) lookFor(l *Look) *Driver {
-	if d.screen.ScrollBar {
-		l.removeScrollBar()
-	}
+	l.removeScrollBar(d.screen.ScrollBar)
 	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}

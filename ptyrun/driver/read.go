@@ -101,7 +101,11 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		return r
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
-	turn := d.lastTurnAbove(l, box.top)
+	end := box.top
+	if d.screen.Box.Shape == agents.Rules { // the rule may say what goes on
+		end = box.first
+	}
+	turn := d.lastTurnAbove(l, end)
 	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
 	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)
 	showsWork := turn.isBusy || box.foot == control.GateBusy

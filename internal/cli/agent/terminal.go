@@ -89,7 +89,12 @@ func typeText(c *cli.Context) (err error) {
 		who, _ := k.s.Actor()
 		r.By = string(who)
 		o, err := client.Type(ctx, r)
-		return k.print(resultOf(k.name(), o), err)
+		done := resultOf(k.name(), o)
+		if o.NotSubmitted {
+			left := fmt.Sprintf("not submitted: atm type %s --enter", k.name())
+			done.Detail = command.JoinFilled(", ", done.Detail, command.CompleteHint(k.c, left))
+		}
+		return k.print(done, err)
 	})(c)
 }
 

@@ -20,16 +20,17 @@ const (
 	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
 	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
 	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
-	Framed  = "framed"  // a dialog in a frame ╭│╰
+	Framed  = "framed"  // in a frame ╭│╰, also a dialog
 	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
+	Between = "between" // a dialog between two rules ────, in place of the box
 	Lowest  = "lowest"  // a dialog below the last row of the transcript
 	Unknown = "unknown" // what a dialog of no known kind is
 )
 
 // The words that a file may use.
 var (
-	BoxShapes    = []string{Rules, Halves, Bars, Glyph, Rest, NoBox}
-	DialogShapes = []string{Ruled, Framed, Barred, Lowest}
+	BoxShapes    = []string{Rules, Halves, Bars, Framed, Glyph, Rest, NoBox}
+	DialogShapes = []string{Ruled, Between, Framed, Barred, Lowest}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
 	// ProgressStates are those of the bar that a program has its terminal show: see package screen.
@@ -199,7 +200,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	if b.Shape == Rest && b.Above == nil {
 		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
 	}
-	if needsGlyph := b.Shape == Rules || b.Shape == Halves || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
+	if needsGlyph := b.Shape == Rules && !b.DrawsCursor || b.Shape == Halves || b.Shape == Framed || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
 		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
 	}
 	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
@@ -209,7 +210,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	}
 	for key, list := range map[string][]string{
 		"box.placeholders": b.Placeholders, "box.pasted": b.Pasted, "box.never_below": b.NeverBelow,
-		"dialog.buttons": d.Buttons, "dialog.hints": d.Hints, "dialog.views": d.Views,
+		"dialog.buttons": d.Buttons, "dialog.asks_reason": d.AsksReason, "dialog.allows_once": d.AllowsOnce, "dialog.hints": d.Hints, "dialog.views": d.Views,
 	} {
 		k.checkLength(path+"."+key, len(list))
 		if slices.Contains(list, "") {
