@@ -26,8 +26,8 @@ const scrollback = 500
 type terminal struct {
 	r *runner
 	*process.Child
-	output   chan []byte   // what it writes; nil: all has been read
-	signal   bell // there is some output
+	output   chan []byte // what it writes; nil: all has been read
+	signal   bell        // there is some output
 	input    chan write
 	emulator *screen.Screen
 	driver   *driver.Driver
