@@ -26,8 +26,8 @@ const scrollback = 500
 type terminal struct {
 	r *runner
 	*process.Child
-	output   chan []byte   // what it writes; nil: all has been read
-	signal   chan struct{} // there is some output
+	output   chan []byte // what it writes; nil: all has been read
+	signal   bell        // there is some output
 	input    chan write
 	emulator *screen.Screen
 	driver   *driver.Driver
@@ -68,7 +68,7 @@ func (r *runner) startTerminal(argv []string) (*terminal, error) {
 	}
 	now := r.now()
 	p := &terminal{
-		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(chan struct{}, 1), input: make(chan write, maxWrites),
+		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(bell, 1), input: make(chan write, maxWrites),
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
@@ -108,17 +108,10 @@ func (p *terminal) readOutput() {
 			break
 		}
 		output <- bytes.Clone(buf[:n])
-		p.wake()
+		p.signal.ring()
 	}
 	close(output)
-	p.wake()
-}
-
-func (p *terminal) wake() {
-	select {
-	case p.signal <- struct{}{}:
-	default:
-	}
+	p.signal.ring()
 }
 
 func (p *terminal) woken() <-chan struct{} {
@@ -144,7 +137,7 @@ func (p *terminal) take() {
 		break
 	}
 	if len(p.output) > 0 {
-		p.wake()
+		p.signal.ring()
 	}
 	if len(written) > 0 {
 		p.draw(written)

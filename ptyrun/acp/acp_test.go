@@ -324,7 +324,7 @@ func TestQuestion(t *testing.T) {
 
 	// Keys choose, but not those that were typed before it could be read.
 	r.prompts("CONFIRM [git pull]")
-	q = r.asked(2)
+	r.asked(2)
 	r.Keys([]byte("1"))
 	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
 	r.Keys([]byte("zx\r9"))
