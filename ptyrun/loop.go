@@ -37,6 +37,7 @@ type runner struct {
 	dir       *durable.Root // run/
 	recording *record.Writer
 	events    worker // appends events
+	notes     worker // writes run.json
 	logged    func() // is called when the log has more events
 	claims    worker // claims messages and settles the claims
 	notifier  worker // sends questions to people and withdraws them, and sends reminders
@@ -118,7 +119,10 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 	r.wg.Go(func() {
 		for {
 			e, err := inbox.Next(r.ctx)
-			if err != nil || !r.post(func() { r.handleEntry(e) }) {
+			if err != nil {
+				return
+			}
+			if changed := r.changedBy(e); !r.post(func() { r.handleEntry(e, changed) }) {
 				return
 			}
 		}
@@ -132,14 +136,21 @@ func (r *runner) detachFollower(failed error) {
 	}
 }
 
-func (r *runner) writeRunInfo() {
+func (r *runner) runInfo() runinfo.Info {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject())}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.state().driver
 	}
-	if err := info.Write(r.dir); err != nil {
-		r.Log.Error("writing run.json", "err", err)
-	}
+	return info
+}
+
+func (r *runner) writeRunInfo() {
+	info := r.runInfo()
+	r.notes.do(func() {
+		if err := info.Write(r.dir); err != nil {
+			r.Log.Error("writing run.json", "err", err)
+		}
+	})
 }
 
 // checkEvery is how often the loop checks that it still has the runner lock, and whether there is room for more mail.

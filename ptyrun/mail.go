@@ -49,13 +49,31 @@ func (p *prompt) tell(err error) bool {
 	return p.done != nil
 }
 
-func (r *runner) handleEntry(e watcher.Entry) {
+// changedBy reads the message that an entry of the watcher changes besides its own, which the watcher has reported once;
+// nil: there is none. It runs beside the loop.
+func (r *runner) changedBy(e watcher.Entry) *mailbox.Item {
+	id := wire.ID("")
+	switch {
+	case e.Message != nil && e.Message.Supersedes != "":
+		r.Box.NoteSuperseded(e.Message.Message) // on failure the old message is typed in too
+		id = e.Message.Supersedes
+	case e.Event != nil && e.Event.Kind == wire.EventUnread:
+		id = e.Event.MessageID()
+	case e.Event != nil && e.Event.Kind == wire.EventWithdrawn:
+		if it, err := r.Box.Get(e.Event.MessageID()); err == nil {
+			id = it.Supersedes
+		}
+	}
+	if id == "" {
+		return nil
+	}
+	it, _ := r.Box.Get(id) // nil: it is gone
+	return it
+}
+
+func (r *runner) handleEntry(e watcher.Entry, changed *mailbox.Item) {
 	switch {
 	case e.Message != nil:
-		if old := e.Message.Supersedes; old != "" {
-			r.Box.NoteSuperseded(e.Message.Message) // on failure the old message is typed in too
-			r.rereadMessage(old)
-		}
 		r.messageArrived(e.Message, r.now())
 	case e.Event != nil:
 		if r.isFolded(e.Event) {
@@ -71,6 +89,9 @@ func (r *runner) handleEntry(e watcher.Entry) {
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
 	}
+	if changed != nil {
+		r.messageArrived(changed, r.now())
+	}
 }
 
 func (r *runner) handleMailEvent(e *wire.Event) {
@@ -78,17 +99,8 @@ func (r *runner) handleMailEvent(e *wire.Event) {
 	if id == r.mail.lastFailure.MessageID() {
 		r.mail.lastFailure = wire.Event{}
 	}
-	switch e.Kind {
-	case wire.EventInjectionFailed:
-		if e.Field("reason") != noNotices {
-			r.mail.lastFailure = *e
-		}
-	case wire.EventUnread: // the watcher reports a message only once
-		r.rereadMessage(id)
-	case wire.EventWithdrawn:
-		if it, err := r.Box.Get(id); err == nil {
-			r.rereadMessage(it.Supersedes)
-		}
+	if e.Kind == wire.EventInjectionFailed && e.Field("reason") != noNotices {
+		r.mail.lastFailure = *e
 	}
 }
 

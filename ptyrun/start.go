@@ -111,6 +111,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		}
 		end()
 		r.events.wait()
+		r.notes.wait()
 		for _, shut := range slices.Backward(opened) {
 			shut()
 		}
@@ -151,7 +152,9 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	}
 	opened = append(opened, inbox.Close)
 	r.lastDriver = last.Driver
-	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
+	if err = r.runInfo().Write(r.dir); err != nil { // before the program starts: its processes are found if this runner is killed
+		return h, err
+	}
 	if err = r.startProgram(); err != nil {
 		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
 		return h, err
@@ -168,6 +171,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		r.closeRecording()
 		r.claims.wait()
 		r.notifier.wait()
+		r.notes.wait()
 		r.wg.Wait()
 		r.events.wait()
 		r.detachFollower(err)
