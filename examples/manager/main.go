@@ -56,7 +56,7 @@ func manage(ctx context.Context, question string, args []string) error {
 	return errors.Join(a.exercise(ctx, question), a.stop(ctx))
 }
 
-// drivers lists the drivers to choose from. acp is not one, since its command would have to call acp.Run.
+// drivers lists the drivers to choose from. acp is not one: that needs ptyrun.Options.ACP, which this example leaves out.
 func drivers() string {
 	names := slices.DeleteFunc(driver.Names(), func(name string) bool { return name == "acp" })
 	return strings.Join(names, ", ")
