@@ -107,6 +107,9 @@ func (s *speaker) handle(e acp.Event) {
 		switch e.Log.Kind {
 		case "session_start":
 			s.isReady = true
+			if id := r.prog.resumed.id; id != "" && id != s.session {
+				r.notLoaded()
+			}
 		case wire.TurnStarted:
 			s.turn = e.Log.TurnID
 		}
