@@ -161,6 +161,9 @@ func (s *speaker) describe(to *control.Status) {
 	if q := s.r.question; q != nil {
 		to.Detail = q.Dialog.Kind
 	}
+	if !s.isReady {
+		to.Resumed = "" // whether it can load that is not known yet
+	}
 	to.Ways = control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"}
 }
 
