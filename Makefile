@@ -29,7 +29,7 @@ TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench real-agents clean
+.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents clean
 
 build:
 	@mkdir -p bin
@@ -118,8 +118,14 @@ BENCH ?= .
 bench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
 
-# The real Claude Code, Codex, Gemini CLI, opencode and Qwen Code under atm run, with
-# a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
+# What runners cost, and how long they take, of this build and of others beside it, on the
+# same machine at the same time: make bench-runners BIN=$PWD/bin:/OTHER/bin
+BIN ?= $(CURDIR)/bin
+bench-runners: build
+	ATM_BENCH_BIN='$(BIN)' $(GO) test -count=1 -v -run TestRunners -timeout 30m ./internal/bench
+
+# The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
+# GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude
 real-agents:
 	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents

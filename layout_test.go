@@ -5,11 +5,23 @@ package layout
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/cli/agent"
+	"github.com/agentteammail/atm/internal/cli/mail"
+	"github.com/agentteammail/atm/internal/cli/session"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 const module = "github.com/agentteammail/atm/"
@@ -153,6 +165,41 @@ func TestEmulatorIsNotInAtm(t *testing.T) {
 		if strings.Contains(string(out), "github.com/charmbracelet/x/vt\n") != wants {
 			t.Errorf("%s links the emulator: %v", program, !wants)
 		}
+	}
+}
+
+// Package ptyrun is for programs of others, too: what it says names things, and package command makes commands of that.
+func TestRunnerNamesNoCommands(t *testing.T) {
+	mayName := map[string]string{"letter.go": "what it types into an agent is mail, which says how it is answered"}
+	var names []string
+	for _, c := range slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands()) {
+		names = append(append(names, c.Name), c.Aliases...)
+	}
+	isCommand := regexp.MustCompile(`\batm (%|$|(` + strings.Join(names, "|") + `)\b)`)
+	check := func(file string) {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, _ := strconv.Unquote(lit.Value); isCommand.MatchString(text) {
+					t.Errorf("%s names a command: %s", fset.Position(lit.Pos()), lit.Value)
+				}
+			}
+			return true
+		})
+	}
+	err := filepath.WalkDir("ptyrun", func(path string, d fs.DirEntry, err error) error {
+		isCode := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
+		if err == nil && isCode && mayName[d.Name()] == "" {
+			check(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

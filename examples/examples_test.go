@@ -11,37 +11,47 @@ import (
 	"testing"
 )
 
-// The packages can be used from another module: the example starts an agent, asks it, confirms what it
-// asks, looks, interrupts, types and stops it.
-func TestManagerExample(t *testing.T) {
+// The packages can be used from another module, in few lines: an agent is started, asked, answered and looked at.
+func TestExamples(t *testing.T) {
 	bin := t.TempDir()
-	for dir, pkg := range map[string]string{"..": "./internal/testagent/cmd/fakeagent", "manager": "."} {
+	for dir, pkg := range map[string]string{"..": "./internal/testagent/cmd/fakeagent", "manager": ".", "acp": "."} {
 		build := exec.Command("go", "build", "-ldflags=-w", "-o", bin+"/", pkg)
 		build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as most tests build what they run
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build %s in %s: %v\n%s", pkg, dir, err, out)
 		}
+		if source, err := os.ReadFile(filepath.Join(dir, "main.go")); dir != ".." && (err != nil || lines(string(source)) > 40) {
+			t.Errorf("%s/main.go has %d lines of code (%v), more than 40", dir, lines(string(source)), err)
+		}
 	}
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"plain", "sh"}, []string{`: "hello"`, "typed: typed", "bob has ended"}},
-		{
-			[]string{"-ask", "CONFIRM [touch x]", "claude", filepath.Join(bin, "fakeagent")},
-			[]string{"bob: confirming", "confirmed: ", "All done.", "typed: typed", "bob has ended"},
-		},
+	if err := os.Symlink("fakeagent", filepath.Join(bin, "claude")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"manager", "echo hello", "bash", "--norc"}, []string{"turn_completed", "\nhello\n"}},
+		{[]string{"manager", "CONFIRM [touch x]", filepath.Join(bin, "claude")}, []string{"confirm_required", "turn_completed", "All done."}},
+		{[]string{"acp", "CONFIRM [touch x]", filepath.Join(bin, "fakeagent"), "acp"}, []string{"[Bash: touch x: yes]", "CONFIRM: once", "[completed ]"}},
 	} {
-		run := exec.Command(filepath.Join(bin, "manager"), c.args...)
-		run.Dir = bin
+		run := exec.Command(filepath.Join(bin, c.args[0]), c.args[1:]...)
+		run.Dir, run.Env = bin, append(os.Environ(), "PS1=$ ")
 		out, err := run.CombinedOutput()
 		if err != nil {
-			t.Errorf("manager %s: %v", c.args, err)
+			t.Errorf("%q: %v", c.args, err)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(string(out), want) {
-				t.Errorf("manager %s does not print %q:\n%s", c.args, want, out)
+				t.Errorf("%q does not print %q:\n%s", c.args, want, out)
 			}
 		}
 	}
+}
+
+// lines counts the lines of a program that are neither empty nor a comment.
+func lines(source string) (n int) {
+	for line := range strings.Lines(source) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
 }

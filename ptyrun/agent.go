@@ -60,6 +60,7 @@ type agent interface {
 	declared() screen.Status // what it declares of its state, for terminals that know that
 	forgetLines()            // those shown so far are no session's
 	tail(lines int) []string
+	clear() []byte // what takes from a terminal that is detached what would stay
 	leave() []byte // what people's terminals are left with when it has ended
 
 	// What a request types: the text, whether its prompt shows it by now, and the key that sends it off.
@@ -70,16 +71,26 @@ type agent interface {
 
 // agentState is what the loop has to know of its agent.
 type agentState struct {
-	driver   string         // its name
-	reader   *driver.Driver // of the program that acts on what a text contains
-	activity reducer.Activity
-	isPlain  bool // it runs what it gets, like a shell
-	canPaste bool // it takes several lines as one text
-	isReady  bool // it has once waited for a text, for long enough
-	isOnAlt  bool // what it shows does not stay
-	hasDraft bool // in its prompt is a text, perhaps a person's
-	isAsking bool // also what is only just coming up, or cannot be read
-	isDialog bool // what it asks can be read
-	cancels  bool // an interrupt is no answer to what it asks, but cancels it
-	isOurs   bool // a text of ours began its turn, of which no event may tell yet
+	driver    string         // its name
+	reader    *driver.Driver // of the program that acts on what a text contains
+	activity  reducer.Activity
+	isPlain   bool // it runs what it gets, like a shell
+	takesText bool // with its line breaks, as one text; else what it gets is keys, any of which may do something
+	isReady   bool // it has once waited for a text, for long enough
+	isOnAlt   bool // what it shows does not stay
+	hasDraft  bool // in its prompt is a text, perhaps a person's
+	isAsking  bool // also what is only just coming up, or cannot be read
+	isDialog  bool // what it asks can be read
+	cancels   bool // an interrupt is no answer to what it asks, but cancels it
+	isOurs    bool // a text of ours began its turn, of which no event may tell yet
+}
+
+// bell wakes the loop: see agent.woken.
+type bell chan struct{}
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default: // it has not answered the last ring yet
+	}
 }

@@ -18,7 +18,7 @@ type attached struct {
 	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
 	drawn      map[*control.Viewer]uint64       // the last output that their repaint had
 
-	rewriting, removing screen.StatusFilter // of the output to viewers with and without that
+	rewriting, removing screen.OutputFilter // of the output to viewers with and without that
 
 	lastKey     time.Time // a person's
 	heldKeys    []byte    // keys held back while a text is being typed
@@ -40,7 +40,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *contr
 		case <-r.ctx.Done():
 		case <-ctx.Done():
 		}
-		if !r.post(func() { r.leave(v) }) {
+		if !r.call(func() { r.leave(v) }) { // not post: what it is sent must be sent before this returns
 			r.showEnd(v)
 		}
 		return nil
@@ -106,6 +106,9 @@ func (r *runner) sendStatus(v *control.Viewer, from, to screen.Status) {
 // leave removes a viewer. If the terminal had its size, it grows to the largest remaining viewer's or back to the
 // initial size: an agent with too little room shows no prompt and gets no mail.
 func (r *runner) leave(v *control.Viewer) {
+	if r.prog != nil {
+		v.Send(r.prog.clear())
+	}
 	size := r.viewers[v]
 	delete(r.viewers, v)
 	delete(r.withStatus, v)

@@ -141,7 +141,7 @@ func (p *terminal) stepScreen(now time.Time) {
 		p.isReady = !r.mustWait(p.promptSince.Add(r.timing.firstIdle), now)
 	}
 	switch p.reading.Activity {
-	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
+	case reducer.ToolRunning, reducer.Confirming, reducer.AwaitingInput:
 		p.turn.hasActed = true
 	}
 	p.stepQuestion(now)

@@ -44,7 +44,7 @@ const (
 )
 
 var (
-	errQuestionGone = refused("the dialog is gone: no key was pressed", "")
+	errQuestionGone = refused("the dialog is gone: no key was pressed")
 	errNoEffect     = errors.New("the dialog is still there")
 )
 
@@ -179,7 +179,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 		if err == nil {
 			break
 		}
-		if why, _ := errors.AsType[*control.Error](err); why == nil || why.Code != notNow || time.Now().After(until) {
+		if why, _ := errors.AsType[*control.Error](err); why == nil || why.Code != locked || time.Now().After(until) {
 			return "", err
 		}
 	}
@@ -203,13 +203,13 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	sinceKey := now.Sub(r.lastKey)
 	switch {
 	case !isDrawn:
-		return r.notNow("it is redrawing its screen")
+		return notNow("it is redrawing its screen")
 	case !isOpen:
-		return r.notNow("its screen shows no such dialog any more")
+		return notNow("its screen shows no such dialog any more")
 	case q.pressed != nil:
-		return refused("somebody is already answering it", "") // its key may still be unread: no second one after it
+		return refused("somebody is already answering it") // its key may still be unread: no second one after it
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
-		return r.notNow("a person is typing in it")
+		return notNow("a person is typing in it")
 	}
 	if err := r.prog.press(q, o); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	}
 	o, err := r.chosenOption(q, req)
 	if err == nil && q.Dialog.IsCut && !o.Denies() {
-		return o, refused("part of what it asks is not on its screen: no key was pressed", "atm attach "+string(r.Box.Agent()))
+		return o, refused("part of what it asks is not on its screen: no key was pressed", tryAttach)
 	}
 	return o, err
 }
@@ -237,15 +237,14 @@ func (r *runner) chosenOption(q *Question, req control.AnswerRequest) (driver.Op
 	if req.Option == "" {
 		return r.unnamedOption(q, req.Deny)
 	}
-	name := string(r.Box.Agent())
 	o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
 	switch {
 	case o == nil:
-		return driver.Option{}, usage("no such option; it offers: "+q.listOptions(), "screen "+name+" shows them")
+		return driver.Option{}, usage("no such option; it offers: "+q.listOptions(), tryScreen)
 	case req.Deny && !o.Denies():
-		return *o, usage(fmt.Sprintf("%q does not say no: no key was pressed", o.ID+" "+o.Label), "approve "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q does not say no: no key was pressed", o.ID+" "+o.Label), control.Try{Op: "answer", Option: o.ID})
 	case !req.Deny && o.Denies() && q.Dialog.Kind != "question":
-		return *o, usage(fmt.Sprintf("%q says no: no key was pressed", o.ID+" "+o.Label), "reject "+name+" "+o.ID)
+		return *o, usage(fmt.Sprintf("%q says no: no key was pressed", o.ID+" "+o.Label), control.Try{Op: "answer", Option: o.ID, Deny: true})
 	}
 	return *o, nil
 }
@@ -255,13 +254,13 @@ func (r *runner) chosenOption(q *Question, req control.AnswerRequest) (driver.Op
 func (r *runner) checkAnswerable(q *Question, id string) error {
 	switch {
 	case q == nil && r.prog != nil && r.prog.state().isDialog:
-		return r.notNow("a dialog is only just coming up")
+		return notNow("a dialog is only just coming up")
 	case q == nil:
-		return refused("it is not asking anything", "")
+		return refused("it is not asking anything")
 	case !strings.HasSuffix(string(q.ID), id):
-		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)), "")
+		return refused(fmt.Sprintf("that question is closed; the open one is %s", q.ID.Short(6)))
 	case reducer.IsForTerminal(q.Dialog.Kind):
-		return errors.New("it asks something that only a person at its terminal may answer")
+		return onlyAtTerminal("it asks something that only a person at its terminal may answer")
 	}
 	return nil
 }
@@ -272,17 +271,16 @@ func (r *runner) unnamedOption(q *Question, denies bool) (driver.Option, error) 
 	if denies {
 		choose = q.Dialog.Denying
 	}
-	name := string(r.Box.Agent())
 	o, isFound := choose()
 	switch {
 	case isFound:
 		return o, nil
 	case len(q.Dialog.Options) == 0:
-		return o, &control.Error{Code: "failed", Message: "atm cannot read its options: no key was pressed", Hint: "atm attach " + name}
+		return o, onlyAtTerminal("its options cannot be read: no key was pressed")
 	case denies:
-		return o, usage("none of its options says no: "+q.listOptions(), "attach "+name)
+		return o, usage("none of its options says no: "+q.listOptions(), tryAttach)
 	}
-	return o, usage("which one? "+q.listOptions(), "approve "+name+" "+q.Dialog.Options[0].ID)
+	return o, usage("which one? "+q.listOptions(), control.Try{Op: "answer", Option: q.Dialog.Options[0].ID})
 }
 
 func (q *Question) listOptions() string {
@@ -293,17 +291,28 @@ func (q *Question) listOptions() string {
 	return strings.Join(labels, ", ")
 }
 
-// notNow is the code of an error that time alone may end.
-const notNow = "locked"
+// locked is the code of an error that time alone may end.
+const locked = "locked"
 
-func (r *runner) notNow(why string) error {
-	return &control.Error{Code: notNow, Message: why + ": no key was pressed; try again", Hint: "atm screen " + string(r.Box.Agent())}
+// What most errors say to try.
+var (
+	tryScreen = control.Try{Op: "screen"}
+	tryAttach = control.Try{Op: "attach"}
+	tryRaw    = control.Try{Op: "type", Raw: true}
+)
+
+func notNow(why string) error {
+	return &control.Error{Code: locked, Message: why + ": no key was pressed; try again", Try: []control.Try{tryScreen}}
 }
 
-func refused(message, hint string) error {
-	return &control.Error{Code: "refused", Message: message, Hint: hint}
+func onlyAtTerminal(message string) error {
+	return &control.Error{Code: "failed", Message: message, Try: []control.Try{tryAttach}}
 }
 
-func usage(message, hint string) error {
-	return &control.Error{Code: "usage", Message: message, Hint: "atm " + hint}
+func refused(message string, try ...control.Try) error {
+	return &control.Error{Code: "refused", Message: message, Try: try}
+}
+
+func usage(message string, try ...control.Try) error {
+	return &control.Error{Code: "usage", Message: message, Try: try}
 }

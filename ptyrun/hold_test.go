@@ -207,7 +207,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
 	}
 	mailbox.Deliver(t.Context(), posts...)
-	r := &runner{Options: rg.opt, ctx: t.Context(), calls: make(chan func())}
+	r := &runner{Options: rg.opt, Box: rg.bob, ctx: t.Context(), calls: make(chan func())}
 	r.setDefaults()
 
 	now := time.Now()

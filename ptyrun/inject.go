@@ -22,7 +22,8 @@ type typing struct {
 	isWaiting bool // for a claim or for the program to read
 	failed    error
 
-	ids       []wire.ID       // of the messages to claim; none: text is the first prompt
+	prompt    *prompt         // nil: it is mail
+	ids       []wire.ID       // of the messages to claim
 	claim     *mailbox.Claim  // of the messages that were still unread
 	items     []*mailbox.Item // the claimed messages, which the text contains or points at
 	text      string
@@ -200,7 +201,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 		return true, nil
 	}
 	if isPrompt {
-		r.mail.prompt = t.text
+		r.mail.prompts = slices.Insert(r.mail.prompts, 0, t.prompt)
 	}
 	if t.failed != nil {
 		r.mail.retryAt = now.Add(retryClaim)
@@ -241,7 +242,7 @@ func (r *runner) mailText(t *typing, now time.Time) string {
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !to.canPaste: // else what an agent gets is keys, any of which may do something
+	case t.asPointer, !to.takesText:
 		return ""
 	}
 	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
@@ -264,15 +265,15 @@ func (r *runner) giveUp(t *typing, why string) error {
 // write types the text, without a return key behind it. (A plain program without bracketed paste gets each line but the
 // last submitted.)
 func (p *terminal) write(t *typing) error {
-	r, isPaste := p.r, p.emulator.Modes().Paste
+	r := p.r
 	p.keyVersion = p.emulator.Version()
 	t.text = Clean(t.text)
 	t.draft = t.text
-	if p.driver.Plain && !isPaste {
+	if p.driver.Plain && !p.takesText() {
 		t.text = strings.Trim(t.text, "\n")
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
-	if why := untypable(t.text, isPaste); why != "" {
+	if why := untypable(t.text, p.takesText()); why != "" {
 		return r.giveUp(t, why)
 	}
 	t.startedAt = r.now()
@@ -282,7 +283,7 @@ func (p *terminal) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	t.isWaiting = true
-	p.keys([]byte(keysOf(t.text+end, isPaste, p.driver.Plain)), func(n int, err error) {
+	p.keys(p.keysOf(t.text+end), func(n int, err error) {
 		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
 	return nil

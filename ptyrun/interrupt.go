@@ -124,8 +124,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case by == byPerson && hasEndedTurn(activity) && t == nil:
 		return nil, nil
 	case r.keyWouldAnswer(by):
-		return nil, refused("the key would answer its question: no key was pressed",
-			"atm pending shows the question; atm reject "+string(r.Box.Agent()))
+		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
@@ -168,8 +167,9 @@ func (r *runner) pressInterrupt(p *program, by interrupter) {
 // it. The channel gets the error, or nil, when that is done.
 func (r *runner) undoTurn() <-chan error {
 	ids, hasPointer, done := r.mail.given, r.mail.hasPointer, make(chan error, 1)
-	if len(ids) == 0 {
-		r.mail.prompt, r.mail.isPromptUndone = r.Prompt, true
+	if p := r.mail.givenPrompt; p != nil {
+		p.isUndone = true
+		r.mail.prompts = append(r.mail.prompts, p)
 	}
 	r.claims.do(func() { // after the job that marks them as read
 		var failed error

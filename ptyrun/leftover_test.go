@@ -101,8 +101,8 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("turn_completed"))
-	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(" but not so long")}); err != nil {
-		t.Fatal(err)
+	if o, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(" but not so long")}); err != nil || !o.NotSubmitted {
+		t.Fatal(o, err)
 	}
 	id := r.send("hello")
 	time.Sleep(quick.personQuiet + 5*quick.idle) // long enough to type it

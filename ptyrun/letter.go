@@ -122,6 +122,19 @@ func keysOf(text string, isPaste, isPlain bool) string {
 	return strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
 }
 
+// takesText reports whether the program gets a text as one, with its line breaks: else it gets keys, any of which may do
+// something.
+func (p *terminal) takesText() bool { return p.emulator.Modes().Paste || p.driver.TakesAsIs() }
+
+// keysOf returns the bytes that put a clean text into the draft of this program.
+func (p *terminal) keysOf(text string) []byte {
+	isPaste := p.emulator.Modes().Paste
+	if !isPaste && p.driver.TakesAsIs() {
+		return []byte(text)
+	}
+	return []byte(keysOf(text, isPaste, p.driver.Plain))
+}
+
 // untypable says why a text cannot be typed; "": it can.
 func untypable(text string, isPaste bool) string {
 	switch {

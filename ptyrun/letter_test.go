@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,4 +51,25 @@ func TestFrames(t *testing.T) {
 			t.Fatalf("in one line: %q of %q", all, line)
 		}
 	})
+}
+
+// A text goes in as a paste, else as it is if the program takes it so, else as one line.
+func TestKeysOfProgram(t *testing.T) {
+	for _, c := range []struct {
+		driver, output string
+		takes          bool
+		want           string
+	}{
+		{"gemini", "", false, "a b"},
+		{"gemini", "\x1b[?2004h", true, pasteOn + "a\nb" + pasteOff},
+		{"continue", "", true, "a\nb"},
+		{"continue", "\x1b[?2004h", true, pasteOn + "a\nb" + pasteOff},
+	} {
+		p := &terminal{emulator: screen.New(80, 24, 0)}
+		p.driver, _ = driver.Named(c.driver)
+		p.emulator.Write([]byte(c.output))
+		if got := string(p.keysOf("a\nb")); got != c.want || p.takesText() != c.takes {
+			t.Errorf("%s after %q: %q, takes a text %v", c.driver, c.output, got, p.takesText())
+		}
+	}
 }

@@ -60,7 +60,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		hold, err := r.store.HoldRunner(t.Context(), "bob")
 		must(t, err)
 		defer hold.Release()
-		o.Hold = hold
+		o.Mail = &Mail{Box: r.bob, Hold: hold}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})
@@ -80,7 +80,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		if i%5 == 2 {
 			time.AfterFunc(20*time.Millisecond, cancel)
 		}
-		exit, err := Run(ctx, o)
+		exit, err := run(ctx, o)
 		if err != nil {
 			t.Fatalf("run %d: %+v, %v", i, exit, err)
 		}

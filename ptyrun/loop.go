@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
@@ -28,6 +26,8 @@ import (
 // runner is the state of a run. Only the loop touches it; other goroutines post.
 type runner struct {
 	Options
+	Box    *mailbox.Box
+	Hold   *mailbox.Runner
 	ctx    context.Context // ends with the loop
 	isAuto bool            // the screen may choose another driver
 	wg     sync.WaitGroup
@@ -38,6 +38,7 @@ type runner struct {
 	dir       *durable.Root // run/
 	recording *record.Writer
 	events    worker // appends events
+	logged    func() // is called when the log has more events
 	claims    worker // claims messages and settles the claims
 	notifier  worker // sends questions to people and withdraws them, and sends reminders
 
@@ -67,86 +68,20 @@ type runner struct {
 	isReadingMail bool // that mail is being read
 }
 
-// Run runs the agent until its program has exited for good, ctx ends or somebody stops it. The caller holds the runner
-// lock.
-//
-// On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
-// package process did not start may be reaped before its Wait.
-func Run(ctx context.Context, o Options) (Exit, error) {
-	if err := o.check(); err != nil {
-		return Exit{}, err
-	}
-	running, end := context.WithCancel(context.Background())
-	defer end()
-	r := newRunner(running, o)
-	if err := r.openDir(); err != nil {
-		return r.exit, err
-	}
-	defer r.dir.Close()
-	if err := process.Subreaper(); err != nil {
-		return r.exit, err
-	}
-	server, err := control.Listen(r.dir.Path())
-	if err != nil {
-		return r.exit, err
-	}
-	if err := r.startRecording(); err != nil {
-		return r.exit, errors.Join(err, server.Close())
-	}
-	if err := undoLastTyping(ctx, o.Box); err != nil {
-		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
-	}
-	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
-		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},
-	})
-	if err != nil {
-		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
-	}
-	last, err := runinfo.Read(o.Box.Store().Dir(), o.Box.Agent())
-	if err != nil {
-		r.Log.Error("reading what ran last", "err", err)
-	}
-	r.lastDriver = last.Driver
-	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
-	r.startHelpers(server, inbox)
-
-	err = r.loop(ctx.Done())
-	end()
-	err = errors.Join(err, inbox.Close(), server.Close())
-	if err := r.recording.Close(); err != nil {
-		r.Log.Error("ending the recording", "err", err)
-	}
-	r.claims.wait()
-	r.notifier.wait()
-	r.wg.Wait()
-	r.events.wait()
-	r.unbindSessions(err)
-	return r.exit, err
-}
-
-func (o *Options) check() error {
-	hasAgent := o.Box != nil && o.Hold != nil && o.Run != ""
-	hasProgram := len(o.Command) > 0 && o.Cols > 0 && o.Rows > 0
-	if !hasAgent || !hasProgram {
-		return errors.New("run an agent: Box, Hold, Run, Command, Cols and Rows are needed")
-	}
-	return nil
-}
-
-func newRunner(ctx context.Context, o Options) *runner {
+func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r := &runner{
-		Options: o, ctx: ctx, isAuto: o.Driver == nil, state: o.State,
+		Options: o, Box: m.Box, Hold: m.Hold, ctx: ctx, isAuto: o.Driver == nil, state: m.State,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
 		mail:     mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
-	if r.Inject != Off {
-		r.mail.prompt = r.Prompt
+	if r.Prompt != "" && r.Inject != Off {
+		r.mail.prompts = []*prompt{{text: r.Prompt}}
 	}
 	r.initialSize, r.mail.remindAt = r.size(), r.now().Add(checkEvery)
 	if o.Sessions != nil {
-		store := &session.Store{Mail: o.Box.Store(), CheckVerdict: o.Sessions.CheckVerdict}
+		store := &session.Store{Mail: r.Box.Store(), CheckVerdict: o.Sessions.CheckVerdict}
 		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]humanInput{}}
 	}
 	return r
@@ -168,6 +103,14 @@ func (r *runner) startRecording() (err error) {
 		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: r.repaint,
 		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
 	})
+	return err
+}
+
+func (r *runner) closeRecording() error {
+	err := r.recording.Close()
+	if err != nil {
+		r.Log.Error("ending the recording", "err", err)
+	}
 	return err
 }
 
@@ -201,10 +144,6 @@ func (r *runner) writeRunInfo() {
 const checkEvery = 3 * time.Second
 
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
-	if err := r.startProgram(); err != nil {
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
-		return err
-	}
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for !r.isOver {

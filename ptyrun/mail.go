@@ -18,8 +18,7 @@ import (
 type mail struct {
 	queue          []wire.ID       // to deliver, as the reducer named them, in order
 	typing         *typing         // nil: nothing is being typed
-	prompt         string          // to type before any mail; "": none is left
-	isPromptUndone bool            // urgent mail undid its turn: it is typed again after that mail
+	prompts        []*prompt       // to give before any mail
 	isInterrupting bool            // a turn, for urgent mail
 	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
 	remindAt       time.Time       // when overdue answers are checked next
@@ -27,8 +26,27 @@ type mail struct {
 	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
 	failures       int             // in a row
 	lastFailure    wire.Event      // injection_failed, until the same message has another event
-	given          []wire.ID       // the messages that the agent got last; none: the first prompt
+	given          []wire.ID       // the messages that the agent got last
+	givenPrompt    *prompt         // or the prompt
 	hasPointer     bool            // it got only a pointer to them
+}
+
+// prompt is a text that is given as if its person had typed it.
+type prompt struct {
+	text     string
+	isUndone bool       // urgent mail undid its turn: it is given again after that mail
+	done     chan error // gets the outcome, once; nil: the first prompt of a run, whose failure is reported
+}
+
+// tell tells the outcome to whoever waits for it, and reports whether anybody does.
+func (p *prompt) tell(err error) bool {
+	if p.done != nil {
+		select {
+		case p.done <- err:
+		default: // it was told before
+		}
+	}
+	return p.done != nil
 }
 
 func (r *runner) handleEntry(e watcher.Entry) {
@@ -44,6 +62,9 @@ func (r *runner) handleEntry(e watcher.Entry) {
 			r.state.Seq = max(r.state.Seq, e.Event.Seq)
 		} else {
 			r.apply(reducer.Input{Now: r.now(), Event: e.Event})
+		}
+		if r.logged != nil {
+			r.logged()
 		}
 		r.handleSessionEvent(e.Event)
 		r.handleMailEvent(e.Event)
@@ -144,13 +165,14 @@ func (r *runner) apply(in reducer.Input) {
 // stepMail continues the injection under way, or begins one.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
-	isPromptNext := m.prompt != "" && !(m.isPromptUndone && len(m.queue) > 0)
+	isPromptNext := len(m.prompts) > 0 && !(m.prompts[0].isUndone && len(m.queue) > 0)
 	switch {
 	case m.typing != nil:
 	case !isPromptNext && len(m.queue) == 0:
 	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isPromptNext:
-		m.prompt, m.typing = "", &typing{text: r.Prompt}
+		m.typing = &typing{text: m.prompts[0].text, prompt: m.prompts[0]}
+		m.prompts = m.prompts[1:]
 	default:
 		n := 1
 		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {

@@ -25,7 +25,10 @@ const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "
 func (r *runner) typingDone(t *typing) {
 	r.mail.typing, r.mail.failures = nil, 0
 	turn, ids := r.prog.given(t), idsOf(t.items)
-	r.mail.given, r.mail.hasPointer = ids, t.asPointer
+	r.mail.given, r.mail.givenPrompt, r.mail.hasPointer = ids, t.prompt, t.asPointer
+	if t.prompt != nil {
+		t.prompt.tell(nil)
+	}
 	switch {
 	case t.claim != nil && !t.asPointer:
 		t.claim.Turn = turn
@@ -80,8 +83,10 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 	}
 	wasTakenBack := t.hasBegun() && r.prog != nil && r.prog.takeBack(t)
 	isUntouched := !t.hasBegun() || wasTakenBack && !t.isSubmitted() && !isInPart || t.asPointer
-	if t.claim == nil {
-		r.reportError("the first prompt was not typed: " + reason)
+	if t.prompt != nil {
+		if !t.prompt.tell(&injectError{outcome, "the text was not accepted: " + reason}) {
+			r.reportError("the first prompt was not typed: " + reason)
+		}
 	} else if isUntouched {
 		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 	} else { // a program that hung may still read it

@@ -17,7 +17,7 @@ type program struct {
 	agent
 	started time.Time
 	resumed resumption
-	prompt  string // the first prompt, if it was not to be given because a conversation goes on
+	prompts []*prompt // the first prompt, if it was not to be given because a conversation goes on
 }
 
 func (r *runner) startProgram() error {
@@ -36,7 +36,7 @@ func (r *runner) startProgram() error {
 	}
 	p := &program{agent: a, started: now, resumed: resumed}
 	if r.pid == 0 && resumed.id != "" { // an earlier run has sent the first prompt
-		p.prompt, r.mail.prompt = r.mail.prompt, ""
+		p.prompts, r.mail.prompts = r.mail.prompts, nil
 	}
 	r.notResumed, r.lastDriver = "", ""
 	r.prog, r.pid = p, p.PID()
@@ -90,7 +90,7 @@ func (r *runner) programEnded() {
 	r.prog = nil
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
-	r.rewriting, r.removing = screen.StatusFilter{}, screen.StatusFilter{}
+	r.rewriting, r.removing = screen.OutputFilter{}, screen.OutputFilter{}
 	r.recording.Exit(r.exit.Code)
 	if r.stopping != nil { // which ends all processes
 		r.processesEnded(p)

@@ -1,8 +1,10 @@
-// Package ptyrun runs an agent's program on a PTY and types its mail into it.
+// Package ptyrun runs an agent's program and gives it texts: prompts, and its mail.
 //
-// A runner owns one agent: its program, the screen that the program draws, the recording and the control socket. The
-// caller holds the agent's runner lock. The runner follows the agent's inbox and event log, folds them with the
-// reducer, and is the only one to carry out the reducer's effects.
+// [Start] starts one, and returns a [Handle] to give it a text, interrupt it, answer what it asks, type, look at its
+// screen and follow its events. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on
+// a PTY, where a driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If
+// the agent has a mailbox (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is
+// the only one to carry out the reducer's effects.
 //
 // What you may rely on:
 //
@@ -11,40 +13,44 @@
 //     would act on is typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
 //     and leaves the message unread.
-//   - A turn that no hook reports has an id from its start until the program is idle; its thread is the run.
-//   - A dialog is answered only by one of the owner's rules or by somebody authorized, and only while that same dialog
-//     is on the screen. A dialog about trust in a directory is never answered.
-//   - What the screen shows is appended as events. If the program's hooks report its turns, they win, and the screen
-//     adds only what hooks cannot know.
-//   - When Run returns, every process that the agent started is gone.
+//   - A turn that no hook and no protocol reports has an id from its start until the program is idle; its thread is the
+//     run.
+//   - A question is answered only by one of the owner's rules or by somebody authorized, and only while the agent still
+//     asks it. A dialog about trust in a directory is never answered.
+//   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
+//     appended as an event.
+//   - When Wait returns, every process that the agent started is gone.
 //   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
 //   - Human input of a paused session is not typed. A session that is aborted, or ends by its rules, stops the agent.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
 // messages being typed.
 //
-// How it works: one loop owns the state of the run. It sleeps until a channel delivers something (output or the end of
-// the program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires. Then it
-// calls step, in which each topic checks the state, does what is due, and says when it wants to be called again.
-// Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop; Run waits
-// for all of them.
+// How it works: one loop owns the state of the run. It sleeps until a channel delivers something (what the agent tells,
+// the end of its program, a message or event from the mailbox, a function posted by another goroutine) or a timer fires.
+// Then it calls step, in which each topic checks the state, does what is due, and says when it wants to be called again.
+// Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is
+// folded when it is appended, so that the loop never waits for the log to know what it has done itself.
 //
 // One turn: the reducer tells the runner to deliver a message, which is queued (stepMail). When the gate opens, the
-// message goes through the steps of recipe: it is claimed, typed, submitted and seen accepted. beginTurn reports the
-// start of the turn. stepScreen reads what the program draws and reports what has been stable; a dialog becomes a
-// Question until it is gone. endTurn reports the end of the turn with the response that the driver cuts out of the
-// screen.
+// message goes through the steps of recipe: it is claimed, given to the agent and seen accepted. A terminal types and
+// submits it, and then reports the start of the turn (given); its screen is read as it is drawn, and what has been stable
+// is reported; a dialog becomes a Question until it is gone; endTurn reports the end of the turn with the response that
+// the driver cuts out of the screen. A speaker tells all of this itself.
 //
 // Where to look:
 //
+//	start                    the handle; how a run begins and ends
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
-//	program, restart         one start of the program, its input and output; the next start, and the end
+//	agent                    what the loop knows of an agent
+//	program, restart         one start of the program; the next start, and the end
 //	resume                   the conversation that a program continues
-//	detect, turn             what the screen shows; the turns that are made of that
-//	mail, gate, root         which message is next; whether it may be typed now
-//	letter, inject, outcome  as what text; how; what becomes of the message
-//	draft, interrupt         what of ours is left in the draft; how a turn is cut short
-//	dialog                   what the program asks, and who answers
+//	mail, gate, root         which text is next; whether it may be given now
+//	letter, outcome          as what text; what becomes of the message
+//	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
+//	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
+//	inject, draft            how a text is typed; what of ours is left in the draft
+//	speaker                  an agent that speaks ACP
 //	session, capture         interactive sessions; what of the program's output is theirs
 //	server, attach           requests through the socket; people's terminals
 package ptyrun
@@ -54,11 +60,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -82,21 +88,19 @@ type Decision string
 
 const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
-// Options say what to run, and how. Box, Hold, Run, Command, Cols and Rows are required.
+// Options say what to run, and how. Only Command is required.
 type Options struct {
 	// The agent.
-	Box   *mailbox.Box
-	Hold  *mailbox.Runner // the agent's runner lock
-	State reducer.State   // the fold of the agent's events; the watcher continues after its Seq
-	Run   string          // the ATM_RUN of every process of this run, which tells it from all other runs
+	Mail *Mail  // nil: it gets no mail, and its events are kept while it runs
+	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
 
 	// Its program and terminal.
-	Command     []string // the program and its arguments
-	Dir         string
-	Env         []string       // the whole environment; without ATM_RUN a killed runner's leftovers cannot be found
+	Command     []string       // the program and its arguments
+	Dir         string         // "": the current one
+	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
-	Cols, Rows  int
+	Cols, Rows  int            // 0: 120 by 30
 	Restart     Restart
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
 	RecordInput bool // record typed keys as well
@@ -177,6 +181,11 @@ func (o *Options) setDefaults() {
 		o.Driver, _ = driver.Named("plain")
 	}
 	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &standardTiming)
+	o.Cols, o.Rows, o.Run = cmp.Or(o.Cols, 120), cmp.Or(o.Rows, 30), cmp.Or(o.Run, string(wire.NewID()))
+	o.Env = withMark(o.Env, o.Run)
+	if o.Dir == "" {
+		o.Dir, _ = os.Getwd()
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.now == nil {
 		o.now = time.Now

@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -70,7 +69,7 @@ func (r *runner) resumeFailed(p *program) bool {
 		return false
 	}
 	r.notResumed = fmt.Sprintf("it exited with %d when it was to continue %s", r.exit.Code, p.resumed.id)
-	r.mail.prompt = cmp.Or(r.mail.prompt, p.prompt)
+	r.mail.prompts = append(p.prompts, r.mail.prompts...)
 	return true
 }
 
@@ -79,5 +78,5 @@ func (r *runner) resumeFailed(p *program) bool {
 func (r *runner) notLoaded() {
 	p := r.prog
 	p.resumed = resumption{fresh: "it did not load " + p.resumed.id}
-	r.mail.prompt = cmp.Or(r.mail.prompt, p.prompt)
+	r.mail.prompts = append(p.prompts, r.mail.prompts...)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -53,6 +54,7 @@ type rig struct {
 	log   string // the fake agent's
 	opt   Options
 	hold  *mailbox.Runner
+	state reducer.State
 
 	mu    sync.Mutex
 	asked []Question
@@ -78,7 +80,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
+		Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, timing: &quick,
 		NotifyLead: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -122,11 +124,10 @@ func (r *rig) run() *rig {
 	hold, err := r.store.HoldRunner(ctx, "bob")
 	must(r.t, err)
 	r.hold = hold
-	r.opt.Hold = hold
-	r.opt.Env = append(r.opt.Env, "ATM_RUN="+r.opt.Run, "TERM=xterm-256color")
+	r.opt.Mail = &Mail{Box: r.bob, Hold: hold, State: r.state}
 	go func() {
 		defer close(r.done)
-		r.exit, r.err = Run(ctx, r.opt)
+		r.exit, r.err = run(ctx, r.opt)
 	}()
 	r.t.Cleanup(func() {
 		cancel()
@@ -142,6 +143,15 @@ func (r *rig) run() *rig {
 		}
 	})
 	return r
+}
+
+// run runs an agent until it has ended.
+func run(ctx context.Context, o Options) (exit Exit, err error) {
+	h, err := Start(ctx, o)
+	if err == nil {
+		exit, err = h.Wait()
+	}
+	return exit, err
 }
 
 // wait waits until a condition holds.

@@ -16,7 +16,7 @@ import (
 var (
 	errOver       = errors.New("the program has ended")
 	errNotRunning = errors.New("its program is not running")
-	errBeingTyped = &control.Error{Code: "locked", Message: "a message is being typed in; try again in a moment"}
+	errBeingTyped = &control.Error{Code: locked, Message: "a message is being typed in; try again in a moment"}
 )
 
 // runner is the control.Handler of its agent. These methods run beside the loop, many at once, and have the loop do
@@ -74,9 +74,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	if len(req.Text) == 0 {
 		done.Detail = "return"
 	}
-	if !req.Enter && !req.Raw {
-		done.Detail += fmt.Sprintf(", not submitted: atm type %s --enter", r.Box.Agent())
-	}
+	done.NotSubmitted = !req.Enter && !req.Raw
 	if err := <-typed.written; err != nil || !req.Enter {
 		return done, err
 	}
@@ -96,8 +94,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 // checkTyping returns an error if a text may not be typed while the agent asks something, perhaps d: it may be an answer.
 func (r *runner) checkTyping(req control.TypeRequest, d *driver.Dialog) error {
 	if len(req.Text) > 1 && !req.Raw { // else it may be the key of an answer
-		return refused("these keys would answer its question: nothing was typed",
-			fmt.Sprintf("atm pending shows the question; atm approve %[1]s OPTION, atm attach %[1]s, or --raw", r.Box.Agent()))
+		return refused("these keys would answer its question: nothing was typed", control.Try{Op: "answer"}, tryAttach, tryRaw)
 	}
 	if d == nil {
 		return nil
@@ -114,7 +111,7 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 		return nil
 	}
 	if err := r.Authorize(right, pid, by); err != nil {
-		return refused(err.Error(), "")
+		return refused(err.Error())
 	}
 	return nil
 }

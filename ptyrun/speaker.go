@@ -32,7 +32,7 @@ type speaker struct {
 	r *runner
 	*acp.Agent
 	told    chan acp.Event // nil: everything was taken in
-	signal  chan struct{}
+	signal  bell
 	program *driver.Driver // of the program, for what a text contains
 	isReady bool           // it has opened a session
 	session string
@@ -51,7 +51,7 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker, 
 	if err != nil {
 		return nil, err
 	}
-	s := &speaker{r: r, Agent: a, told: make(chan acp.Event, maxTold), signal: make(chan struct{}, 1), program: driver.ForCommand(command)}
+	s := &speaker{r: r, Agent: a, told: make(chan acp.Event, maxTold), signal: make(bell, 1), program: driver.ForCommand(command)}
 	r.wg.Go(s.listen)
 	return s, nil
 }
@@ -60,17 +60,10 @@ func (s *speaker) listen() {
 	told := s.told
 	for e := range s.Events() {
 		told <- e
-		s.wake()
+		s.signal.ring()
 	}
 	close(told)
-	s.wake()
-}
-
-func (s *speaker) wake() {
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+	s.signal.ring()
 }
 
 func (s *speaker) woken() <-chan struct{} {
@@ -95,7 +88,7 @@ func (s *speaker) take() {
 		break
 	}
 	if len(s.told) > 0 {
-		s.wake()
+		s.signal.ring()
 	}
 }
 
@@ -151,7 +144,7 @@ func (s *speaker) ended() {
 func (s *speaker) state() agentState {
 	q := s.r.question
 	return agentState{
-		driver: ACPName, reader: s.program, activity: s.Activity(), canPaste: true, isReady: s.isReady, hasDraft: s.Draft() != "",
+		driver: ACPName, reader: s.program, activity: s.Activity(), takesText: true, isReady: s.isReady, hasDraft: s.Draft() != "",
 		isAsking: q != nil, isDialog: q != nil, cancels: q != nil && q.Dialog.Kind == "permission",
 	}
 }
@@ -238,6 +231,7 @@ func (s *speaker) declared() screen.Status { return nil }
 func (s *speaker) forgetLines()            {}
 
 func (s *speaker) repaint(lines int) ([]byte, uint64) { return s.Repaint(lines) }
+func (s *speaker) clear() []byte                      { return nil }
 func (s *speaker) leave() []byte                      { return []byte("\r\n") }
 
 func (s *speaker) tail(lines int) []string {

@@ -108,13 +108,13 @@ func (l *life) live() error {
 		return err
 	}
 	o := Options{
-		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
+		Mail: &Mail{Box: s.Box("bob"), Hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
-		Inject: Body, Restart: l.Restart, timing: &quick, Hold: hold,
+		Inject: Body, Restart: l.Restart, timing: &quick,
 		Decide: func(driver.Dialog) Decision { return Allow },
 	}
-	o.State.Seq = seq
-	exit, err := Run(ctx, o)
+	o.Mail.State.Seq = seq
+	exit, err := run(ctx, o)
 	if err == nil {
 		say.Encode(lived{Exit: &exit})
 	}

@@ -26,8 +26,8 @@ const scrollback = 500
 type terminal struct {
 	r *runner
 	*process.Child
-	output   chan []byte   // what it writes; nil: all has been read
-	signal   chan struct{} // there is some output
+	output   chan []byte // what it writes; nil: all has been read
+	signal   bell        // there is some output
 	input    chan write
 	emulator *screen.Screen
 	driver   *driver.Driver
@@ -68,7 +68,7 @@ func (r *runner) startTerminal(argv []string) (*terminal, error) {
 	}
 	now := r.now()
 	p := &terminal{
-		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(chan struct{}, 1), input: make(chan write, maxWrites),
+		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(bell, 1), input: make(chan write, maxWrites),
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
@@ -108,17 +108,10 @@ func (p *terminal) readOutput() {
 			break
 		}
 		output <- bytes.Clone(buf[:n])
-		p.wake()
+		p.signal.ring()
 	}
 	close(output)
-	p.wake()
-}
-
-func (p *terminal) wake() {
-	select {
-	case p.signal <- struct{}{}:
-	default:
-	}
+	p.signal.ring()
 }
 
 func (p *terminal) woken() <-chan struct{} {
@@ -144,7 +137,7 @@ func (p *terminal) take() {
 		break
 	}
 	if len(p.output) > 0 {
-		p.wake()
+		p.signal.ring()
 	}
 	if len(written) > 0 {
 		p.draw(written)
@@ -204,7 +197,7 @@ func (p *terminal) forgetLines() {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, canPaste: p.emulator.Modes().Paste,
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
 		isReady: p.isReady, isOnAlt: p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
@@ -233,6 +226,9 @@ func (p *terminal) describe(s *control.Status) {
 	if rd.Title == reducer.Confirming || rd.Title == reducer.Thinking || rd.Title == reducer.Idle {
 		add(control.Claim{Source: string(reducer.FromTitle), Says: string(rd.Title), Detail: p.emulator.Title(), At: p.readingSince})
 	}
+	if rd.Progress == reducer.Confirming || rd.Progress == reducer.Thinking || rd.Progress == reducer.Idle {
+		add(control.Claim{Source: string(reducer.FromProgress), Says: string(rd.Progress), Detail: string(p.emulator.Progress()), At: p.readingSince})
+	}
 	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
 		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
 	}
@@ -244,17 +240,25 @@ func (p *terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion
 func (p *terminal) repaint(lines int) ([]byte, uint64) { return p.emulator.Repaint(lines), 0 }
 func (p *terminal) tail(lines int) []string            { return p.emulator.Tail(lines) }
 
+// clear takes away the progress bar.
+func (p *terminal) clear() []byte {
+	if bar := p.emulator.Progress(); bar != "" && bar != screen.NoProgress { // older iTerm2 takes the end of none for a notification
+		return []byte(screen.ClearProgress)
+	}
+	return nil
+}
+
 // leave leaves the cursor below the text. A program that exits by itself in the alternate screen did not mean to: its
 // last lines are shown on the main screen.
 func (p *terminal) leave() []byte {
 	s := p.emulator
 	switch {
 	case s.Modes().Alt && p.r.stopping == nil:
-		return []byte("\x1b[m\x1b[?1049l\x1b[999;1H\r\n" + strings.Join(append(s.Tail(10), ""), "\r\n"))
+		return append(p.clear(), "\x1b[m\x1b[?1049l\x1b[999;1H\r\n"+strings.Join(append(s.Tail(10), ""), "\r\n")...)
 	case !s.Modes().Alt:
-		return fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
+		return fmt.Appendf(p.clear(), "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
-	return nil
+	return p.clear()
 }
 
 func (p *terminal) show(req control.ScreenRequest) control.Screen {
@@ -348,7 +352,7 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 		}
 	}
 	if o.Keys == "" {
-		return &control.Error{Code: "failed", Message: "atm does not know the keys for this option: no key was pressed", Hint: "atm attach " + string(p.r.Box.Agent())}
+		return onlyAtTerminal("the keys for this option are not known: no key was pressed")
 	}
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
@@ -387,8 +391,7 @@ type requestedText struct {
 func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	r, d := p.r, p.reading.Dialog
 	if !req.Raw && p.hasLeftover() {
-		return nil, refused("its prompt may still hold a message: nothing was typed",
-			fmt.Sprintf("atm screen %[1]s shows it; to type anyway: atm attach %[1]s, or --raw", r.Box.Agent()))
+		return nil, refused("its prompt may still hold a message: nothing was typed", tryScreen, tryAttach, tryRaw)
 	}
 	if p.isAsking() && !p.driver.Plain {
 		if err := r.checkTyping(req, d); err != nil {
@@ -397,12 +400,13 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 	}
 	t := &requestedText{data: req.Text, dialog: fingerprint(d), written: make(chan error, 1)}
 	if !req.Raw {
-		isPaste := p.emulator.Modes().Paste && len(req.Text) > 1 // a pasted key answers nothing
-		if !isPaste && len(req.Text) > control.MaxLine() {
-			return nil, refused(untypable(string(req.Text), false)+": nothing was typed", "")
+		if !p.takesText() && len(req.Text) > control.MaxLine() {
+			return nil, refused(untypable(string(req.Text), false) + ": nothing was typed")
 		}
 		t.text = Clean(string(req.Text))
-		t.data = []byte(keysOf(t.text, isPaste, p.driver.Plain))
+		if t.data = p.keysOf(t.text); len(req.Text) <= 1 { // a pasted key answers nothing
+			t.data = []byte(keysOf(t.text, false, p.driver.Plain))
+		}
 	}
 	r.lastKey = r.now()
 	p.keys(t.data, func(n int, err error) {

@@ -20,7 +20,7 @@ type turn struct {
 	isOurs        bool   // text began it, and its end was not seen
 	isInterrupted bool   // by us
 	hasWorked     bool   // the screen has shown work, or a dialog, since it was idle
-	hasActed      bool   // it has shown more than thinking
+	hasActed      bool   // it has shown a tool or a question
 	hasRetried    bool   // it has shown that it tries again after an error
 }
 

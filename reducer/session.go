@@ -102,6 +102,7 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 			return s.Turns[i], i
 		}
 	}
+	s.continueSession(e)
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
 	}
@@ -109,6 +110,31 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 		return s.Turns[i], i
 	}
 	return newTurn(e, s.Turn(), Unknown, ""), -1
+}
+
+// continueSession has a turn that a resumed program began before it named its session go on in that session, of which only
+// the past turns are kept. Codex names its session with the first message.
+func (s *State) continueSession(e *event) {
+	unnamed := s.findUnnamed()
+	isBegin := e.kind == "session_start" || e.kind == wire.TurnStarted
+	if e.session == "" || !isBegin || unnamed < 0 || !s.Turns[unnamed].IsOpen() || !s.Run.resumes(e.session) {
+		return
+	}
+	if i := s.findSession(e.session); i >= 0 {
+		t := &s.Turns[i]
+		isLate := e.turn != "" && (e.turn == t.ID || slices.Contains(t.Ended, e.turn))
+		if isLate || !t.isOver() {
+			return
+		}
+		s.Turns[unnamed].Ended = t.Ended
+		s.Turns = slices.Delete(s.Turns, i, i+1)
+	}
+	e.isContinued = true
+}
+
+// resumes reports whether a program runs that goes on with a session.
+func (r *Run) resumes(session string) bool {
+	return r != nil && !r.HasExited && (r.Conversation == session || r.Conversation == Newest)
 }
 
 // newTurn begins a session. It takes over from the shown session how the last turn ended.

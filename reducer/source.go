@@ -10,6 +10,7 @@ import "time"
 //	event     a program of your own (atm event, a file)                      likewise
 //	declared  the program itself, with a status sequence (OSC 7501)          always
 //	title     the title of its window                                        always
+//	progress  its progress bar (OSC 9;4), which counts as a title does       always
 //	screen    what a driver reads from its screen                            always
 //	runner    whoever started the program: that it starts, ends, cannot      then
 //
@@ -28,6 +29,7 @@ const (
 	FromEvent    Source = "event"
 	FromDeclared Source = "declared"
 	FromTitle    Source = "title"
+	FromProgress Source = "progress"
 	FromScreen   Source = "screen"
 	FromRunner   Source = "runner"
 )
@@ -43,7 +45,7 @@ func (s Source) rank() int {
 		return 3
 	case FromDeclared:
 		return 2
-	case FromTitle:
+	case FromTitle, FromProgress:
 		return 1
 	}
 	return 0
@@ -70,7 +72,7 @@ func (e *event) restsOn() Source {
 		return FromHook
 	case "pty":
 		switch s := Source(e.Text("evidence")); s {
-		case FromDeclared, FromTitle:
+		case FromDeclared, FromTitle, FromProgress:
 			return s
 		}
 		switch e.kind {

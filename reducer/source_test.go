@@ -42,7 +42,7 @@ func TestSource(t *testing.T) {
 		source, kind, evidence string
 		want                   Source
 	}{
-		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromTitle},
+		{"pty", "spawned", "", FromRunner}, {"pty", "state_change", "declared", FromDeclared}, {"pty", "state_change", "title", FromTitle}, {"pty", "state_change", "progress", FromProgress},
 		{"pty", "state_change", "", FromScreen}, {"pty", "state_change", "made up", FromScreen}, {"hook", "turn_started", "declared", FromHook},
 		{"acp", "message_delta", "", FromProtocol}, {"drop", "state_change", "declared", FromEvent}, {"pty", "exited", "", FromRunner},
 	} {

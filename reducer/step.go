@@ -52,10 +52,11 @@ type event struct {
 	seq                         uint64
 	at                          time.Time
 
-	lastError string // the agent's newest error
-	errorAt   time.Time
-	isUnknown bool // its kind is unknown
-	isOnWire  bool // it came in another vocabulary, and not from a hook
+	lastError   string // the agent's newest error
+	errorAt     time.Time
+	isUnknown   bool // its kind is unknown
+	isContinued bool // see continueSession
+	isOnWire    bool // it came in another vocabulary, and not from a hook
 }
 
 // idOf returns a field that is an id; some programs write a number.

@@ -212,7 +212,7 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		}
 		return t.work(e, a, detail)
 	case Confirming:
-		isClaim := e.restsOn() == FromDeclared || e.restsOn() == FromTitle // it was not read
+		isClaim := e.source == "pty" && e.restsOn() != FromScreen // it was not read
 		return t.ask(e, Waiting{Kind: Permission, Prompt: e.Text("detail"), IsIncomplete: isClaim})
 	case AwaitingInput:
 		return t.ask(e, Waiting{Kind: Question, Prompt: e.Text("detail")})
@@ -245,7 +245,7 @@ func (t *Turn) startSession(e *event) bool {
 			t.Detail = ""
 		}
 		return !t.isOver()
-	case e.session != "" && source != "resume" && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
+	case e.session != "" && (source != "resume" || e.isContinued) && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
 		if !t.HasSessionStart {
 			t.HasSessionStart, t.StartedAt = true, e.at
 		}

@@ -262,7 +262,7 @@ func (m *Member) sources() (all []control.Claim) {
 		return nil
 	}
 	newest := control.Claim{Source: string(m.source), Says: string(m.Activity), At: m.heardAt.UTC(), Counts: true}
-	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromScreen}, m.source)
+	isSeen := slices.Contains([]reducer.Source{reducer.FromDeclared, reducer.FromTitle, reducer.FromProgress, reducer.FromScreen}, m.source)
 	if !isSeen || len(m.Runner.Claims) == 0 {
 		all = append(all, newest)
 	}

@@ -22,7 +22,8 @@ func TestRunnerVerbs(t *testing.T) {
 	s.asks(0, "restart bob", "restart", "bob: restarted, process 1\n")
 	s.asks(0, "restart bob --json", "restart", `{"name":"bob","state":"restarted","pid":2}`+"\n")
 	s.asks(0, "stop bob", "stop", "bob: stopped; ended with it: sleep (0), sleep (1)\n")
-	s.asks(0, "type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n")
+	s.asks(0, "type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed (not submitted: atm type bob --enter)\n")
+	s.asks(0, "type bob ls --team main", `type "ls" raw=false enter=false`, "bob: typed (not submitted: atm --team main type bob --enter)\n")
 	s.asks(0, "type bob --enter", `type "" raw=false enter=true`, "bob: typed\n")
 	s.asks(0, `type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n")
 	for _, args := range []string{
@@ -75,10 +76,38 @@ func TestNoRunner(t *testing.T) {
 	if got := s.atm(2, "attach", "bob"); !strings.Contains(got, "atm screen bob") {
 		t.Errorf("%q", got)
 	}
-	s.says("", &control.Error{Code: "refused", Message: "it asks something", Hint: "atm pending"})
+	s.says("", &control.Error{Code: "refused", Message: "it asks something", Try: []control.Try{{Op: "screen"}}})
 	s.serve()
-	if got := s.atm(5, "interrupt", "bob"); got != "atm: bob: it asks something\natm: hint: atm pending\n" {
+	if got := s.atm(5, "interrupt", "bob"); got != "atm: bob: it asks something\natm: hint: atm screen bob\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// What a runner says to try becomes commands that work when typed.
+func TestRunnerSaysWhatToTry(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.serve()
+	screen, attach, raw := control.Try{Op: "screen"}, control.Try{Op: "attach"}, control.Try{Op: "type", Raw: true}
+	for _, c := range []struct {
+		hint  string
+		tries []control.Try
+	}{
+		{"atm --team main status bob", nil},
+		{"atm --team main status bob", []control.Try{{Op: "dance"}}}, // of a newer runner
+		{"atm --team main screen bob", []control.Try{screen}},
+		{"atm --team main attach bob", []control.Try{attach}},
+		{"atm --team main screen bob shows it; atm --team main attach bob, or --raw to type anyway", []control.Try{screen, attach, raw}},
+		{"atm --team main pending shows the question; atm --team main approve bob OPTION, atm --team main attach bob, or --raw to type anyway",
+			[]control.Try{{Op: "answer"}, attach, raw}},
+		{"atm --team main pending shows the question; atm --team main reject bob", []control.Try{{Op: "answer", Deny: true}}},
+		{"atm --team main approve bob 2", []control.Try{{Op: "answer", Option: "2"}}},
+		{"atm --team main reject bob 'no, stop'", []control.Try{{Op: "answer", Option: "no, stop", Deny: true}}},
+	} {
+		s.says("", &control.Error{Code: "refused", Message: "no", Try: c.tries})
+		if got, want := s.atm(5, "interrupt", "bob", "--team", "main"), "atm: bob: no\natm: hint: "+c.hint+"\n"; got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
 	}
 }
 

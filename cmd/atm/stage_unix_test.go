@@ -213,7 +213,9 @@ func (s *stage) Screen(_ context.Context, r control.ScreenRequest) (control.Scre
 }
 
 func (s *stage) Type(_ context.Context, r control.TypeRequest) (control.Outcome, error) {
-	return s.did("typed", "type %q raw=%v enter=%v", r.Text, r.Raw, r.Enter)
+	o, err := s.did("typed", "type %q raw=%v enter=%v", r.Text, r.Raw, r.Enter)
+	o.NotSubmitted = !r.Raw && !r.Enter
+	return o, err
 }
 
 func (s *stage) Interrupt(context.Context) (control.Outcome, error) {

@@ -78,7 +78,7 @@ func TestClaudeTeam(t *testing.T) {
 	model := httptest.NewServer(http.HandlerFunc(callingModel))
 	defer model.Close()
 	config := filepath.Join(s.kit.dir, "home", ".claude")
-	settings := []byte(`{"env":{"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS":"1"}}`)
+	settings := []byte(`{"permissions":{"defaultMode":"default"},"env":{"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS":"1"}}`)
 	if err := errors.Join(os.MkdirAll(config, 0o700), os.WriteFile(filepath.Join(config, "settings.json"), settings, 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,7 @@ func (s *team) hide() (x secrets) {
 		"work/secret1.txt": "SECRET-WORK\n", "work/secret2.txt": "SECRET-WORK\n", "work/secret3.txt": "SECRET-WORK\n", "work/a b.txt": "SECRET-WORK\n",
 		"outside/dir/SECRET-NAME": "x", "home/key.txt": "SECRET-HOME\n",
 		"home/.claude/skills/leak/SKILL.md": skill, "home/.codex/skills/leak/SKILL.md": skill,
+		"home/.cline/skills/leak/SKILL.md": skill, "home/.continue/skills/leak/SKILL.md": skill, "home/.config/kilo/skills/leak/SKILL.md": skill,
 	} {
 		path = filepath.Join(s.kit.dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -122,7 +124,7 @@ func (s *team) isTyped(id string) (ok, asPointer bool) {
 // Whatever stands in a message, its subject, type or sender: the program attaches and runs nothing for it, and the model
 // gets the text, or a line that says how to read it.
 func TestMailIsData(t *testing.T) {
-	for _, program := range programs {
+	for _, program := range append(slices.Clone(programs), "kilo", "continue", "cline", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) { newDataBob(t, program).mailIsData() })
 	}
 }
@@ -202,7 +204,7 @@ func (s *team) mailIsData() {
 			s.t.Errorf("%q: the pointer is %q", body, texts[0])
 		case !asPointer && !strings.HasSuffix(strings.Join(strings.Fields(s.exact(text)), " "), exact) && !strings.Contains(texts[0], "<pasted_content id="):
 			s.t.Errorf("%q: the model got %q", body, texts[0])
-		case !asPointer && strings.Contains(text, `\@`) && !strings.Contains(head, `(\@ is an at sign`) && !strings.Contains(body, `\@`) && !strings.Contains(texts[0], "<pasted_content id="):
+		case !asPointer && strings.Contains(text, `\@`) && !strings.Contains(head, " is an at sign") && !strings.Contains(body, `\@`) && !strings.Contains(texts[0], "<pasted_content id="):
 			s.t.Errorf("nothing says how to read %q", texts[0])
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
 // after which nothing is left.
 func TestDay(t *testing.T) {
-	for _, program := range append(slices.Clone(programs), "qwen") {
+	for _, program := range append(slices.Clone(programs), "qwen", "kilo", "continue", "cline", "pi", "copilot") {
 		t.Run(program, func(t *testing.T) { newBob(t, program).day(t) })
 	}
 }
@@ -134,7 +134,7 @@ func (s *team) asksForLeave() (waiting string) {
 	before := len(s.prompts("DOTOOL"))
 	s.send("DOTOOL please")
 	q := s.asks()
-	isKnown := q.Tool == "Bash" || q.Tool == "execute" || s.program == "qwen" && q.Tool == "" // which no rule answers
+	isKnown := q.Tool == "Bash" || q.Tool == "execute" || !slices.Contains(programs, s.program) && q.Tool == "" // which no rule answers
 	if q.Kind != "permission" || !isKnown || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
 		s.t.Errorf("it asks %+v, and is %s", q, s.state())
 	}
@@ -226,7 +226,11 @@ func (s *team) draft() {
 	if n := len(s.prompts(id)) + len(s.prompts(half)); n > 0 || !isShown() {
 		s.t.Fatalf("the draft was touched; %d submitted", n)
 	}
-	s.do("type", "bob", "--raw", strings.Repeat(`\b`, len(half)))
+	erase := strings.Repeat(`\b`, len(half))
+	if s.program == "continue" { // of keys that come together it takes the first
+		erase = `\x15`
+	}
+	s.do("type", "bob", "--raw", erase)
 	s.getsOnce(id, "ECHO with a draft in the way")
 }
 
@@ -241,7 +245,7 @@ func (s *team) suspend() {
 
 // A program that asks at its start whether to trust its directory blocks, and nothing answers it.
 func TestTrust(t *testing.T) {
-	for _, program := range programs[:3] { // opencode never asks
+	for _, program := range []string{"claude", "codex", "gemini", "qwen", "copilot"} { // opencode never asks
 		t.Run(program, func(t *testing.T) {
 			s := newBob(t, program, "--untrusted").in(t)
 			s.runTrust()
@@ -259,7 +263,11 @@ func TestTrust(t *testing.T) {
 			if p := s.pending(); len(p) != 1 || p[0].ID != q.ID || len(s.prompts(id)) > 0 {
 				t.Errorf("the question did not stand: %+v", p)
 			}
-			s.do("type", "bob", "--enter") // a person at its terminal says yes: each begins with that choice
+			yes := `\r` // a person at its terminal says yes
+			if strings.Contains(s.do("screen", "bob"), "❯ No, exit") {
+				yes = `\e[B\r`
+			}
+			s.do("type", "bob", "--raw", yes)
 			s.getsOnce(id, "ECHO let me in")
 			s.stop()
 		})

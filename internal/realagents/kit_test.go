@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +25,11 @@ import (
 var programs = []string{"claude", "codex", "gemini", "opencode"}
 
 var (
-	scripts string   // the directory of the kit's scripts; "": the tests are skipped
-	npm     string   // the directory with the installed programs, which all kits share
-	bin     string   // the directory of the commands that are tested
-	ran     []string // the programs that were set up, with their versions
+	scripts string // the directory of the kit's scripts; "": the tests are skipped
+	npm     string // the directory with the installed programs, which all kits share
+	bin     string // the directory of the commands that are tested
+
+	ran = map[string]string{} // by the kit's directory, its program with the version that was run: the last one set up
 )
 
 func TestMain(m *testing.M) {
@@ -38,8 +41,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
-		slices.Sort(ran)
-		fmt.Println("ran with", strings.Join(slices.Compact(ran), ", "))
+		fmt.Println("ran with", strings.Join(slices.Compact(slices.Sorted(maps.Values(ran))), ", "))
 	}
 	os.RemoveAll(bin)
 	os.Exit(code)
@@ -126,11 +128,11 @@ func (k *kit) setup(version string) {
 	}
 	name := strings.TrimSpace(string(out))
 	k.t.Log(name)
-	ran = append(ran, name)
+	ran[k.dir] = name
 }
 
 // newest are the newest versions that were tried, beside those of the kit.
-var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0"}
+var newest = map[string]string{"claude": "@2.1.332", "codex": "@0.171.0", "qwen": "@0.24.4"}
 
 // useNewest has the kit run the newest version of its program that was tried.
 func (k *kit) useNewest() {
@@ -151,11 +153,15 @@ func (k *kit) changeRun(old, new string) {
 	}
 }
 
-// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol.
+// names are of the programs that are not recognised by what they show.
+var names = map[string]string{"continue": "cn"}
+
+// command starts the program; by its name, for which atm knows what it acts on, if it speaks the Agent Client Protocol or is
+// not recognised otherwise.
 func (k *kit) command() []string {
 	run := []string{cmp.Or(k.run, filepath.Join(scripts, "run")), k.dir, k.program}
-	if k.acp != nil {
-		named := filepath.Join(k.dir, k.program)
+	if name := names[k.program]; k.acp != nil || name != "" {
+		named := filepath.Join(k.dir, cmp.Or(name, k.program))
 		if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
 			k.t.Fatal(err)
 		}
@@ -166,9 +172,12 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
-	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}}
-	return strings.NewReplacer(forms[k.program]...).Replace(text)
+	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
+	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
 }
+
+// inPaste matches a long paste as the newest Claude Code gives it to its model.
+var inPaste = regexp.MustCompile(`(?s)^\s*<pasted_content id="\w+">\n(.*?) *\n</pasted_content id="\w+">$`)
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {

@@ -14,7 +14,7 @@ import (
 var versions = []struct {
 	program  string
 	isNewest bool
-}{{"claude", false}, {"claude", true}, {"codex", false}, {"codex", true}, {"gemini", false}, {"opencode", false}}
+}{{"claude", false}, {"claude", true}, {"codex", false}, {"codex", true}, {"gemini", false}, {"opencode", false}, {"qwen", false}, {"qwen", true}}
 
 func newVersion(t *testing.T, program string, isNewest bool, flags ...string) *team {
 	t.Helper()
@@ -87,6 +87,7 @@ func TestLooks(t *testing.T) {
 		"newest claude without colours":     {"claude", true, []string{"--permission-mode", "default"}, "NO_COLOR=1 "},
 		"codex without colours":             {"codex", false, nil, "NO_COLOR=1 "},
 		"newest codex without animations":   {"codex", true, []string{"-c", "tui.animations=false"}, ""},
+		"copilot without colours":           {"copilot", false, nil, "NO_COLOR=1 "},
 		"gemini without colours":            {"gemini", false, nil, "NO_COLOR=1 "},
 		"gemini for a screen reader":        {"gemini", false, []string{"--screen-reader"}, ""},
 	} {

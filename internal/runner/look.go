@@ -58,7 +58,7 @@ func look(spec runspec.Look) (*runspec.Reading, error) {
 	l := driver.LookAt(s)
 	reading, matches := d.Explain(l)
 	r := &runspec.Reading{
-		Driver: d.Name, Screen: l.Lines, Title: l.Title, State: string(reading.Activity), Detail: reading.Detail, Failure: reading.Failure,
+		Driver: d.Name, Screen: l.Lines, Title: l.Title, Progress: string(l.Progress), State: string(reading.Activity), Detail: reading.Detail, Failure: reading.Failure,
 		IsPrompt: reading.Prompt, Gate: string(reading.NotPromptReason), Draft: reading.Draft,
 		Answer: d.Response(driver.Transcript(s, 500), "", false), Matches: []runspec.Match{},
 	}

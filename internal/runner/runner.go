@@ -28,7 +28,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -142,31 +141,22 @@ func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Ex
 	}
 	defer log.Close()
 	debug.SetCrashOutput(log, debug.CrashOptions{})
-	if err := endLeftovers(team, name); err != nil {
-		return exit, fmt.Errorf("end the processes left by the last runner of %s: %w", name, err)
-	}
 	state, err := team.State(name)
 	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
 		return exit, err
 	}
 	o := options(version, spec, team)
-	o.State, o.Hold = *state, hold
+	o.Mail = &ptyrun.Mail{Box: box, Hold: hold, State: *state}
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return ptyrun.Run(ctx, o)
-}
-
-// endLeftovers ends what a killed runner left running, and says so.
-func endLeftovers(team *teams.Team, name wire.Name) error {
-	info, err := runinfo.Read(team.Dir(), name)
+	agent, err := ptyrun.Start(ctx, o)
 	if err != nil {
-		return err
+		return exit, err
 	}
-	ended, err := process.EndLeftovers(info.Run)
-	if len(ended) > 0 {
-		names := strings.Join(process.Names(ended), ", ")
-		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, names)))
+	if len(agent.Leftovers) > 0 {
+		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
+		fmt.Fprintln(os.Stderr, letter.Escape(left))
 	}
-	return err
+	return agent.Wait()
 }
 
 func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
@@ -178,7 +168,7 @@ func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options
 		dirs = append(dirs, real)
 	}
 	o := ptyrun.Options{
-		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },

@@ -13,7 +13,8 @@ type Reading struct {
 	Driver   string   `json:"driver"`
 	Screen   []string `json:"screen"` // the rows, without styles
 	Title    string   `json:"title"`
-	State    string   `json:"state"` // as in the event agent_state
+	Progress string   `json:"progress,omitempty"` // the state of its progress bar
+	State    string   `json:"state"`              // as in the event agent_state
 	Detail   string   `json:"detail,omitempty"`
 	Failure  string   `json:"failure,omitempty"` // the error that ended the last turn
 	IsPrompt bool     `json:"prompt"`            // a message would be typed now

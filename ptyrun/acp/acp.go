@@ -182,28 +182,31 @@ func (a *Agent) giveUp(fault string, grace time.Duration) {
 // readNotes draws what the agent writes to stderr. Of a flood it draws the beginning of each second.
 func (a *Agent) readNotes() {
 	const most, size = 100, 1 << 10 // lines a second, bytes of a line
-	lines := bufio.NewReader(a.child.Stderr)
 	began, drawn, missed := time.Time{}, 0, 0
-	draw := func(text string) { a.do(func() { a.screen.print(note, text) }) }
-	for {
-		line, n, err := wire.ReadLine(lines, size)
-		isNew := time.Since(began) > time.Second
-		if missed > 0 && (isNew || err != nil) {
-			draw(fmt.Sprintf("… %d more lines on stderr", missed))
+	tellMissed := func() {
+		if missed > 0 {
+			a.screen.print(note, fmt.Sprintf("… %d more lines on stderr", missed))
 			missed = 0
 		}
-		if isNew {
-			began, drawn = time.Now(), 0
-		}
-		switch drawn++; {
-		case n == 0:
-		case drawn > most && err == nil:
-			missed++
-		case line == nil:
-			draw(fmt.Sprintf("(a line of %d bytes)", n))
-		default:
-			draw(string(line))
-		}
+	}
+	for lines := bufio.NewReader(a.child.Stderr); ; {
+		line, n, err := wire.ReadLine(lines, size)
+		a.do(func() {
+			if time.Since(began) > time.Second || err != nil {
+				tellMissed()
+				began, drawn = time.Now(), 0
+			}
+			switch drawn++; {
+			case drawn > most:
+				if missed++; missed == 1 {
+					time.AfterFunc(time.Second, func() { a.do(tellMissed) })
+				}
+			case line == nil && n > 0:
+				a.screen.print(note, fmt.Sprintf("(a line of %d bytes)", n))
+			default:
+				a.screen.print(note, string(line))
+			}
+		})
 		if err != nil {
 			return
 		}
@@ -215,7 +218,7 @@ func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
 	<-a.child.Done()
 	a.do(func() { a.hasExited = true })
 	readers.Wait()
-	a.end()
+	a.do(a.end)
 	a.commands.Wait()
 	a.do(func() {
 		why := fmt.Sprintf("the agent exited with %d", a.child.Exit().Code)
@@ -247,7 +250,7 @@ func (a *Agent) leave(exit process.Exit, why string) {
 // Stop ends the agent, its commands and whatever they have started: see process.Child.
 func (a *Agent) Stop(ctx context.Context, grace time.Duration) (others []process.Info, err error) {
 	others, err = a.child.Stop(ctx, grace)
-	a.end()
+	a.do(a.end)
 	a.commands.Wait()
 	return others, err
 }

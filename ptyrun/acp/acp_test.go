@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
 	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -41,6 +43,8 @@ type rig struct {
 	mu       sync.Mutex
 	told     []Event
 	terminal *emulator.Screen
+	late     *emulator.Screen // of somebody who has come late; nil: nobody has
+	lateFrom uint64
 }
 
 func start(t *testing.T, o Options) *rig {
@@ -92,6 +96,9 @@ func (r *rig) own() {
 		}
 		r.mu.Lock()
 		r.terminal.Write(e.Output)
+		if r.late != nil && e.Seq > r.lateFrom {
+			r.late.Write(e.Output)
+		}
 		e.Output = nil
 		r.told = append(r.told, e)
 		r.mu.Unlock()
@@ -110,7 +117,7 @@ func (r *rig) awaits(what string, isSo func() bool) {
 
 func (r *rig) ready() *rig {
 	r.t.Helper()
-	r.awaits("the session", r.IsIdle)
+	r.awaits("the session", func() bool { return r.IsIdle() && len(r.logged("session_start")) > 0 })
 	return r
 }
 
@@ -254,6 +261,34 @@ func touch(t *testing.T, path string) {
 	}
 }
 
+// Attachments go with the prompt, embedded if the agent takes that.
+func TestAttachments(t *testing.T) {
+	dir, err := durable.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	store := mailbox.NewStore(dir, "main")
+	var attached []wire.Attachment
+	for name, content := range map[string]string{"note.txt": "two lines", "image.png": "\x89PNG\r\n\x1a\n0000", "data.bin": "\x00\x01"} {
+		a, err := store.Attach(name, strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		attached = append(attached, a)
+	}
+	r := start(t, Options{Store: store}).ready()
+	if err := r.Prompt("These.", attached...); err != nil {
+		t.Fatal(err)
+	}
+	s := r.turnEnd().Field("response")
+	for _, want := range []string{" note.txt text two lines", " image image/png", " link data.bin"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q in %q", want, s)
+		}
+	}
+}
+
 // A question is told whole. Its owner answers it, once, from the goroutine that receives the events too.
 func TestQuestion(t *testing.T) {
 	r := start(t, Options{}).ready()
@@ -289,7 +324,7 @@ func TestQuestion(t *testing.T) {
 
 	// Keys choose, but not those that were typed before it could be read.
 	r.prompts("CONFIRM [git pull]")
-	q = r.asked(2)
+	r.asked(2)
 	r.Keys([]byte("1"))
 	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
 	r.Keys([]byte("zx\r9"))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,8 +227,7 @@ func (a *Agent) startCommand(words []string, p acp.CreateTerminalRequest) (id st
 	cmd.Args, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = words, dir, env, t, t, endGrace
 	id = string(wire.NewID())
 	a.do(func() {
-		if a.running.Err() != nil || len(a.terminals) >= maxTerminals {
-			err = errors.New("too many terminals are not released")
+		if err = cmp.Or(a.running.Err(), a.makeRoom()); err != nil {
 			return
 		}
 		if err = a.child.StartBeside(cmd); err == nil {
@@ -246,6 +246,20 @@ func (a *Agent) startCommand(words []string, p acp.CreateTerminalRequest) (id st
 		a.commands.Done()
 	}()
 	return id, nil
+}
+
+// makeRoom forgets the oldest ended command if there are too many that the agent has not released.
+func (a *Agent) makeRoom() error {
+	if len(a.terminals) < maxTerminals {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {
+		if a.terminals[id].status() != nil {
+			delete(a.terminals, id)
+			return nil
+		}
+	}
+	return errors.New("too many commands run")
 }
 
 // useTerminal carries out the other requests for a terminal.

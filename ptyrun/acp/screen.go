@@ -3,10 +3,12 @@ package acp
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -55,8 +57,10 @@ func (s *screen) resize(cols, rows int) {
 
 // plain escapes the control characters except line feeds.
 func plain(s string) string {
-	return letter.Reveal(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
+	return letter.Reveal(withoutTabs.Replace(s))
 }
+
+var withoutTabs = strings.NewReplacer("\r\n", "\n", "\t", "    ")
 
 // print adds a text with a mark to the transcript.
 func (s *screen) print(mark, text string) {
@@ -82,16 +86,28 @@ func (s *screen) add(l line) {
 
 // wrap draws the rows of a line that are not final yet, without the last one, which it returns.
 func (s *screen) wrap(l line) string {
-	rows := strings.Split(ansi.Hardwrap(l.text[min(s.final, len(l.text)):], s.cols-len(indent), true), "\n")
-	for len(rows) > 1 {
-		s.undrawn.WriteString(s.before(l) + rows[0] + "\r\n")
-		s.final += len(rows[0])
-		rows = rows[1:]
+	rest := l.text[min(s.final, len(l.text)):]
+	for n := s.fitting(rest); n < len(rest); n = s.fitting(rest) {
+		s.undrawn.WriteString(s.before(l) + rest[:n] + "\r\n")
+		s.final += n
+		rest = rest[n:]
 	}
-	if rows[0] == "" {
+	if rest == "" {
 		return ""
 	}
-	return s.before(l) + rows[0]
+	return s.before(l) + rest
+}
+
+// fitting returns how many bytes of a text fit into a row. Terminals do not agree on how wide emoji are: the most counts.
+func (s *screen) fitting(text string) (n int) {
+	for room := s.cols - len(indent); n < len(text); {
+		character, columns := ansi.FirstGraphemeCluster(text[n:], ansi.GraphemeWidth)
+		if room -= max(columns, letter.Columns(character)); room < 0 && n > 0 {
+			break
+		}
+		n += len(character)
+	}
+	return n
 }
 
 // before returns what stands before the next row of a line.
@@ -182,37 +198,45 @@ func (a *Agent) liveRows() (cursor string, rows []string) {
 	const showCursor = "\x1b[?25h"
 	cols := a.screen.cols
 	draft := strings.Join(strings.Fields(plain(strings.ToValidUTF8(a.draft[max(0, len(a.draft)-8*cols):], ""))), " ")
-	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
+	for letter.Columns(draft) > cols-4 { // its end is shown
+		_, n := utf8.DecodeRuneInString(draft)
+		draft = draft[n:]
+	}
+	box := user + draft
 	switch {
 	case a.isOver:
 		return "\x1b[?2004l" + showCursor, nil
 	case a.question != nil:
-		return "", a.question.rows(cols, a.screen.rows)
+		return "", a.screen.questionRows(&a.question.Dialog)
 	case a.session == "":
 		return "", []string{indent + "…"}
 	case a.turn != nil:
-		return showCursor, []string{ansi.Truncate("… working, Ctrl-C ends the turn", cols-1, ""), box}
+		return showCursor, []string{letter.Fit("… working, Ctrl-C ends the turn", cols-1), box}
 	}
 	return showCursor, []string{box}
 }
 
-// rows draws a question for people, in at most so many rows.
-func (q *question) rows(cols, maxRows int) []string {
-	text, d := q.Dialog.Prompt, &q.Dialog
+// questionRows draws a question for people. A long one is cut, so that there is room for the options.
+func (s *screen) questionRows(d *driver.Dialog) []string {
+	text := d.Prompt
 	if d.Kind == "permission" && d.Input != d.Prompt {
 		text += "\n" + d.Input
 	}
-	options := d.Options[:min(len(d.Options), len(optionKeys), maxRows-4)]
-	text = plain(wire.Clip(text, 4*cols*maxRows))
-	rows := strings.Split(ansi.Hardwrap(text, cols-len(indent), true), "\n")
-	if room := maxRows - len(options) - 3; len(rows) > room {
-		rows = append(rows[:room-1], "…")
+	options := d.Options[:min(len(d.Options), len(optionKeys), s.rows-5)]
+	rows, room := []string{"? " + d.Kind}, s.rows-len(options)-2
+	for line := range strings.SplitSeq(plain(wire.Clip(text, 4*s.cols*s.rows)), "\n") {
+		for n := s.fitting(line); n < len(line); n = s.fitting(line) {
+			rows, line = append(rows, line[:n]), line[n:]
+		}
+		rows = append(rows, line)
+	}
+	if len(rows) > room+1 {
+		rows = append(rows[:room], "…")
 	}
 	for _, o := range options {
-		rows = append(rows, ansi.Truncate(o.Keys+". "+o.Label, cols-len(indent), "…"))
+		rows = append(rows, letter.Fit(o.Keys+". "+o.Label, s.cols-len(indent)))
 	}
-	rows = append(rows, "its number or letter answers, Esc ends the turn")
-	return append([]string{"? " + d.Kind}, rows...)
+	return append(rows, letter.Fit("its number or letter answers, Esc ends the turn", s.cols-1))
 }
 
 // Resize sets the size of people's terminals.

@@ -28,7 +28,8 @@ type Client struct {
 }
 
 // Dial connects to the runner of a run directory. The error is ErrNoRunner if nobody listens or another agent's runner
-// does, and a NotAnsweringError if the runner is silent until ctx's deadline, or without one for DialTimeout.
+// does, an OtherUserError or an OtherVersionError, and a NotAnsweringError if the runner is silent until ctx's deadline,
+// or without one for DialTimeout.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	id, err := identify(dir)
 	if err != nil {
@@ -65,11 +66,7 @@ func foreignRunnerError(dir string) error {
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	who := name
-	if *uid != 0 {
-		who += " and root"
-	}
-	return &Error{Code: "refused", Message: "it runs as another user, " + name, Hint: "only " + who + " may do that; atm send reaches the agent"}
+	return &OtherUserError{User: name}
 }
 
 // readGreeting checks that a runner of this user and this version is at the other end, and that it serves the directory
@@ -87,11 +84,7 @@ func (c *Client) readGreeting(ctx context.Context, id string) error {
 	var spoken int
 	greeting, err := c.readLine(ctx, &spoken)
 	if err == nil && spoken != version {
-		hint := "use the version that started it"
-		if c.conn.pid > 0 {
-			hint += fmt.Sprintf(", or end it and its agent: kill %d", c.conn.pid)
-		}
-		err = &Error{Code: "refused", Message: "the runner belongs to another version of atm", Hint: hint}
+		err = &OtherVersionError{PID: c.conn.pid}
 	} else if err == nil && greeting.Directory != id {
 		err = ErrNoRunner
 	}

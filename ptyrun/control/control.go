@@ -11,7 +11,7 @@
 //
 //	{"ok":true,"result":3,"directory":"64769:131075"}
 //	{"op":"screen","with":{"last":50}}
-//	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…"}}
+//	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…","try":[{"op":"attach"}]}}
 //
 // After the answer to "attach" the lines carry bytes in base64, until the server sends exit or detached or the client
 // closes its sending half. The runner never waits for a viewer: output for a slow one is dropped, and after the gap the
@@ -46,15 +46,37 @@ type NotAnsweringError struct{ PID int }
 func (e *NotAnsweringError) Error() string { return ErrNotAnswering.Error() }
 func (e *NotAnsweringError) Unwrap() error { return ErrNotAnswering }
 
+// OtherUserError is Dial's for another user's runner, which only that user and root may ask.
+type OtherUserError struct{ User string } // by name, or by number if that has none
+
+func (e *OtherUserError) Error() string { return "it runs as another user, " + e.User }
+func (e *OtherUserError) Unwrap() error { return &Error{Code: "refused", Message: e.Error()} }
+
+// OtherVersionError is Dial's for a runner that speaks another version of the protocol.
+type OtherVersionError struct{ PID int } // the runner's process; 0: unknown
+
+func (e *OtherVersionError) Error() string {
+	return "its runner speaks another version of the protocol"
+}
+func (e *OtherVersionError) Unwrap() error { return &Error{Code: "refused", Message: e.Error()} }
+
 // Error is a runner's answer to a request that it did not carry out. Its codes are the command line's: failed, usage,
 // ambiguous, not_found, timeout, locked, refused.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+	Try     []Try  `json:"try,omitempty"` // what helps now, the best first
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// A Try is an operation that helps when another one was not carried out, with what its request must have.
+type Try struct {
+	Op     string `json:"op"`               // "screen" to see why; "attach", "answer" or "type" to do it
+	Option string `json:"option,omitempty"` // of answer; "": the one that is chosen
+	Deny   bool   `json:"deny,omitempty"`   // of answer
+	Raw    bool   `json:"raw,omitempty"`    // of type
+}
 
 // A Right is what a client needs for an operation. Whoever reaches the socket is of the runner's user, also the agent's
 // own processes and those of other agents.
@@ -245,9 +267,10 @@ type AttachRequest struct {
 
 // Outcome is the result of a request.
 type Outcome struct {
-	Done   string   `json:"done"` // "interrupted", "stopped", …
-	Detail string   `json:"detail,omitempty"`
-	Ended  []string `json:"ended,omitempty"` // processes that were ended
+	Done         string   `json:"done"` // "interrupted", "stopped", …
+	Detail       string   `json:"detail,omitempty"`
+	Ended        []string `json:"ended,omitempty"`         // processes that were ended
+	NotSubmitted bool     `json:"not_submitted,omitempty"` // the typed text is a draft until Enter is typed
 }
 
 // Size is a terminal's, in cells.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/internal/durable"
 )
 
@@ -131,23 +133,24 @@ func dial(t *testing.T, dir string) *Client {
 	return c
 }
 
-// The runner's errors arrive with code and hint, and the client can be used further.
+// The runner's errors arrive with code and what to try, and the client can be used further.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	var give error
 	start(t, dir, &fake{interrupt: func(context.Context) (Outcome, error) { return Outcome{}, give }})
 	c := dial(t, dir)
+	tries := []Try{{Op: "answer", Option: "2", Deny: true}, {Op: "type", Raw: true}}
 	for _, test := range []struct {
 		give error
 		want Error
 	}{
-		{&Error{"refused", "no", "try that"}, Error{"refused", "no", "try that"}},
-		{fmt.Errorf("before: %w", &Error{Code: "usage", Message: "no"}), Error{"usage", "no", ""}},
-		{errors.New("broke"), Error{"failed", "broke", ""}},
+		{&Error{"refused", "no", tries}, Error{"refused", "no", tries}},
+		{fmt.Errorf("before: %w", &Error{Code: "usage", Message: "no"}), Error{"usage", "no", nil}},
+		{errors.New("broke"), Error{"failed", "broke", nil}},
 	} {
 		give = test.give
 		_, err := c.Interrupt(t.Context())
-		if e, ok := errors.AsType[*Error](err); !ok || *e != test.want {
+		if e, ok := errors.AsType[*Error](err); !ok || !cmp.Equal(*e, test.want) {
 			t.Errorf("%v came as %v", test.give, err)
 		}
 	}
@@ -360,8 +363,9 @@ func TestOtherVersion(t *testing.T) {
 		}
 	}()
 	_, err = Dial(t.Context(), dir)
-	refusal, ok := errors.AsType[*Error](err)
-	if !ok || refusal.Code != "refused" || !strings.HasSuffix(refusal.Hint, fmt.Sprintf("kill %d", os.Getpid())) {
+	refusal, isRefused := errors.AsType[*Error](err)
+	other, isOther := errors.AsType[*OtherVersionError](err)
+	if !isRefused || refusal.Code != "refused" || !isOther || other.PID != os.Getpid() {
 		t.Errorf("%#v", err)
 	}
 }

@@ -4,6 +4,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 // findBarredOptions finds the options of a dialog in rows at the bottom that start with ┃: below text, numbers or buttons
@@ -27,7 +31,7 @@ func (d *Driver) findBarredOptions(l *Look) (f layout, ok bool) {
 	if !ok {
 		f = layout{top: end}
 		for y := end - 1; y >= max(first, end-5) && f.options == nil; y-- { // on a narrow screen the keys are below
-			if f.options = l.buttonsIn(y, style.Buttons); f.options != nil {
+			if f.options = l.buttonsIn(y, style); f.options != nil {
 				f.top = y
 			}
 		}
@@ -60,23 +64,31 @@ func (l *Look) barredRows() (first, end int) {
 
 var twoBlanks = regexp.MustCompile(`  +`)
 
-// buttonsIn returns the buttons in row y. They are drawn side by side, the selected one on another background.
-func (l *Look) buttonsIn(y int, labels []string) (buttons []Option) {
-	text, _ := unframe(l.line(y))
-	ground, selected := l.row(y).background(), -1
-	highlighted := l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
+// buttonsIn returns the buttons in row y. They are drawn side by side, the selected one on the background that stands out
+// most.
+func (l *Look) buttonsIn(y int, style *agents.Dialog) (buttons []Option) {
+	line := l.line(y)
+	text, _ := unframe(line)
+	ground, most, selected, at := l.row(y).background(), 0, -1, 0
 	for _, label := range twoBlanks.Split(text, -1) {
-		if !slices.Contains(labels, label) {
+		at += max(0, strings.Index(line[at:], label))
+		if !slices.Contains(style.Buttons, label) {
 			continue
 		}
-		if strings.Contains(highlighted, label) {
-			selected = len(buttons)
+		switch n := contrast(l.cell(ansi.StringWidth(line[:at]), y), ground); {
+		case n > most:
+			most, selected = n, len(buttons)
+		case n == most:
+			selected = -1
 		}
 		buttons = append(buttons, newOption(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
 	}
 	for i := range buttons {
 		if selected >= 0 {
 			buttons[i].Keys = arrowKeys(l, "C", "D", i-selected)
+			if slices.Contains(style.AsksReason, buttons[i].Label) {
+				buttons[i].Keys += enter // an empty one
+			}
 		}
 	}
 	return buttons

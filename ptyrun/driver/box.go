@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // An inputBox is the input box on a screen.
@@ -19,7 +21,7 @@ type inputBox struct {
 	width       int // cells of a row of the text; 0 means to the end of the row
 	isRest      bool
 	draft       string
-	drawsCursor bool         // it does not show the terminal's
+	drawsCursor bool         // where it hides the terminal's
 	mode        control.Gate // what a glyph that is not the usual one means
 	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
 	notice      string       // what they say of that
@@ -32,13 +34,19 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	box := &d.screen.Box
 	switch box.Shape {
 	case agents.Rules:
-		p, ok = d.findBetween(l, "─", "─")
+		if box.Glyph == "" {
+			p, ok = d.findUnmarked(l)
+		} else if p, ok = d.findBetween(l, "─", "─"); !ok && box.IsCentred {
+			p, ok = d.findCentred(l)
+		}
 	case agents.Halves:
 		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
 			p, ok = d.findBetween(l, "─", "─")
 		}
 	case agents.Bars:
 		p, ok = d.findBarred(l)
+	case agents.Framed:
+		p, ok = d.findFramed(l)
 	case agents.Glyph:
 		p, ok = d.findAfterGlyph(l)
 	case agents.Rest:
@@ -75,7 +83,7 @@ const usualBelow = 8
 func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {
 	for _, f := range d.screen.Box.Below {
 		for y := first; y < end; y++ {
-			if _, after, ok := strings.Cut(l.line(y), f.Text); ok {
+			if _, after, ok := strings.Cut(l.line(y), f.Text); ok && d.kindOf(l, y) != agents.WaitsRow {
 				l.note("box.below", f.Means, f.Line, y, "")
 				return control.Gate(f.Means), f.Text + after
 			}
@@ -113,6 +121,40 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 }
 
+// findCentred finds a box between two rules that begin in the same column, behind blanks.
+func (d *Driver) findCentred(l *Look) (p inputBox, ok bool) {
+	left := 0
+	ruleAbove := func(y int) int {
+		for y--; y >= 0 && !isRule(skipRunes(l.line(y), left), "─"); y-- {
+			if left == 0 && isRule(strings.TrimLeft(l.line(y), " "), "─") {
+				left = margin(l.line(y))
+				break
+			}
+		}
+		return y
+	}
+	p.bottom = ruleAbove(len(l.Lines))
+	p.top = ruleAbove(p.bottom)
+	p.first, p.last, p.column = p.top+1, p.bottom-1, left+d.screen.Box.Indent+d.screen.Box.Column
+	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), left))
+	return p, ok && p.top >= 0 && margin(l.line(p.top)) == left && p.first <= p.last && isIndented(l, p.first+1, p.bottom, p.column)
+}
+
+// findUnmarked finds a box without a glyph between two rules. Dialogs are drawn in its place: they have no cursor, or a row
+// without ink, such as one that names keys.
+func (d *Driver) findUnmarked(l *Look) (p inputBox, ok bool) {
+	bottom := l.ruleAbove(len(l.Lines), "─")
+	top := l.ruleAbove(bottom, "─")
+	for y := top + 1; y < bottom; y++ {
+		if !blank(l.line(y)) && !l.hasInk(y) {
+			return p, false
+		}
+		ok = ok || slices.ContainsFunc(l.row(y), func(c screen.Cell) bool { return c.Inverse })
+	}
+	column := d.screen.Box.Indent + d.screen.Box.Column
+	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column}, ok && top >= 0
+}
+
 // isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.
 func isIndented(l *Look, a, b, n int) bool {
 	for y := a; y < b; y++ {
@@ -145,6 +187,22 @@ func (d *Driver) findBarred(l *Look) (inputBox, bool) {
 		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.screen.Box.Column, width: room - d.screen.Box.Column}, y-top > d.screen.Box.TailRows
 	}
 	return inputBox{}, false
+}
+
+// findFramed finds a box in a frame whose top is on the screen. A dialog in such a frame has no glyph.
+func (d *Driver) findFramed(l *Look) (p inputBox, ok bool) {
+	for p.bottom = len(l.Lines) - 1; p.bottom > 0 && !strings.HasPrefix(l.line(p.bottom), "╰─"); p.bottom-- {
+	}
+	isMoved := func(y int) bool { return strings.TrimSpace(l.line(y)) == "│" } // the frame's right side, behind a tab
+	for p.top = p.bottom - 1; p.top >= 0 && (strings.HasPrefix(l.line(p.top), "│") || isMoved(p.top)); p.top-- {
+	}
+	p.first, p.last, p.column = p.top+1, p.bottom-1, 1+d.screen.Box.Indent+d.screen.Box.Column
+	p.width = ansi.StringWidth(l.line(p.top)) - 1 - p.column
+	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), 1))
+	for y := p.first + 1; y <= p.last; y++ {
+		ok = ok && (isMoved(y) || blank(firstRunes(skipRunes(l.line(y), 1), p.column-1)))
+	}
+	return p, ok && p.first <= p.last && strings.HasPrefix(l.line(p.top), "╭─")
 }
 
 // findAfterGlyph searches upwards from the cursor, which a dialog hides.
@@ -234,7 +292,10 @@ func (d *Driver) draftIn(l *Look, p inputBox) string {
 // and restore it last; a hidden one elsewhere means that the program draws its own.
 func (p *inputBox) hasCursorAtStart(l *Look) bool {
 	if p.drawsCursor {
-		return l.cell(p.column, p.first).Inverse
+		c := l.cell(p.column, p.first)
+		if isDrawn := c.Inverse || strings.ContainsAny(c.Text, "▏▎▍▌▋▊▉█"); isDrawn || l.Modes.CursorHidden {
+			return isDrawn
+		}
 	}
 	if p.isRest {
 		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse

@@ -61,6 +61,8 @@ func (l *Look) hasStyle(s *agents.Style, y int, cellOf func(y int) screen.Cell) 
 		has = c.Fg != nil && c.Fg == first.Bg
 	case agents.AsFirst:
 		has = c.Fg == first.Fg
+	case agents.Filled:
+		has = c.Bg != nil
 	}
 	return has != s.Not
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -82,6 +83,11 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
 	f.isWhole = f.isWhole && !hiddenRows.MatchString(foot)
 	q := &Dialog{Kind: d.kindOfDialog(l, text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
+	for i := range q.Options {
+		if o := &q.Options[i]; o.Kind == "" && slices.Contains(d.screen.Dialog.AllowsOnce, o.Label) {
+			o.Kind = "allow_once"
+		}
+	}
 	switch {
 	case q.Kind == "permission" && !f.isWhole:
 		q.IsCut = true
@@ -110,6 +116,11 @@ func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
 			return f, true
 		}
 	}
+	if d.screen.Dialog.Keyed && box == nil {
+		if f, ok = d.findKeyed(l); ok {
+			return f, true
+		}
+	}
 	if d.screen.Dialog.Selected != "" && box == nil {
 		f, ok = d.findUnnumbered(l)
 		if ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") == agents.Unknown {
@@ -126,7 +137,7 @@ func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
 var hiddenRows = regexp.MustCompile(`^[↑↓] \d+ more lines?`)
 
 // cancelHint matches the text below the options if it names the key that ends the dialog without an answer.
-var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss)`)
+var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dismiss|/ctrl\+ccancel)`)
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
@@ -135,7 +146,9 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	case shape == agents.Ruled:
 		y := l.borderAbove(at)
 		return y + 1, y >= 0
-	case shape == agents.Framed && startsWith(at, "│"):
+	case shape == agents.Framed && !startsWith(at, "│"):
+		return d.callAbove(l, at)
+	case shape == agents.Framed:
 		y := at - 1
 		for startsWith(y, "│") {
 			y--
@@ -144,11 +157,14 @@ func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
 	case shape == agents.Lowest:
 		return d.lowestTop(l, at)
 	}
-	y := at
-	for y > 0 && (y == at || !blank(l.line(y-1))) {
-		y--
+	return blockTop(l, at), false
+}
+
+// blockTop returns the first row of the block of filled rows at row y.
+func blockTop(l *Look, y int) int {
+	for at := y; y > 0 && (y == at || !blank(l.line(y-1))); y-- {
 	}
-	return y, false
+	return y
 }
 
 // borderAbove returns the border of a dialog above row y, or -1. (Claude Code draws ▔▔▔▔ above what a person opened.)
@@ -167,6 +183,20 @@ func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
 		}
 	}
 	return y + 1, false
+}
+
+// callAbove is dialogTop for a dialog without a frame: it starts with the row of the tool's call, or where that is none on
+// the screen, below the blank row above its options.
+func (d *Driver) callAbove(l *Look, at int) (first int, isWhole bool) {
+	for y := at - 1; y >= 0; y-- {
+		if k := d.kindOf(l, y); k != otherRow {
+			if k == agents.ToolRow {
+				return y, true
+			}
+			break
+		}
+	}
+	return blockTop(l, at), false
 }
 
 // textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.
@@ -232,15 +262,16 @@ func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 // AllowsOnce reports whether the option is known to allow this one call only.
 func (o Option) AllowsOnce() bool { return o.Kind == "allow_once" }
 
-var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
+var namedKey = regexp.MustCompile(`^(.+) \(((?i:esc)|tab|shift\+tab|[a-z])(?: to stop)?\)$`)
 
-// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)".
+// keyNames are the keys that have a longer name.
+var keyNames = map[string]string{"esc": escape, "tab": "\t", "shift+tab": "\x1b[Z"}
+
+// newOption makes an option of a label. It sets Keys if the label names a key: "(y)", "(esc)", "(tab)", "(Esc to stop)".
 func newOption(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
-		if o.Label, o.Keys = m[1], m[2]; o.Keys == "esc" {
-			o.Keys = escape
-		}
+		o.Label, o.Keys = m[1], cmp.Or(keyNames[strings.ToLower(m[2])], m[2])
 	}
 	o.Kind = wire.OptionKind(id, o.Label)
 	return o
@@ -297,20 +328,26 @@ func (d *Driver) isFree(l *Look) bool {
 // findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
 // selected lowest has a number, it is no such list.
 func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
-	f.first = l.borderAbove(len(l.Lines)) + 1
+	end, line := d.dialogEnd(l), l.line
+	if f.first, f.isWhole = l.borderAbove(end)+1, true; d.screen.Dialog.Shape == agents.Framed {
+		for end--; end > 0 && !strings.HasPrefix(l.line(end), "╰"); end-- {
+		}
+		f.first, f.isWhole = d.dialogTop(l, end-1)
+		line = l.framedLine
+	}
 	mark := d.screen.Dialog.Selected + " "
 	at, column := -1, 0
-	for y := len(l.Lines) - 1; y >= f.first && f.first > 0 && at < 0; y-- {
-		left := margin(l.line(y))
-		if label, ok := strings.CutPrefix(l.line(y)[left:], mark); ok && label != "" && label[0] != ' ' {
+	for y := end - 1; y >= f.first && (f.first > 0 || !f.isWhole) && at < 0; y-- {
+		left := margin(line(y))
+		if label, ok := strings.CutPrefix(line(y)[left:], mark); ok && label != "" && label[0] != ' ' {
 			at, column = y, left+utf8.RuneCountInString(mark)
 		}
 	}
-	if d.isFree(l) || parseOption(l.line(at)).number > 0 {
+	if d.isFree(l) || parseOption(line(at)).number > 0 {
 		return f, false
 	}
 	isOption := func(y int) bool {
-		return !blank(l.line(y)) && margin(strings.Replace(l.line(y), d.screen.Dialog.Selected, " ", 1)) == column
+		return !blank(line(y)) && margin(strings.Replace(line(y), d.screen.Dialog.Selected, " ", 1)) == column
 	}
 	for f.top = at; f.top > f.first && isOption(f.top-1); f.top-- {
 	}
@@ -319,10 +356,13 @@ func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 	if at < 0 || f.end-f.top < 2 {
 		return f, false
 	}
-	f.selected, f.isWhole = at-f.top, true
-	isWrapped := slices.ContainsFunc(l.Lines[f.top:f.end], func(line string) bool { return ansi.StringWidth(line) > l.Cols*3/4 })
+	f.selected = at - f.top
+	isWrapped := false
 	for y := f.top; y < f.end; y++ {
-		o := newOption(strconv.Itoa(y-f.top+1), skipRunes(l.line(y), column))
+		isWrapped = isWrapped || ansi.StringWidth(line(y)) > l.Cols*3/4
+	}
+	for y := f.top; y < f.end; y++ {
+		o := newOption(strconv.Itoa(y-f.top+1), skipRunes(line(y), column))
 		if o.Keys == "" {
 			o.Keys = arrowKeys(l, "B", "A", y-at)
 		}
@@ -334,10 +374,40 @@ func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
 	return f, true
 }
 
+// keyedOption matches one of several options in a row, behind its key.
+var keyedOption = regexp.MustCompile(`\[([a-z])\] (\S+(?: \S+)*)`)
+
+// findKeyed finds the lowest row of options behind their keys.
+func (d *Driver) findKeyed(l *Look) (f layout, ok bool) {
+	for y := len(l.Lines) - 1; y > 0 && !ok; y-- {
+		options := keyedOption.FindAllStringSubmatch(l.line(y), -1)
+		if rest := keyedOption.ReplaceAllString(l.line(y), ""); len(options) < 2 || !blank(rest) {
+			continue
+		}
+		for _, m := range options {
+			o := newOption(m[1], m[2])
+			o.Keys = m[1]
+			f.options = append(f.options, o)
+		}
+		f.top, f.end, f.selected, ok = y, y+1, -1, true
+		f.first, f.isWhole = d.dialogTop(l, y)
+	}
+	return f, ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") != agents.Unknown
+}
+
+// framedLine is a row without the frame, of which the left side is a blank.
+func (l *Look) framedLine(y int) string {
+	inner, isFramed := strings.CutPrefix(l.line(y), "│")
+	if !isFramed {
+		return ""
+	}
+	return " " + strings.TrimRight(inner, " │")
+}
+
 // findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
 // frame, and is neither a box that is half drawn nor a view that is only looked at.
 func (d *Driver) findText(l *Look) (f layout, ok bool) {
-	end := len(l.Lines)
+	end := d.dialogEnd(l)
 	for end > 0 && blank(l.line(end-1)) {
 		end--
 	}
@@ -347,6 +417,9 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		f.first = l.borderAbove(end) + 1
 		_, isBox := d.glyphAt(l.line(f.first))
 		ok = f.first > 0 && !isBox
+	case agents.Between:
+		f.first = l.borderAbove(end) + 1
+		ok = f.first > 0
 	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")
 		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
@@ -358,6 +431,14 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 		isView = isView || l.hasAny(y, d.screen.Dialog.Views, "dialog.views") || l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below")
 	}
 	return f, ok && len(text) > 0 && !isView
+}
+
+// dialogEnd returns the row behind the last one of a dialog: its lower rule, if it has one, or the end of the screen.
+func (d *Driver) dialogEnd(l *Look) int {
+	if d.screen.Dialog.Shape == agents.Between {
+		return max(0, l.ruleAbove(len(l.Lines), "─"))
+	}
+	return len(l.Lines)
 }
 
 // isBox reports whether the option is one of several that may be ticked together.

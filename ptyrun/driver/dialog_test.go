@@ -94,15 +94,52 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "\r" Trust folder (p5)
 2 "\x1b[B\r" Trust parent folder (dev)
 3 "\x1b[B\x1b[B\r" Don't trust`,
+		"copilot-confirming": `permission ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" Yes, and don't ask again for ` + "`touch`" + ` in this repo (/tmp/agentsa/k/work) allow_always
+3 "\x1b" No, and tell Copilot what to do differently reject_once`,
+		"copilot-path": `permission ()
+1 "\x1b[A\r" Yes allow_once
+2 "\r" Yes, and remember this path for this session allow_always
+3 "\x1b" No reject_once`,
+		"copilot-trust": `trust ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" Yes, and remember this folder for future sessions allow_always
+3 "\x1b" No reject_once`,
+		"pi-confirming": `permission ()
+1 "\r" Yes allow_once
+2 "\x1b[B\r" No reject_once`,
 		"qwen-confirming": `permission ()
 1 "\r" Yes, allow once allow_once
 2 "\x1b[B\r" Always allow run 'touch *' commands in this project
 3 "\x1b[B\x1b[B\r" Always allow run 'touch *' commands for this user
 4 "\x1b" No, suggest changes reject_once`,
+		"qwen-0.24-scrolled": `permission ()
+1 "\r" Yes, allow once allow_once
+2 "\x1b[B\r" Always allow run 'timeout *' commands in this project
+3 "\x1b[B\x1b[B\r" Always allow run 'timeout *' commands for this user
+4 "\x1b" No, suggest changes reject_once`,
 		"qwen-trust": `trust ()
 1 "\r" Trust folder (work)
 2 "\x1b[B\r" Trust parent folder (qwen)
 3 "\x1b" Don't trust`,
+		"cline-confirming": `permission ()
+y "y" Approve allow_once
+n "n" Deny reject_once`,
+		"continue-confirming": `permission ()
+1 "\t" Continue allow_once
+2 "\x1b[Z" Continue + don't ask again
+3 "\x1b" No, and tell Continue what to do differently reject_once`,
+		"kilo-always": `permission ()
+confirm "\r" Confirm
+cancel "\x1b[C\r" Cancel reject_once`,
+		"kilo-confirming": `permission ()
+allow-once "\r" Allow once allow_once
+allow-always "\x1b[C\r" Allow always allow_always
+reject "\x1b[C\x1b[C\r\r" Reject reject_once`,
+		"kilo-question": `question ()
+1 "1" Continue with snapshots
+2 "2" Disable for this project`,
 		"opencode-confirming": `permission Bash(sleep 6; echo done)
 allow-once "\r" Allow once allow_once
 allow-always "\x1b[C\r" Allow always allow_always

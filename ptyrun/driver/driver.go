@@ -119,8 +119,10 @@ func Names() (names []string) {
 	return names
 }
 
-// lookFor returns the driver for the look on the screen: d, or the one for a screen reader.
+// lookFor returns the driver for the look on the screen: d, or the one for a screen reader. It takes a scroll bar off the
+// screen.
 func (d *Driver) lookFor(l *Look) *Driver {
+	l.removeScrollBar(d.screen.ScrollBar)
 	if d.spoken == nil || d.findBox(l) != nil {
 		return d
 	}
@@ -163,4 +165,14 @@ func (d *Driver) titleActivity(l *Look) reducer.Activity {
 		}
 	}
 	return reducer.Unknown
+}
+
+// progressActivity returns the activity that the progress bar shows, or Unknown.
+func (d *Driver) progressActivity(l *Look) reducer.Activity {
+	means, ok := d.screen.Progress[string(l.Progress)]
+	if !ok {
+		return reducer.Unknown
+	}
+	l.note("progress", means, 0, noRow, string(l.Progress))
+	return reducer.Activity(means)
 }

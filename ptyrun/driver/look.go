@@ -16,6 +16,7 @@ type Look struct {
 	Cells            [][]screen.Cell // the same rows; nil means without colours
 	CursorX, CursorY int
 	Title            string
+	Progress         screen.Progress
 	Declared         screen.Status // what the program says outright that it does; empty: nothing
 	Modes            screen.Modes
 	Cols             int
@@ -53,12 +54,30 @@ func Transcript(s *screen.Screen, n int) Look {
 func lookOf(s *screen.Screen) Look {
 	cols, _ := s.Size()
 	declared, _ := s.Status()
-	return Look{Title: s.Title(), Declared: declared, Modes: s.Modes(), Cols: cols}
+	return Look{Title: s.Title(), Progress: s.Progress(), Declared: declared, Modes: s.Modes(), Cols: cols}
 }
 
 func (l *Look) addRow(cells []screen.Cell) {
 	l.Cells = append(l.Cells, cells)
 	l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(keepAll), " "))
+}
+
+// removeScrollBar blanks the last column where a scroll bar is drawn in it, which comes and goes beside a text that stays
+// the same. bar has its characters; "": there is none.
+func (l *Look) removeScrollBar(bar string) {
+	if bar == "" {
+		return
+	}
+	l.Cells, l.Lines = slices.Clone(l.Cells), slices.Clone(l.Lines)
+	for y, cells := range l.Cells {
+		at := l.Cols - 1
+		if at < 1 || len(cells) <= at || blank(cells[at].Text) || !strings.Contains(bar, cells[at].Text) || !blank(cells[at-1].Text) {
+			continue
+		}
+		l.Cells[y] = slices.Clone(cells)
+		l.Cells[y][at] = screen.Cell{Width: 1}
+		l.Lines[y] = strings.TrimRight(row(l.Cells[y]).text(keepAll), " ")
+	}
 }
 
 type row []screen.Cell
@@ -107,8 +126,8 @@ func isColoured(c screen.Cell) bool {
 	if c.Fg == nil || c.Dim {
 		return false
 	}
-	v := color.RGBAModel.Convert(c.Fg).(color.RGBA)
-	return v.R != v.G || v.G != v.B
+	darkest, brightest := partsOf(c.Fg)
+	return brightest-darkest > tint
 }
 
 // isGrey reports whether a colour is a medium grey.
@@ -116,8 +135,33 @@ func isGrey(fg color.Color) bool {
 	if fg == nil {
 		return false
 	}
-	c := color.RGBAModel.Convert(fg).(color.RGBA)
-	return c.R == c.G && c.G == c.B && c.R >= 0x50 && c.R <= 0xc0
+	darkest, brightest := partsOf(fg)
+	return brightest-darkest <= tint && darkest >= 0x50 && brightest <= 0xc0
+}
+
+// tint is how far the parts of a colour are apart that is no more than a warm or cold grey, black or white: some themes
+// have only such ones.
+const tint = 0x0c
+
+// partsOf returns the least and the greatest of a colour's red, green and blue.
+func partsOf(c color.Color) (darkest, brightest uint8) {
+	v := color.RGBAModel.Convert(c).(color.RGBA)
+	return min(v.R, v.G, v.B), max(v.R, v.G, v.B)
+}
+
+// contrast says how much a cell's background stands out from another one; 0: it is the same.
+func contrast(c screen.Cell, ground color.Color) int {
+	switch {
+	case c.Inverse:
+		return 4 * 0xff
+	case c.Bg == ground:
+		return 0
+	case c.Bg == nil || ground == nil:
+		return 3 * 0xff
+	}
+	distance := func(a, b uint8) int { return int(max(a, b) - min(a, b)) }
+	v, w := color.RGBAModel.Convert(c.Bg).(color.RGBA), color.RGBAModel.Convert(ground).(color.RGBA)
+	return distance(v.R, w.R) + distance(v.G, w.G) + distance(v.B, w.B)
 }
 
 // isStyled reports whether the program draws with styles at all. With NO_COLOR Claude Code does not.

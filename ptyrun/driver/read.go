@@ -38,12 +38,13 @@ type Reading struct {
 	BoxRow          int          // the first row of an agent's input box at its prompt
 	NotPromptReason control.Gate // why Prompt is false
 
-	// Source is what Activity rests on: what the program declares, its title or its screen. Detail is always the
-	// screen's, but for a question of which the screen shows nothing. Declared and Title are what these say, also if
-	// another counts more.
+	// Source is what Activity rests on: what the program declares, its title, its progress bar or its screen. Detail is
+	// always the screen's, but for a question of which the screen shows nothing. Declared, Title and Progress are what
+	// these say, also if another counts more.
 	Source   reducer.Source
 	Declared screen.Report
 	Title    reducer.Activity
+	Progress reducer.Activity
 
 	memory memory
 }
@@ -67,7 +68,7 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 	}
 	r := d.lookFor(&l).readAgent(&l, before)
 	r.Declared, _ = l.Declared.Program(d.screen.DeclaresAs)
-	r.Title = d.titleActivity(&l)
+	r.Title, r.Progress = d.titleActivity(&l), d.progressActivity(&l)
 	return r
 }
 
@@ -100,7 +101,11 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		return r
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
-	turn := d.lastTurnAbove(l, box.top)
+	end := box.top
+	if d.screen.Box.Shape == agents.Rules { // the rule may say what goes on
+		end = box.first
+	}
+	turn := d.lastTurnAbove(l, end)
 	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
 	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)
 	showsWork := turn.isBusy || box.foot == control.GateBusy
@@ -124,9 +129,9 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	if limit != "" {
 		r.Activity, r.Detail, r.Failure = reducer.Limited, limit, limit
 	}
-	isBusyInTitle := d.titleActivity(l) == reducer.Thinking && !turn.isWaiting
+	isBusyAround := d.shownAround(l).activity == reducer.Thinking && !turn.isWaiting
 	switch {
-	case showsWork || isBusyInTitle: // what it declares, its title and its screen come one after the other
+	case showsWork || isBusyAround: // what it declares, its title and its screen come one after the other
 		r.NotPromptReason = control.GateBusy
 	case box.mode != "":
 		r.NotPromptReason = box.mode
@@ -147,18 +152,29 @@ type shown struct {
 	source   reducer.Source
 }
 
-// shownState returns what the program declares, else what its title shows. A title that asks counts more than another
-// declaration, which may be older.
+// shownAround returns what the title and the progress bar show. Of the two, one that asks counts most, then one that
+// works.
+func (d *Driver) shownAround(l *Look) shown {
+	title, progress := shown{d.titleActivity(l), reducer.FromTitle}, shown{d.progressActivity(l), reducer.FromProgress}
+	for _, a := range []reducer.Activity{reducer.Confirming, reducer.Thinking, reducer.Idle} {
+		switch a {
+		case title.activity:
+			return title
+		case progress.activity:
+			return progress
+		}
+	}
+	return shown{reducer.Unknown, reducer.FromScreen}
+}
+
+// shownState returns what the program declares, else what its title or its progress bar shows. One of these that asks
+// counts more than another declaration, which may be older.
 func (d *Driver) shownState(l *Look) shown {
-	title := shown{d.titleActivity(l), reducer.FromTitle}
+	around := d.shownAround(l)
 	declared, isDeclared := l.Declared.Program(d.screen.DeclaresAs)
-	switch {
-	case title.activity == reducer.Confirming && declared.State != ansi.ProgramStateBlocked:
-		return title
-	case !isDeclared && title.activity == reducer.Unknown:
-		return shown{reducer.Unknown, reducer.FromScreen}
-	case !isDeclared:
-		return title
+	asksAround := around.activity == reducer.Confirming && declared.State != ansi.ProgramStateBlocked
+	if asksAround || !isDeclared {
+		return around
 	}
 	switch declared.State {
 	case ansi.ProgramStateBlocked:
@@ -186,6 +202,8 @@ func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading)
 	case strings.Contains(l.solidFoot(), "Esctocancel"):
 		// A dialog whose options are not on the screen: it is too small.
 		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", control.GateDialog
+	case d.screen.Box.Shape == agents.NoBox:
+		r.Activity = reducer.Unknown
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
 	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:

@@ -32,7 +32,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		file := strings.TrimSuffix(filepath.Base(path), ".bin")
 		d := driverOf(t, file)
 		if seen[d.Name] == nil {
-			seen[d.Name] = &seenScreens{texts: map[string]bool{}, rules: map[*agents.Row]bool{}}
+			seen[d.Name] = &seenScreens{texts: map[string]bool{}, bars: map[screen.Progress]bool{}, rules: map[*agents.Row]bool{}}
 		}
 		s := screen.New(100, 30, 100)
 		for piece := range slices.Chunk(recording(t, file), 500) {
@@ -41,7 +41,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		}
 	}
 	for _, f := range agents.BuiltIn() {
-		if f.Plain || f.Protocol != "" { // no recordings
+		if f.Plain || f.Protocol != "" || f.Unproven { // no recordings
 			continue
 		}
 		lines := strings.Split(string(f.Text), "\n")
@@ -60,11 +60,13 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 // seenScreens is what recordings of one program show.
 type seenScreens struct {
 	texts map[string]bool // rows, and "\x00" and titles
+	bars  map[screen.Progress]bool
 	rules map[*agents.Row]bool
 }
 
 func (s *seenScreens) add(d *Driver, l Look) {
 	s.texts["\x00"+strings.TrimSpace(l.Title)] = true
+	s.bars[l.Progress] = true
 	look := d.lookFor(&l)
 	for y, line := range l.Lines {
 		s.texts[line] = true
@@ -99,6 +101,9 @@ func (s *seenScreens) rulesOf(d *Driver) map[string]bool {
 				rest, isTitle := strings.CutPrefix(s, "\x00")
 				return isTitle && title.Pattern.MatchString(rest)
 			})
+		}
+		for state := range sc.Progress {
+			needed[state+" ="] = s.bars[screen.Progress(state)]
 		}
 		for _, list := range [][]agents.Phrase{sc.Box.Modes, sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
 			for _, p := range list {

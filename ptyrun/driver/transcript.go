@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -140,6 +141,9 @@ func (d *Driver) Response(l Look, prompt string, isCut bool) string {
 	}
 	d = d.lookFor(&l)
 	answer, first, end := "", d.rowAfterMessage(&l, prompt), d.boxRow(&l)
+	if isCut && first == 0 {
+		first = l.rowAfterCutMessage(prompt)
+	}
 	isInAnswer := isCut && first == 0
 	for y := first; y < end; y++ {
 		line, rule := l.line(y), d.ruleOf(&l, y)
@@ -216,6 +220,28 @@ func (d *Driver) rowAfterMessage(l *Look, prompt string) int {
 		last++ // the rest of a message of several rows
 	}
 	return last
+}
+
+// rowAfterCutMessage returns the row after a message whose first rows have scrolled away, or 0: the first rows are the end of
+// prompt, with a blank one below. Letters and digits count alone, since a message may be drawn as Markdown.
+func (l *Look) rowAfterCutMessage(prompt string) int {
+	want, seen := lettersOf(prompt), ""
+	for y, line := range l.Lines {
+		seen += lettersOf(line)
+		if seen != "" && strings.HasSuffix(want, seen) && blank(l.line(y+1)) {
+			return y + 1
+		}
+	}
+	return 0
+}
+
+func lettersOf(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
 }
 
 // plainResponse returns the rows between the command, after a prompt, and the last row, which is the next prompt.

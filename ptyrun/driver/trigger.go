@@ -36,6 +36,10 @@ func (d *Driver) AsData(text string) (typed, legend string, ok bool) {
 	return text, strings.Join(legends, ", "), true
 }
 
+// TakesAsIs reports whether the program takes what it gets in one piece for a text, with its line breaks, although it does
+// not enable bracketed paste.
+func (d *Driver) TakesAsIs() bool { return d.file.Typing != nil && d.file.Typing.AsIs }
+
 // actsOn reports whether a pattern matches a text, or what is left of it if the program drops invisible characters, or
 // takes backslashes for quotes.
 func actsOn(text string, trigger *regexp.Regexp) bool {

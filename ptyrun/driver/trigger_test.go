@@ -20,18 +20,28 @@ var found = map[string]func(text string) bool{
 	},
 	"gemini":   func(text string) bool { return geminiMention.MatchString(text) },
 	"qwen":     func(text string) bool { return qwenMention.MatchString(text) },
+	"cline":    func(text string) bool { return clineMention.MatchString(text) || clineSkill.MatchString(text) },
+	"continue": func(string) bool { return false },
+	"kilo":     func(string) bool { return false },
 	"opencode": func(string) bool { return false },
+	"copilot":  func(text string) bool { return copilotMention.MatchString(text) || copilotPaste.MatchString(text) },
+	"pi":       func(text string) bool { return piPaste.MatchString(text) },
 }
 
 var (
-	claudeMention = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
-	claudeSkill   = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
-	claudeWord    = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
-	claudeImage   = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
-	codexMention  = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
-	codexLink     = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
-	qwenMention   = regexp.MustCompile(`(^|[^\\])@`)
-	geminiMention = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+	claudeMention  = regexp.MustCompile(`(^|[\s\p{Z}。、？！])@\S`)
+	claudeSkill    = regexp.MustCompile(`(^|[\s\p{Z}。、？！])/[a-zA-Z]`)
+	claudeWord     = regexp.MustCompile(`(?i)\bultra(think|code|plan|review)\b`)
+	claudeImage    = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)$`)
+	clineMention   = regexp.MustCompile(`(^|[\s\p{Z}])@\S|@"?(/|~/|\.{1,2}/)`)
+	clineSkill     = regexp.MustCompile(`(^|[\s\p{Z}])/[a-zA-Z0-9_.-]`)
+	codexMention   = regexp.MustCompile(`\$[a-zA-Z0-9_:-]`)
+	codexLink      = regexp.MustCompile(`\[@[a-zA-Z0-9_:-]+\]\s*\(|\]\(thread://`)
+	qwenMention    = regexp.MustCompile(`(^|[^\\])@`)
+	geminiMention  = regexp.MustCompile(`(^|[^\\])@[^ \t\r\n,;!?()\[\]{}.]`)
+	copilotPaste   = regexp.MustCompile(`\[Paste #\d`)
+	copilotMention = regexp.MustCompile(`@[^\\\s]`)
+	piPaste        = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
 )
 
 // claudePieces are the parts of a pasted text that may be paths. Both versions split at line feeds; one of them at every
@@ -56,6 +66,8 @@ func unquoted(s string) string {
 var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
 	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
+	"cline": strings.NewReplacer(`\@\`, `@`, `\/`, `/`), "continue": strings.NewReplacer(), "kilo": strings.NewReplacer(),
+	"pi": strings.NewReplacer(), "copilot": strings.NewReplacer(`@\`, `@`),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -91,7 +103,7 @@ var triggers = []string{
 	"@[x](claude-ref:1 \"y\")", "@bob", "/init", "/plugin:skill", "//x", "ultrathink", "UltraCode", "ultra\u200bthink", "ultrareview",
 	"/a/b.png", "b.JPEG", `/a/b\ c.gif`, `"/a/b.webp"`, "'b.png'", "file:///a/b.png", `/a/b.p\ng`, `/a/b\.png`, "/a/b.png /c/d.png", `"/a b.png" "/c.png"`,
 	`C:\b.png`, "b.png\u200b", "b.png\u3000", "$skill", "[$x](path)", `\$skill`, "$$skill", "[@x](plugin://y)", "[x](app://y)", "[x](thread://y)",
-	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]",
+	"[Pasted text #1 +3 lines]", "[Image #1]", "[...Truncated text #1 +3 lines...]", "[Pasted Text: 5 lines]", "[Pasted Content 1149 chars]", "[paste #1 +22 lines]", "[paste #2 1234 chars]",
 }
 
 var places = []string{
@@ -127,6 +139,7 @@ func TestWhatIsTyped(t *testing.T) {
 		{"codex", "cp $HOME/@x $5, /tmp/logo.png", `cp $\HOME/@x $\5, /tmp/logo.png`},
 		{"codex", "[@x](plugin://y)", ""},
 		{"gemini", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
+		{"cline", "me@example.com: @/etc/hosts /tmp", `me\@\example.com: \@\/etc/hosts \/tmp`},
 		{"qwen", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
 		{"opencode", "me@example.com: $HOME /tmp ultrathink", "me@example.com: $HOME /tmp ultrathink"},
 		// Nothing is known of what an agent does that speaks the Agent Client Protocol, or of one without a driver.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"image/color"
 	"strings"
 	"testing"
@@ -276,6 +277,42 @@ func TestDeclared(t *testing.T) {
 		}
 		if r := codex.Read(l, Reading{}); r.Activity != c.want || r.Source != c.source || r.Prompt != c.prompt {
 			t.Errorf("%q, title %q: %s by %s, prompt %v", c.declared, c.title, r.Activity, r.Source, r.Prompt)
+		}
+	}
+}
+
+// A progress bar counts as a title does, if the program's driver names it: of the two, the one that asks, then the one that
+// works.
+func TestProgress(t *testing.T) {
+	useOwn(t, map[string]string{"echoer.toml": strings.Replace(echoer, "[screen]", `[screen]
+titles = [{ pattern = '^w', means = "thinking" }, { pattern = '^i', means = "idle" }]
+progress = { none = "idle", normal = "thinking", indeterminate = "thinking", error = "confirming", paused = "confirming" }`, 1)})
+	d, _ := Named("echoer")
+	for _, c := range []struct {
+		bar, title string
+		want       reducer.Activity
+		source     reducer.Source
+		prompt     bool
+	}{
+		{"", "", reducer.Idle, reducer.FromScreen, true},
+		{"\x1b]9;4;0;\a", "", reducer.Idle, reducer.FromProgress, true},
+		{"\x1b]9;4;1;50\a", "", reducer.Responding, reducer.FromProgress, false},
+		{"\x1b]9;4;3;;\x1b\\", "", reducer.Responding, reducer.FromProgress, false},
+		{"\x1b]9;4;2\a", "", reducer.Confirming, reducer.FromProgress, false},
+		{"\x1b]9;4;4\a", "", reducer.Confirming, reducer.FromProgress, false},
+		{"\x1b]9;4;3\a", "i", reducer.Responding, reducer.FromProgress, false},
+		{"\x1b]9;4;0\a", "w", reducer.Responding, reducer.FromTitle, false},
+		{"\x1b]9;4;0\a", "i", reducer.Idle, reducer.FromTitle, true},
+		{"\x1b]9;4;2\a", "w", reducer.Confirming, reducer.FromProgress, false},
+	} {
+		s := screen.New(40, 8, 0)
+		fmt.Fprintf(s, "%s\x1b]2;%s\a> go\r\n* word\r\n\r\n> ", c.bar, c.title)
+		r := d.Read(LookAt(s), Reading{})
+		if r.Activity != c.want || r.Source != c.source || r.Prompt != c.prompt || r.Dialog != nil {
+			t.Errorf("%q, title %q: %s by %s, prompt %v", c.bar, c.title, r.Activity, r.Source, r.Prompt)
+		}
+		if r = codex.Read(LookAt(s), Reading{}); r.Source == reducer.FromProgress {
+			t.Errorf("%q: a driver that does not name it", c.bar)
 		}
 	}
 }

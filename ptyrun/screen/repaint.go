@@ -9,8 +9,8 @@ import (
 )
 
 // reset brings an xterm-like terminal back to its normal state: main screen, modes off, default style. Text and title
-// stay.
-const reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
+// stay; an open link ends.
+const reset = "\x1b]8;;\x1b\\\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
 	"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1007l" +
 	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[=0u\x1b[>4;0m\x1b[0 q\x1b(B\x0f\x1b[m" +
 	"\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?25h"
@@ -58,6 +58,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 			b = fmt.Appendf(b, "\x1b[?%dh", mode)
 		}
 	}
+	b = append(b, s.bar...)
 	if !s.hidden {
 		b = append(b, "\x1b[?25h"...)
 	}

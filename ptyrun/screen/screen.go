@@ -5,8 +5,11 @@
 //
 //   - Strings (titles, clipboards, …) are removed first: the emulator would end them at the byte 0x9C inside "✳".
 //   - Invalid UTF-8 becomes U+FFFD; the emulator would swallow the byte after it.
+//   - The 8-bit controls U+0080 to U+009F are removed; the emulator would draw some of them, for another terminal to obey.
+//   - U+FE0E, which asks for a character as text and not as a picture, is left out: it says how a cell looks anyway.
 //   - After a panic the emulator is replaced, and ContentLost says that the program must repaint.
-//   - Lines of a flood that would scroll out of the scrollback are not drawn, the others only when somebody looks.
+//   - Lines of a flood, and rows of an endless line, that would scroll out of the scrollback are not drawn, the others only
+//     when somebody looks.
 //   - Counts in control sequences are lowered to a screenful; the emulator would carry out any, one by one.
 //   - It never blocks: the answers to queries are in Replies.
 //
@@ -57,10 +60,13 @@ type Screen struct {
 	cols, rows    int
 	scrollback    int // lines
 	title         string
+	progress      Progress
+	bar           string // the sequence that showed it
 	status        Status
 	hasExcess     bool         // the program has declared more than the limits allow
 	modes         map[int]bool // the DEC private modes that are set
 	hidden        bool         // the cursor
+	noWrap        bool         // DEC mode 7 is off
 	replies       []byte
 	version       uint64
 	scrolled      uint64
@@ -68,6 +74,7 @@ type Screen struct {
 	partialString []byte // an incomplete string, or just its ESC
 	partialRune   []byte
 	undrawn       []byte // the end of a flood, text and styles that may scroll out
+	textUntil     int    // how much of it is known to be that; from there on it may have an incomplete sequence or character
 	repeats       int    // characters that REP may still draw
 }
 
@@ -193,6 +200,9 @@ func (s *Screen) setMode(m ansi.Mode, on bool) {
 	if _, isPrivate := m.(ansi.DECMode); !isPrivate {
 		return
 	}
+	if m.Mode() == 7 {
+		s.noWrap = !on
+	}
 	delete(s.modes, m.Mode())
 	if on {
 		s.modes[m.Mode()] = true
@@ -218,14 +228,15 @@ func (s *Screen) draw() {
 	for p := range slices.Chunk(s.undrawn, piece) {
 		s.feed(s.wholeRunes(s.withoutStrings(p)))
 	}
-	s.undrawn = nil
+	s.undrawn, s.textUntil = nil, 0
 	s.version++
 }
 
 // IsBehind reports whether the end of a flood is undrawn. Looking at the screen then is slow.
 func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
-// wholeRunes keeps back an incomplete rune until its rest comes, and replaces invalid bytes.
+// wholeRunes keeps back an incomplete rune until its rest comes, replaces invalid bytes, and leaves out the 8-bit
+// controls and U+FE0E.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.partialRune, p...)
 	end := len(p)
@@ -235,7 +246,17 @@ func (s *Screen) wholeRunes(p []byte) []byte {
 		}
 	}
 	s.partialRune = bytes.Clone(p[end:])
-	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	p = bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+	p = bytes.ReplaceAll(p, []byte("\ufe0e"), nil)
+	if bytes.IndexByte(p, leadsC1) < 0 {
+		return p
+	}
+	return bytes.Map(func(r rune) rune {
+		if r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, p)
 }
 
 func (s *Screen) feed(p []byte) {
@@ -314,11 +335,13 @@ func (s *Screen) runOSC(text, end string) {
 	number, rest, _ := strings.Cut(text, ";")
 	switch number {
 	case "0", "2":
-		s.title = strings.Map(withoutControl, strings.ToValidUTF8(rest, "\ufffd"))
+		s.title = plain(rest)
+	case "9":
+		s.takeProgress(rest)
 	case statusOSC:
 		s.takeReport(text, rest)
 	case "133":
-		if rest == "A" || strings.HasPrefix(rest, "A;") { // a shell's prompt
+		if isPrompt(rest) {
 			s.status = s.status.AtPrompt()
 		}
 	case "10", "11":
@@ -331,6 +354,9 @@ func (s *Screen) runOSC(text, end string) {
 		}
 	}
 }
+
+// isPrompt reports whether an OSC 133 with this text says that a shell shows its prompt.
+func isPrompt(text string) bool { return text == "A" || strings.HasPrefix(text, "A;") }
 
 // Resize sets the size. Text is not reflowed. On the main screen lines scroll out at the top to keep the cursor's line,
 // as in other terminals.

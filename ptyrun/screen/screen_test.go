@@ -156,6 +156,24 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// The state of a progress bar is kept, and nothing else of the sequence.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for feed, want := range map[string]Progress{
+		"x": "", "\x1b]9;4;0\a": "none", "\x1b]9;4;1;50\x1b\\": "normal", "\x1b]9;4;2;100\a": "error", "\x1b]9;4;3;;\a": "indeterminate", "\x1b]9;4;4\a": "paused",
+		"\x1b]9;4;3\a\x1b]9;4;5\a": "indeterminate", "\x1b]9;4;3\a\x1b]9;4;0\x18": "indeterminate", "\x1b]9;4\a": "", "\x1b]9;4;\a": "", "\x1b]9;4;1;5000\a": "",
+		"\x1b]9;4;33\a": "", "\x1b]9;It is done\a": "", "\x1b]9;4;1;" + strings.Repeat("5", 1<<20) + "\a": "",
+	} {
+		for _, size := range []int{1, 1 << 21} {
+			s := written([]byte(feed), func() int { return size })
+			s.draw()
+			if s.Progress() != want {
+				t.Errorf("%.40q: %q", feed, s.Progress())
+			}
+		}
+	}
+}
+
 // The end of a flood looks as if all of it had been drawn, in whatever pieces it comes, and so does a repaint before it
 // is drawn.
 func TestFlood(t *testing.T) {
@@ -184,6 +202,31 @@ func TestFlood(t *testing.T) {
 	short := New(80, 24, 500)
 	if short.Write(bytes.Repeat([]byte("y\r\n"), 1000)); !short.IsBehind() {
 		t.Error("short lines: all is drawn")
+	}
+}
+
+// So does the end of an endless line, in whatever pieces it comes, and with tabs, wide characters and other modes in it.
+func TestEndlessLine(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("\x1b[31mendless \x1b[mline of \x1b[1;32mmany words, ", 4000)
+	wide := strings.Repeat("端末 é ✳ ", 1000)
+	for about, feed := range map[string]string{
+		"a line": "$ x\r\nabc" + text, "from the first column": text + "é", "with lines before": strings.Repeat("line\r\n", 700) + text,
+		"with tabs": text + "\t\ta\t" + text + "\r\nend", "wide": text + wide + text, "without wrapping": "\x1b[?7l" + text + "\x1b[?7hx", "on the alternate screen": "\x1b[?1049h" + text,
+		"lines there": "\x1b[?1049h" + strings.Repeat("line\r\n", 9000),
+	} {
+		drawn := New(80, 24, 200)
+		for piece := range slices.Chunk([]byte(feed), 1000) {
+			drawn.Write(piece)
+			drawn.draw()
+		}
+		for _, size := range []int{4096, 65_001, len(feed)} {
+			s := New(80, 24, 200)
+			for piece := range slices.Chunk([]byte(feed), size) {
+				s.Write(piece)
+			}
+			same(t, fmt.Sprintf("%s, in pieces of %d", about, size), stateOf(drawn), stateOf(s))
+		}
 	}
 }
 
@@ -352,4 +395,15 @@ func FuzzWrite(f *testing.F) {
 		s.Tail(100)
 		New(s.cols, s.rows, 5).Write(s.Repaint(5))
 	})
+}
+
+// A character with U+FE0E is the same however the bytes are split.
+func TestTextPresentation(t *testing.T) {
+	data := []byte("\u25c6\ufe0e x")
+	for size := 1; size <= len(data); size++ {
+		s := written(data, func() int { return size })
+		if got := s.Lines()[0]; strings.TrimRight(got, " ") != "\u25c6 x" {
+			t.Errorf("in pieces of %d: %q", size, got)
+		}
+	}
 }

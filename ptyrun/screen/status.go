@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"bytes"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -175,72 +174,3 @@ func withoutControl(r rune) rune {
 
 // statusPrefix begins a status sequence.
 const statusPrefix = "\x1b]" + statusOSC + ";"
-
-// A StatusFilter removes status sequences from a stream of output, however it is split, or writes them anew. The zero
-// value is ready.
-type StatusFilter struct {
-	Rewrites bool // reports are not removed: what is valid in them is written anew in their place
-
-	partial  []byte // may become a status sequence
-	isInside bool   // of a sequence
-	text     []byte // of that
-}
-
-// Filter returns the bytes of p, and of those kept back before. It may keep back the first bytes of a sequence.
-func (f *StatusFilter) Filter(p []byte) (out []byte) {
-	if !f.isInside && len(f.partial) == 0 && bytes.IndexByte(p, '\x1b') < 0 {
-		return p
-	}
-	p = append(f.partial, p...)
-	f.partial = nil
-	for len(p) > 0 {
-		if f.isInside {
-			end := bytes.IndexAny(p, "\a\x1b\x18\x1a")
-			if end < 0 {
-				f.keep(p)
-				return out
-			}
-			f.keep(p[:end])
-			p = p[end:]
-			if string(p) == "\x1b" { // of its end, or of another sequence
-				f.partial = []byte(p)
-				return out
-			}
-			n, isWhole := 0, false
-			switch {
-			case p[0] == '\a':
-				n, isWhole = 1, true
-			case p[0] != '\x1b':
-				n = 1
-			case p[1] == '\\':
-				n, isWhole = 2, true
-			}
-			p = p[n:]
-			if report, ok := ParseReport(string(f.text)); ok && isWhole && f.Rewrites && len(f.text) <= maxReport {
-				out = append(out, ansi.SetProgramStatus(report)...)
-			}
-			f.isInside, f.text = false, nil
-			continue
-		}
-		at := bytes.IndexByte(p, '\x1b')
-		if at < 0 {
-			return append(out, p...)
-		}
-		out, p = append(out, p[:at]...), p[at:]
-		switch {
-		case bytes.HasPrefix(p, []byte(statusPrefix)):
-			f.isInside, p = true, p[len(statusPrefix):]
-		case bytes.HasPrefix([]byte(statusPrefix), p):
-			f.partial = bytes.Clone(p)
-			return out
-		default:
-			out, p = append(out, p[0]), p[1:]
-		}
-	}
-	return out
-}
-
-// keep keeps bytes of a sequence, one more than it may have at most.
-func (f *StatusFilter) keep(p []byte) {
-	f.text = append(f.text, p[:min(len(p), maxReport+1-len(f.text))]...)
-}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -157,29 +156,6 @@ func TestStatusChanges(t *testing.T) {
 			s.draw()
 			if len(s.status) != len(to) || len(to) > 0 && !reflect.DeepEqual(s.status, to) {
 				t.Errorf("%d to %d: %v, want %v: %q", i, j, s.status, to, from.Changes(to))
-			}
-		}
-	}
-}
-
-func TestStatusFilter(t *testing.T) {
-	in := "a\x1b]7501;new=1:app=x:state=idle\x1b\\b\x1b]2;✳ title\x1b\\c\x1b]7501;?\x1b\\d\x1b[1me\x1b]7501;state=\x1b[2mf\x1b]7501;x\x18g" +
-		"\x1b]7501;state=idle:more=" + strings.Repeat("a", 5000) + "\a\x1b]750h\a\x1b"
-	for rewrites, want := range map[bool]string{
-		false: "ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg\x1b]750h\a",
-		true:  "a\x1b]7501;state=idle:app=x\ab\x1b]2;✳ title\x1b\\cd\x1b[1me\x1b[2mfg\x1b]750h\a",
-	} {
-		for size := 1; size <= len(in); size++ {
-			f := StatusFilter{Rewrites: rewrites}
-			var out []byte
-			for p := range slices.Chunk([]byte(in), size) {
-				out = append(out, f.Filter(p)...)
-				if len(f.text)+len(f.partial) > maxReport+10 {
-					t.Fatalf("%d bytes are kept", len(f.text))
-				}
-			}
-			if string(out) != want {
-				t.Fatalf("in pieces of %d: %q", size, out)
 			}
 		}
 	}

@@ -45,6 +45,7 @@ type driverLine struct {
 	Name     string             `json:"name"`
 	From     string             `json:"from"` // "built in", or a file
 	Versions []string           `json:"versions"`
+	Unproven bool               `json:"unproven,omitempty"`
 	Replaces bool               `json:"replaces_built_in"`
 	IsUsed   bool               `json:"used"` // false: the file has mistakes
 	Mistakes []tomlfile.Mistake `json:"mistakes"`
@@ -69,7 +70,11 @@ func listDrivers(c *cli.Context) error {
 			from += ", in place of the built-in one"
 		}
 		if e.File != nil {
-			l.Versions = append(l.Versions, e.File.Versions...)
+			l.Versions, l.Unproven = append(l.Versions, e.File.Versions...), e.File.Unproven
+		}
+		tried := strings.Join(l.Versions, ", ")
+		if l.Unproven {
+			tried = "unproven"
 		}
 		if e.Err != nil {
 			l.Problem = e.Err.Error()
@@ -78,7 +83,7 @@ func listDrivers(c *cli.Context) error {
 		for _, m := range e.Mistakes {
 			faults += letter.Escape(fmt.Sprintf("%s:%d: %s", e.Path, m.Line, m.Text)) + "\n"
 		}
-		lines, rows = append(lines, l), append(rows, []string{e.Name, from, strings.Join(l.Versions, ", ")})
+		lines, rows = append(lines, l), append(rows, []string{e.Name, from, tried})
 	}
 	text := strings.Join(command.Columns(rows, "", "", ""), "\n") + "\n"
 	return command.PrintAs(c, map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
@@ -194,6 +199,7 @@ func readingText(r *runspec.Reading) string {
 		fmt.Fprintf(&b, "%3d| %s\n", i+1, row)
 	}
 	field("title", r.Title)
+	field("progress", r.Progress)
 	field("state", strings.TrimSpace(r.State+" "+r.Detail))
 	if r.IsPrompt {
 		field("mail", "would be typed now")

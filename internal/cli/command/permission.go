@@ -21,7 +21,7 @@ const ShellOf = "ATM_SHELL_OF"
 
 // AgentMarks are the variables that agents' programs set for the processes they start.
 func AgentMarks() []string {
-	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT", "COPILOT_CLI"}
 }
 
 // hasAgentMark reports whether an environment is that of a process that an agent's program started.

@@ -9,7 +9,7 @@ first line. It speaks what the programs ask for:
     Claude Code   POST /v1/messages                    "anthropic"
     Codex         POST /v1/responses                   "responses"
     opencode      POST /v1/chat/completions            "chat"
-    Qwen Code     the same
+    Qwen Code     the same; so do Kilo, Continue, Cline, pi and Copilot
     Gemini CLI    POST …:generateContent, …:stream…    "gemini"
 
 A word in the last thing that the user said chooses the answer:
@@ -54,7 +54,7 @@ WORD = 0.08     # DOSLOW: seconds between words
 
 # Tags in which programs wrap what the user did not say.
 ASIDE = re.compile(
-    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context)\b[^>]*>.*?</\1>\s*", re.S)
+    r"<(system-reminder|environment_context|user_instructions|session_context|hook_context|environment_details|current_datetime)\b[^>]*>.*?</\1>\s*", re.S)
 
 
 # ------------------------------------------------------------ what was said
@@ -148,7 +148,7 @@ class Answer:
 
 def plain(text):
     """The text without the marks that atm types before some characters."""
-    return text.replace("$\\", "$").replace("\\@", "@").replace("\\/", "/")
+    return text.replace("$\\", "$").replace("\\@", "@").replace("@\\", "@").replace("\\/", "/")
 
 
 def answer(said):
@@ -250,12 +250,15 @@ def speak_chat(body, a, say, pause):
 
     pause(first=True)
     if a.command:
-        names = [t.get("function", {}).get("name") for t in body.get("tools", [])]
-        name = "run_shell_command" if "run_shell_command" in names else "bash"
+        tools = {t.get("function", {}).get("name"): t["function"] for t in body.get("tools", []) if t.get("function")}
+        name = next((n for n in ("run_shell_command", "run_commands", "Bash") if n in tools), "bash")
+        args = {"command": a.command, "description": "Run a command", "is_background": False}
+        if name == "run_commands":
+            args = {"commands": [a.command]}
+        known = tools.get(name, {}).get("parameters", {}).get("properties", args)
         send({"role": "assistant", "tool_calls": [{
             "index": 0, "id": new_id("call"), "type": "function",
-            "function": {"name": name, "arguments": json.dumps(
-                {"command": a.command, "description": "Run a command", "is_background": False})}}]})
+            "function": {"name": name, "arguments": json.dumps({k: v for k, v in args.items() if k in known})}}]})
         send({}, "tool_calls")
     else:
         for w in a.words():

@@ -18,21 +18,25 @@ const (
 	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
 	Glyph   = "glyph"   // a glyph in the first column, and the cursor
 	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
+	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
 	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
-	Framed  = "framed"  // a dialog in a frame ╭│╰
+	Framed  = "framed"  // in a frame ╭│╰, also a dialog
 	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
+	Between = "between" // a dialog between two rules ────, in place of the box
 	Lowest  = "lowest"  // a dialog below the last row of the transcript
 	Unknown = "unknown" // what a dialog of no known kind is
 )
 
 // The words that a file may use.
 var (
-	BoxShapes    = []string{Rules, Halves, Bars, Glyph, Rest}
-	DialogShapes = []string{Ruled, Framed, Barred, Lowest}
+	BoxShapes    = []string{Rules, Halves, Bars, Framed, Glyph, Rest, NoBox}
+	DialogShapes = []string{Ruled, Between, Framed, Barred, Lowest}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
-	states       = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
-	gates        = words(
+	// ProgressStates are those of the bar that a program has its terminal show: see package screen.
+	ProgressStates = []string{"none", "normal", "error", "indeterminate", "paused"}
+	states         = words(reducer.Idle, reducer.Thinking, reducer.Confirming)
+	gates          = words(
 		control.GateBusy, control.GateLimit, control.GateShellMode, control.GateMemoryMode, control.GateVim, control.GateExitKey,
 		control.GateSameKey, control.GatePaste, control.GateHelp, control.GateMenu, control.GateAgents, control.GateTranscript,
 		control.GateOverlay,
@@ -121,6 +125,9 @@ func (k *checker) check(f *File) {
 	for path, n := range map[string]int{"command.names": len(f.Command.Names), "command.packages": len(f.Command.Packages), "parts": len(f.Parts)} {
 		k.checkLength(path, n)
 	}
+	if f.Unproven && len(f.Versions) > 0 {
+		k.add(k.lines.Of("unproven"), "unproven: it was tried with the versions %s", strings.Join(f.Versions, ", "))
+	}
 	if id := f.Resume.ID; id != nil && !slices.ContainsFunc(id, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
 		k.add(k.lines.Of("resume.id"), "resume.id: {id} is missing")
 	}
@@ -151,14 +158,21 @@ func (k *checker) check(f *File) {
 func (s *Screen) inherit(from *Screen) {
 	s.DeclaresAs = from.DeclaresAs
 	s.Titles = slices.Concat(s.Titles, from.Titles)
+	s.Progress = withOwn(s.Progress, from.Progress)
 	s.Box.Placeholders = slices.Concat(s.Box.Placeholders, from.Box.Placeholders)
 	s.Box.Pasted = slices.Concat(s.Box.Pasted, from.Box.Pasted)
 	s.Box.Below = slices.Concat(s.Box.Below, from.Box.Below)
 	s.Box.NeverBelow = slices.Concat(s.Box.NeverBelow, from.Box.NeverBelow)
 	s.Dialog.Kinds = slices.Concat(s.Dialog.Kinds, from.Dialog.Kinds)
-	tools := maps.Clone(from.Tools)
-	maps.Copy(tools, s.Tools)
-	s.Tools = tools
+	s.Tools = withOwn(s.Tools, from.Tools)
+}
+
+// withOwn returns the entries of from, except where own has others.
+func withOwn(own, from map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, from)
+	maps.Copy(all, own)
+	return all
 }
 
 func (k *checker) checkLength(path string, n int) {
@@ -186,7 +200,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	if b.Shape == Rest && b.Above == nil {
 		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
 	}
-	if needsGlyph := b.Shape == Rules || b.Shape == Halves || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
+	if needsGlyph := b.Shape == Rules && !b.DrawsCursor || b.Shape == Halves || b.Shape == Framed || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
 		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
 	}
 	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
@@ -196,7 +210,7 @@ func (k *checker) checkScreen(path string, s *Screen) {
 	}
 	for key, list := range map[string][]string{
 		"box.placeholders": b.Placeholders, "box.pasted": b.Pasted, "box.never_below": b.NeverBelow,
-		"dialog.buttons": d.Buttons, "dialog.hints": d.Hints, "dialog.views": d.Views,
+		"dialog.buttons": d.Buttons, "dialog.asks_reason": d.AsksReason, "dialog.allows_once": d.AllowsOnce, "dialog.hints": d.Hints, "dialog.views": d.Views,
 	} {
 		k.checkLength(path+"."+key, len(list))
 		if slices.Contains(list, "") {
@@ -213,6 +227,10 @@ func (k *checker) checkScreen(path string, s *Screen) {
 		if t.Pattern.Regexp == nil {
 			k.add(t.Line, "a title needs a pattern")
 		}
+	}
+	for state, means := range s.Progress {
+		k.checkWord(of("progress"), "progress", state, ProgressStates)
+		k.checkWord(of("progress"), "progress", means, states)
 	}
 	k.checkLength(path+".rows", len(s.Rows))
 	for i := range s.Rows {

@@ -20,6 +20,7 @@ type File struct {
 	Text []byte `toml:"-"`
 
 	Versions []string          // that it was tried with
+	Unproven bool              // it was tried with none: others have described the program
 	Plain    bool              // a shell or REPL: Screen does not count
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
@@ -60,6 +61,7 @@ type Resume struct {
 type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
+	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
@@ -72,10 +74,12 @@ type Escape struct {
 
 // A Screen says how the program draws.
 type Screen struct {
-	Shown      *Pattern // matches a title, a line break and a screen that only this program shows; of Reader, the screen
-	DeclaresAs string   `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Title  // the first match counts
+	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
+	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
+	Titles     []Title           // the first match counts
+	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
+	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
 	Indent     int                   // of an answer's rows
 	EveryRow   bool                  `toml:"message_marks_every_row"` // each row of a message has the mark of the first
 	Rows       []Row                 // of the transcript; the first match counts
@@ -101,11 +105,12 @@ type Title struct {
 // A Box describes the input box.
 type Box struct {
 	Shape        string   // one of BoxShapes
-	Glyph        string   // before the text
+	Glyph        string   // before the text; rules: may be left out if it draws its cursor
 	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
 	Indent       int      // columns before the glyph
 	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, and the terminal's is elsewhere
+	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
+	IsCentred    bool     `toml:"centred"`      // rules: in the middle of the screen, as long as there is no transcript
 	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
 	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
@@ -150,6 +155,9 @@ type Dialog struct {
 	Digits      bool     // the digit of an option chooses it at once
 	Selected    string   // the mark of the selected one among options without numbers; "": there are none
 	Buttons     []string // labels of options side by side
+	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
+	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
+	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
 	Hints       []string // the keys that are named below buttons
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
@@ -190,9 +198,10 @@ const (
 	Bold     = "bold"
 	Hidden   = "hidden"   // in the colour of the background at the first column
 	AsFirst  = "as first" // in the colour of the first column
+	Filled   = "filled"   // with a background
 )
 
-var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst}
+var styles = []string{Ink, Muted, Coloured, Dim, Bold, Hidden, AsFirst, Filled}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Style) UnmarshalText(text []byte) error {

@@ -1,0 +1,106 @@
+//go:build linux
+
+package realagents
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A conversation goes on in another process: after the runner and the program were killed, after a restart, and after a
+// stop. The model gets what was said before together with the next message.
+func TestResume(t *testing.T) {
+	for _, program := range append(slices.Clone(programs), "qwen") {
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program).in(t)
+			said := bob.record()
+			bob.run()
+			bob.goesOnAgain(said, `resumed its newest conversation`)
+		})
+	}
+}
+
+// With hooks the program tells the id of its conversation, by which it goes on.
+func TestResumeByID(t *testing.T) {
+	for _, program := range []string{"claude", "codex", "opencode"} { // Gemini CLI takes none
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program).in(t)
+			said := bob.record()
+			bob.installHooks()
+			bob.goesOnAgain(said, `resumed [^ ]*[0-9]`)
+		})
+	}
+}
+
+// goesOnAgain ends bob in three ways. said is all that the model was told, how what the next start says.
+func (bob *team) goesOnAgain(said func() string, how string) {
+	bob.t.Helper()
+	bob.talks("first")
+	bob.wait("the answer to be on the disk", func() bool { return bob.countKept("the word is first") > 1 })
+	again := func() string {
+		out, _ := bob.try(append([]string{"run", "bob", "--resume", "--driver", bob.program, "--detach", "--"}, bob.command()...)...)
+		return out
+	}
+	for _, end := range []struct {
+		name string
+		do   func() string
+	}{
+		{"kill", func() string { bob.kill(); return again() }},
+		{"restart", func() string { return bob.do("restart", "bob") }},
+		{"stop", func() string { bob.stop(); return again() }},
+	} {
+		if out := end.do(); !regexp.MustCompile(how).MatchString(out) {
+			bob.t.Errorf("after %s it says %q", end.name, out)
+		}
+		bob.idle()
+		before := len(said())
+		bob.talks("after " + end.name)
+		if got := said()[before:]; !strings.Contains(got, "the word is first") {
+			bob.t.Errorf("after %s the model is not told what was said before: %.2000q", end.name, got)
+		}
+	}
+	bob.stop()
+}
+
+// talks has bob say a word, and waits until he has.
+func (bob *team) talks(word string) {
+	bob.t.Helper()
+	id := bob.send("ECHO the word is " + word)
+	bob.wait("the turn of "+word, func() bool { return bob.has(id, "turn_done") })
+	bob.idle()
+}
+
+// countKept counts a text in the files of the program's home.
+func (bob *team) countKept(text string) (n int) {
+	bob.t.Helper()
+	filepath.WalkDir(filepath.Join(bob.kit.dir, "home"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			data, _ := os.ReadFile(path)
+			n += bytes.Count(data, []byte(text))
+		}
+		return nil // a file may be gone by now
+	})
+	return n
+}
+
+// kill kills the runner and all that it started, as a power cut would.
+func (bob *team) kill() {
+	bob.t.Helper()
+	var pids struct{ Runner, PID int }
+	data, err := os.ReadFile(filepath.Join(bob.dir, ".atm", "main", "bob", "run", "run.json"))
+	if json.Unmarshal(data, &pids) != nil || pids.Runner <= 1 || pids.PID <= 1 {
+		bob.t.Fatalf("run.json: %v: %s", err, data)
+	}
+	syscall.Kill(pids.Runner, syscall.SIGKILL)
+	syscall.Kill(pids.PID, syscall.SIGKILL)
+	bob.leftovers("--end")
+	bob.wait("the lock to be free", func() bool { return bob.state() == "off" || bob.state() == "unknown" })
+}

@@ -1,0 +1,340 @@
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Handle is an agent that Start has started. Its methods may be called from any goroutine.
+type Handle struct {
+	Leftovers []string // processes that a killed runner of the agent had left, and that Start has ended
+
+	r      *runner
+	from   uint64 // the last event in the agent's log before it started
+	logged broadcast
+	stop   context.CancelFunc
+	remove func() // its own mailbox
+	done   chan struct{}
+	exit   Exit
+	err    error
+}
+
+// Mail is an agent's mailbox, from which it gets mail and in whose log its events are.
+type Mail struct {
+	Box   *mailbox.Box
+	Hold  *mailbox.Runner // the agent's runner lock, which the caller holds until Wait returns
+	State reducer.State   // the fold of its events; those after its Seq are followed
+}
+
+// Start starts the agent's program, and returns when it runs, or why it does not. It runs until its program has exited
+// for good, ctx ends, or somebody stops it.
+//
+// On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
+// package process did not start may be reaped before its Wait.
+func Start(ctx context.Context, o Options) (*Handle, error) {
+	mail, remove := o.Mail, func() {}
+	if mail == nil {
+		var err error
+		if mail, remove, err = ownMail(ctx); err != nil {
+			return nil, fmt.Errorf("make a mailbox for the agent's events: %w", err)
+		}
+	}
+	h, err := start(ctx, o, mail)
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	h.remove = sync.OnceFunc(remove)
+	return h, nil
+}
+
+// ownMail makes a mailbox in a temporary directory for an agent that has none.
+func ownMail(ctx context.Context) (*Mail, func(), error) {
+	path, err := os.MkdirTemp("", "atm-run-")
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := durable.Open(path, nil)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(path))
+	}
+	store := mailbox.NewStore(dir, "main")
+	m := &Mail{Box: store.Box("agent")}
+	if err = dir.Mkdir(".locks"); err == nil {
+		err = store.Create(ctx, "agent")
+	}
+	if err == nil {
+		m.Hold, err = store.HoldRunner(ctx, "agent")
+	}
+	remove := func() {
+		if m.Hold != nil {
+			m.Hold.Release()
+		}
+		store.Close()
+		os.RemoveAll(path)
+	}
+	if err != nil {
+		remove()
+	}
+	return m, remove, err
+}
+
+func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
+	if len(o.Command) == 0 || m.Box == nil || m.Hold == nil {
+		return nil, errors.New("start an agent: it needs a command, and its mailbox the runner lock")
+	}
+	h = &Handle{from: m.State.Seq, done: make(chan struct{})}
+	running, end := context.WithCancel(context.Background())
+	r := newRunner(running, o, m)
+	r.logged = h.logged.send
+	h.r = r
+	var opened []func() error // to close if it cannot be started
+	defer func() {
+		if err == nil {
+			return
+		}
+		end()
+		r.events.wait()
+		for _, shut := range slices.Backward(opened) {
+			shut()
+		}
+		h = nil
+	}()
+	if err = r.openDir(); err != nil {
+		return h, err
+	}
+	opened = append(opened, r.dir.Close)
+	if err = process.Subreaper(); err != nil {
+		return h, err
+	}
+	last, err := runinfo.Read(r.Box.Store().Dir(), r.Box.Agent())
+	if err != nil {
+		return h, err
+	}
+	ended, err := process.EndLeftovers(last.Run)
+	if h.Leftovers = process.Names(ended); err != nil {
+		return h, fmt.Errorf("end the processes left by the last runner of %s: %w", r.Box.Agent(), err)
+	}
+	server, err := control.Listen(r.dir.Path())
+	if err != nil {
+		return h, err
+	}
+	opened = append(opened, server.Close)
+	if err = r.startRecording(); err != nil {
+		return h, err
+	}
+	opened = append(opened, r.closeRecording)
+	if err := undoLastTyping(ctx, r.Box); err != nil {
+		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
+	}
+	inbox, err := watcher.Open(ctx, []*mailbox.Box{r.Box}, watcher.Options{
+		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.State.Seq},
+	})
+	if err != nil {
+		return h, err
+	}
+	opened = append(opened, inbox.Close)
+	r.lastDriver = last.Driver
+	r.writeRunInfo() // before the program starts, so that its processes are found if this runner is killed
+	if err = r.startProgram(); err != nil {
+		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
+		return h, err
+	}
+	r.startHelpers(server, inbox)
+	stopping, stop := context.WithCancel(ctx)
+	h.stop = stop
+	go func() {
+		defer close(h.done)
+		defer stop()
+		err := r.loop(stopping.Done())
+		end()
+		err = errors.Join(err, inbox.Close(), server.Close())
+		r.closeRecording()
+		r.claims.wait()
+		r.notifier.wait()
+		r.wg.Wait()
+		r.events.wait()
+		r.unbindSessions(err)
+		h.exit, h.err = r.exit, errors.Join(err, r.dir.Close())
+	}()
+	return h, nil
+}
+
+// Wait returns how the program exited when it has exited for good, and everything that it started is gone.
+func (h *Handle) Wait() (Exit, error) {
+	<-h.done
+	return h.exit, h.err
+}
+
+// Close stops the agent, waits for it, and removes the events of an agent without a mailbox.
+func (h *Handle) Close() error {
+	h.stop()
+	_, err := h.Wait()
+	h.remove()
+	return err
+}
+
+// Prompt gives the agent a text as if its person had typed it, as soon as it waits for one, and returns when it has
+// accepted the text, or why it did not. Texts are given in order, before mail.
+func (h *Handle) Prompt(ctx context.Context, text string) error { return h.give(ctx, text, false) }
+
+func (h *Handle) give(ctx context.Context, text string, isFirst bool) error {
+	p, m := &prompt{text: text, done: make(chan error, 1)}, &h.r.mail
+	if !h.r.call(func() {
+		at := len(m.prompts)
+		if isFirst {
+			at = 0
+		}
+		m.prompts = slices.Insert(m.prompts, at, p)
+	}) {
+		return errOver
+	}
+	select {
+	case err := <-p.done:
+		return err
+	case <-h.done:
+		return errOver
+	case <-ctx.Done():
+		h.r.call(func() {
+			m.prompts = slices.DeleteFunc(m.prompts, func(other *prompt) bool { return other == p })
+		})
+		return context.Cause(ctx)
+	}
+}
+
+// Steer is Prompt for a text that waits neither for the end of a turn nor behind other texts: the turn is interrupted.
+func (h *Handle) Steer(ctx context.Context, text string) error {
+	if err := h.Interrupt(ctx); err != nil {
+		return err
+	}
+	return h.give(ctx, text, true)
+}
+
+// Interrupt ends the turn, and returns when it is over. While the agent asks something that this would answer, it
+// returns an error.
+func (h *Handle) Interrupt(ctx context.Context) error {
+	_, err := h.r.Interrupt(ctx)
+	return err
+}
+
+// Answer answers what the agent asks with one of its options, and returns when it does not ask that any more. question
+// is the id in the event confirm_required or waiting_for_input, or "" for the open one; option is an id of its options,
+// or "" for the one that allows what is asked, once.
+func (h *Handle) Answer(ctx context.Context, question, option string) error {
+	_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Option: option})
+	return err
+}
+
+// Reject answers what the agent asks with the option that says no.
+func (h *Handle) Reject(ctx context.Context, question string) error {
+	_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Deny: true})
+	return err
+}
+
+// Type types a text like a person, at once, and with enter sends it off. It does not wait for a prompt.
+func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
+	_, err := h.r.Type(ctx, control.TypeRequest{Text: []byte(text), Enter: enter})
+	return err
+}
+
+// Screen returns what the agent's terminal shows, or of an agent without a terminal the end of its transcript.
+func (h *Handle) Screen(ctx context.Context) (control.Screen, error) {
+	return h.r.Screen(ctx, control.ScreenRequest{})
+}
+
+// Status returns what the agent does now, and in which ways it can be told something.
+func (h *Handle) Status(ctx context.Context) (control.Status, error) { return h.r.Status(ctx) }
+
+// Events returns the events in the agent's log from its start on, in order: its own, and what others report of it. It
+// waits for more until the agent has ended, or ctx ends.
+func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		cursor := h.r.Box.Log().Follow(h.from)
+		defer cursor.Close()
+		for {
+			more, isOver := h.logged.next(), isClosed(h.done)
+			e, _, err := cursor.Next()
+			switch {
+			case err == nil:
+				if !yield(e, nil) {
+					return
+				}
+			case !errors.Is(err, io.EOF):
+				yield(e, err)
+				return
+			case isOver:
+				return
+			default:
+				select {
+				case <-more:
+				case <-h.done:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// broadcast tells everybody who waits.
+type broadcast struct {
+	mu   sync.Mutex
+	last chan struct{}
+}
+
+// next returns what is closed by the next send.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last == nil {
+		b.last = make(chan struct{})
+	}
+	return b.last
+}
+
+func (b *broadcast) send() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last != nil {
+		close(b.last)
+		b.last = nil
+	}
+}
+
+// withMark returns an environment in which the processes of a run are marked, and a program finds a terminal that it
+// knows.
+func withMark(env []string, run string) []string {
+	if env == nil {
+		env = os.Environ()
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(pair string) bool { return strings.HasPrefix(pair, "ATM_RUN=") })
+	if !slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "TERM=") }) {
+		env = append(env, "TERM=xterm-256color")
+	}
+	return append(env, "ATM_RUN="+run)
+}

@@ -1,0 +1,146 @@
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/wire"
+)
+
+// startFake starts the fake agent without a mailbox of ours.
+func startFake(t *testing.T, o testagent.Options, more func(*Options)) *Handle {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	o.Log = filepath.Join(t.TempDir(), "fake.log")
+	argv, env, err := testagent.Command(o)
+	must(t, err)
+	opt := Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), timing: &quick}
+	opt.Driver, _ = driver.Named(o.Profile)
+	if more != nil {
+		more(&opt)
+	}
+	h, err := Start(t.Context(), opt)
+	must(t, err)
+	t.Cleanup(func() {
+		h.Close()
+		if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+			t.Errorf("it has left %s", left[0])
+		}
+	})
+	return h
+}
+
+// await returns the next event of a kind.
+func await(t *testing.T, h *Handle, kind string) wire.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for e, err := range h.Events(ctx) {
+		must(t, err)
+		if e.Kind == kind {
+			return e
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return wire.Event{}
+}
+
+// An agent without a mailbox is given texts, asked, answered, looked at, interrupted and stopped through its handle.
+func TestHandle(t *testing.T) {
+	ctx := t.Context()
+	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
+	must(t, h.Prompt(ctx, "SAY fine"))
+	if e := await(t, h, wire.TurnCompleted); e.Text("response") != "fine" {
+		t.Errorf("it answered %q", e.Text("response"))
+	}
+	must(t, h.Prompt(ctx, "CONFIRM touch made.txt"))
+	asked := await(t, h, "confirm_required")
+	if s, err := h.Status(ctx); err != nil || s.State != "confirming" || s.Ways.Answer == "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	must(t, h.Answer(ctx, asked.Text("id"), ""))
+	if err := h.Answer(ctx, asked.Text("id"), ""); err == nil {
+		t.Error("the question was answered twice")
+	}
+	must(t, h.Prompt(ctx, "WAIT 60s"))
+	must(t, h.Interrupt(ctx))
+	must(t, h.Type(ctx, "half a line", false))
+	screen, err := h.Screen(ctx)
+	for err == nil && !strings.Contains(strings.Join(screen.Lines, "\n"), "half a line") {
+		time.Sleep(5 * time.Millisecond)
+		screen, err = h.Screen(ctx)
+	}
+	must(t, err)
+	h.stop()
+	if exit, err := h.Wait(); err != nil || !exit.Stopped {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if err := h.Prompt(ctx, "late"); err == nil {
+		t.Error("a text was given to an agent that has ended")
+	}
+	last := ""
+	for e := range h.Events(ctx) { // ends with the agent
+		last = e.Kind
+	}
+	if last != "exited" && last != wire.TurnCompleted {
+		t.Errorf("the last event is %s", last)
+	}
+}
+
+// A prompt that is not wanted any more is not given.
+func TestPromptWithdrawn(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
+	must(t, h.Prompt(t.Context(), "WAIT 60s"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Prompt(ctx, "SAY second"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	must(t, h.Steer(t.Context(), "SAY third"))
+	for e := range h.Events(t.Context()) {
+		if strings.Contains(e.Text("prompt"), "second") {
+			t.Error("it was given")
+		}
+		if e.Text("response") == "third" {
+			return
+		}
+	}
+}
+
+// The same with an agent that speaks ACP: no terminal, and the answer comes in parts.
+func TestSpeakerHandle(t *testing.T) {
+	ctx := t.Context()
+	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) {
+		o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{}
+	})
+	must(t, h.Prompt(ctx, "CONFIRM [touch x]"))
+	asked := await(t, h, "confirm_required")
+	if n := len(asked.Body().Raw("options")); asked.Source != "acp" || n == 0 {
+		t.Errorf("%+v", asked)
+	}
+	must(t, h.Reject(ctx, asked.Text("id")))
+	if e := await(t, h, wire.TurnCompleted); !strings.Contains(e.Text("response"), "CONFIRM: no") {
+		t.Errorf("it answered %q", e.Text("response"))
+	}
+}
+
+// Without a program there is no handle, and nothing is left.
+func TestStartFails(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if _, err := Start(t.Context(), Options{Command: []string{"no-such-program"}}); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Start(t.Context(), Options{}); err == nil {
+		t.Error("nothing was started")
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("it has left %s", left[0])
+	}
+}
