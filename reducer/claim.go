@@ -2,7 +2,8 @@ package reducer
 
 import "time"
 
-// A Claim is what a program shows of itself, as its runner reads it from what it declares, its title or its screen.
+// A Claim is what a program shows of itself, as its runner reads it from what it declares, its title, its progress bar or
+// its screen.
 type Claim struct {
 	Activity  Activity
 	Source    Source
