@@ -64,7 +64,7 @@ test:
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/% examples examples/% internal/testagent/% $(addprefix internal/,acpagent agentconfig bench bridge claudeteam cli/agent crashtest \
-	machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process
+	machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \

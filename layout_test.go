@@ -63,6 +63,7 @@ var layers = strings.Fields(`
 	internal/claudeteam
 	ptyrun/acp
 	ptyrun
+	ptyrun/sessions
 	internal/cli/failure
 	internal/cli/cmdline
 	internal/cli/command
@@ -170,7 +171,10 @@ func TestEmulatorIsNotInAtm(t *testing.T) {
 
 // Package ptyrun is for programs of others, too: what it says names things, and package command makes commands of that.
 func TestRunnerNamesNoCommands(t *testing.T) {
-	mayName := map[string]string{"letter.go": "what it types into an agent is mail, which says how it is answered"}
+	mayName := map[string]string{
+		"letter.go": "what it types into an agent is mail, which says how it is answered",
+		"input.go":  "the same of what people say in a session",
+	}
 	var names []string
 	for _, c := range slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands()) {
 		names = append(append(names, c.Name), c.Aliases...)

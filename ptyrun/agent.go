@@ -58,7 +58,7 @@ type agent interface {
 	show(req control.ScreenRequest) control.Screen
 	answer() string          // the answer to the last text, as far as it is seen
 	declared() screen.Status // what it declares of its state, for terminals that know that
-	forgetLines()            // those shown so far are no session's
+	forgetLines()            // those shown so far are not the follower's
 	tail(lines int) []string
 	clear() []byte // what takes from a terminal that is detached what would stay
 	leave() []byte // what people's terminals are left with when it has ended
@@ -77,7 +77,7 @@ type agentState struct {
 	isPlain   bool // it runs what it gets, like a shell
 	takesText bool // with its line breaks, as one text; else what it gets is keys, any of which may do something
 	isReady   bool // it has once waited for a text, for long enough
-	isOnAlt   bool // what it shows does not stay
+	hasLines  bool // what it shows stays, line by line
 	hasDraft  bool // in its prompt is a text, perhaps a person's
 	isAsking  bool // also what is only just coming up, or cannot be read
 	isDialog  bool // what it asks can be read

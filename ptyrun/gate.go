@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 // What an agent is given, and what must hold before:
@@ -90,4 +92,20 @@ func (r *runner) returnGate() string {
 	}
 	_, why := r.typable(r.mail.typing.items)
 	return why
+}
+
+// typable returns those of queued messages that may still be typed, and why the others may not.
+func (r *runner) typable(items []*mailbox.Item) (ids []wire.ID, why string) {
+	for _, it := range items {
+		withheld := r.follower.WhyWithheld(it)
+		switch {
+		case withheld != "":
+			why = withheld
+		case !r.state.MayHandOver(it.ID, r.now()):
+			why = "it has expired, or another message replaces it"
+		default:
+			ids = append(ids, it.ID)
+		}
+	}
+	return ids, why
 }

@@ -4,6 +4,7 @@ package ptyrun
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -207,7 +208,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
 	}
 	mailbox.Deliver(t.Context(), posts...)
-	r := &runner{Options: rg.opt, Box: rg.bob, ctx: t.Context(), calls: make(chan func())}
+	r := &runner{Options: rg.opt, Box: rg.bob, ctx: t.Context(), calls: make(chan func()), follower: noFollower{}}
 	r.setDefaults()
 
 	now := time.Now()
@@ -414,6 +415,14 @@ head -c 1 >`+got+`; sleep 600`).run().idle()
 	if r.has("injected")() || r.has("injection_failed")() {
 		t.Error("it was held until the end")
 	}
+}
+
+// hurried gives up on locks soon, and counts the failures that the runner logs under a message.
+func (r *rig) hurried(message string) (failures func() int) {
+	said := &viewed{}
+	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
+	r.store.LockTimeout = 50 * time.Millisecond
+	return func() int { return strings.Count(said.String(), "msg="+message) }
 }
 
 // What urgent mail undoes is unread before the interrupt key, so a runner that is killed then loses nothing. If it cannot

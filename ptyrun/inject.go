@@ -133,7 +133,7 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 // claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
 // anything may act.
 func (r *runner) claim(t *typing) error {
-	ids, now, isForSession, reader, how := t.ids, r.now(), r.isForSession(t.ids), r.prog.state().reader, r.inject()
+	ids, now, reader, how := t.ids, r.now(), r.prog.state().reader, r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
 		if ids == nil {
@@ -141,9 +141,7 @@ func (r *runner) claim(t *typing) error {
 			r.post(func() { t.failed, t.isWaiting = err, false })
 			return
 		}
-		if isForSession {
-			ids = r.admittedNow(ids)
-		}
+		ids = r.follower.Admit(ids)
 		n, asPointer := len(ids), how == Pointer
 		if how == Body {
 			n, asPointer = r.countTogether(ids, now, reader)
@@ -277,7 +275,7 @@ func (p *terminal) write(t *typing) error {
 		return r.giveUp(t, why)
 	}
 	t.startedAt = r.now()
-	p.capture.expectEcho(t.text)
+	r.follower.HandleTyped(t.text)
 	end := ""
 	if t.claim != nil && !p.driver.Plain {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it

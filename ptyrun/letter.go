@@ -9,7 +9,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,7 +23,7 @@ func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		one, legend, ok := d.AsData(oneLetter(items[i].Message, r.bodyToType(items[i].Message), f, l))
+		one, legend, ok := d.AsData(oneLetter(items[i].Message, r.follower.Body(items[i].Message), f, l))
 		if !ok {
 			return ""
 		}
@@ -59,30 +58,6 @@ func oneLetter(m *wire.Message, body string, f letter.Flags, l *letter.Renderer)
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
 	}
 	return b.String()
-}
-
-// bodyToType returns a message's body, and for a session's verdict on a draft a sentence: "approve draft 6f1c…" would
-// read as if the agent were to approve it. A verdict that does not count stays what it is, with a line that says so.
-func (r *runner) bodyToType(m *wire.Message) string {
-	in, isInput := session.InputOf(m)
-	if b := r.binding; isInput && in.IsVerdict() && b != nil {
-		if _, counts := b.store.InputOf(r.Box.Agent(), m); !counts {
-			return "(an answer to a draft that does not count: atm pending)\n" + Clean(m.Body)
-		}
-	}
-	what := "Your draft " + string(in.DraftID)
-	if in.ArtifactURI != nil {
-		what = *in.ArtifactURI + " in your draft " + string(in.DraftID)
-	}
-	switch {
-	case in.Kind == "approve":
-		return what + " is approved."
-	case in.Kind == "reject" && in.Reason != "":
-		return what + " is rejected: " + in.Reason
-	case in.Kind == "reject":
-		return what + " is rejected."
-	}
-	return m.Body
 }
 
 // pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell

@@ -34,7 +34,7 @@ func TestFrames(t *testing.T) {
 			}})
 		}
 		l := &letter.Renderer{Now: time.Now(), Team: "main", Digits: letter.ShortLength(idsOf(items))}
-		text := Clean((&runner{}).letterText(items, nil, l, opencode))
+		text := Clean((&runner{follower: noFollower{}}).letterText(items, nil, l, opencode))
 		got, ours := testframe.Parse(text, false)
 		if len(got) != len(items) || len(ours) != 1 || ours[0] != letter.End || !strings.HasSuffix(text, "\n"+letter.End) {
 			t.Fatalf("%d messages are %d, with %q: %q", len(items), len(got), ours, text)

@@ -55,7 +55,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			o.timing = &timing{backoff: time.Millisecond, settle: time.Second}
 		}
 		if i%3 == 0 {
-			o.Sessions = &Sessions{Begin: true, Capture: PTY}
+			o.Follow = (&fakeFollower{}).follow
 		}
 		hold, err := r.store.HoldRunner(t.Context(), "bob")
 		must(t, err)

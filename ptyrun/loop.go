@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -59,7 +58,7 @@ type runner struct {
 	root       rootState
 	lastAnswer string       // the last one that a terminal reported, by whichever program
 	question   *Question    // that the agent asks
-	binding    *binding     // nil: the runner ignores sessions
+	follower   Follower     // of Options.Follow
 	unlogged   []wire.Event // that were folded when they were appended, and did not come back from the log yet
 
 	attached
@@ -80,9 +79,8 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		r.mail.prompts = []*prompt{{text: r.Prompt}}
 	}
 	r.initialSize, r.mail.remindAt = r.size(), r.now().Add(checkEvery)
-	if o.Sessions != nil {
-		store := &session.Store{Mail: r.Box.Store(), CheckVerdict: o.Sessions.CheckVerdict}
-		r.binding = &binding{Sessions: *o.Sessions, store: store, startedAt: r.now(), input: map[wire.ID]humanInput{}}
+	if r.follower = (noFollower{}); o.Follow != nil {
+		r.follower = o.Follow(Followed{r.Box, r.Log, r})
 	}
 	return r
 }
@@ -114,7 +112,7 @@ func (r *runner) closeRecording() error {
 	return err
 }
 
-// startHelpers starts the goroutines that bring clients, mail, events and sessions to the loop.
+// startHelpers starts the goroutines that bring clients, mail and events to the loop, and the follower.
 func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 	r.wg.Go(func() { server.Serve(r.ctx, r) })
 	r.wg.Go(func() {
@@ -125,8 +123,12 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 			}
 		}
 	})
-	if r.binding != nil {
-		r.wg.Go(r.keepSessions)
+	r.wg.Go(func() { r.follower.Run(r.ctx) })
+}
+
+func (r *runner) detachFollower(failed error) {
+	if r.Hold.StillHeld() {
+		r.follower.Detach(r.exit, failed)
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *runner) handleEntry(e watcher.Entry) {
 		if r.logged != nil {
 			r.logged()
 		}
-		r.handleSessionEvent(e.Event)
+		r.follower.HandleEvent(e.Event)
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -104,7 +104,12 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != mailbox.Unread, IsSuppressed: it.SupersededBy != "",
 	}
-	if !r.admitsInput(it) || r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
+	if r.follower.WhyWithheld(it) != "" { // it may have been queued
+		r.mail.unqueue(it.ID)
+		r.apply(reducer.Input{Now: now, Settled: it.ID})
+		return
+	}
+	if r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
 		return
 	}
 	if it.Lease != nil {

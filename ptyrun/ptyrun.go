@@ -21,7 +21,7 @@
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
 //   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
-//   - Human input of a paused session is not typed. A session that is aborted, or ends by its rules, stops the agent.
+//   - What the run's Follower withholds is not typed.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
 // messages being typed.
@@ -51,7 +51,7 @@
 //	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
 //	inject, draft            how a text is typed; what of ours is left in the draft
 //	speaker                  an agent that speaks ACP
-//	session, capture         interactive sessions; what of the program's output is theirs
+//	follower, lines          who follows the run, and gets the lines of the terminal; package sessions does
 //	server, attach           requests through the socket; people's terminals
 package ptyrun
 
@@ -106,9 +106,9 @@ type Options struct {
 	RecordInput bool // record typed keys as well
 
 	// Its mail.
-	Inject   Inject
-	Prompt   string    // typed once, at the first idle
-	Sessions *Sessions // nil: the runner ignores sessions
+	Inject Inject
+	Prompt string                  // typed once, at the first idle
+	Follow func(Followed) Follower // called once; nil: nobody follows
 
 	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
 	// none.

@@ -170,7 +170,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		r.notifier.wait()
 		r.wg.Wait()
 		r.events.wait()
-		r.unbindSessions(err)
+		r.detachFollower(err)
 		h.exit, h.err = r.exit, errors.Join(err, r.dir.Close())
 	}()
 	return h, nil

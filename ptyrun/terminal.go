@@ -41,7 +41,7 @@ type terminal struct {
 	isReady    bool      // it has once been at its prompt for timing.firstIdle
 	leftover   *leftover // nil: none is expected
 	limit      limit     // zero: the screen shows none
-	capture    capture
+	lines      finalLines
 
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
@@ -151,7 +151,7 @@ func (p *terminal) draw(written []byte) {
 	r := p.r
 	r.recording.Output(written) // first: a new file of it begins with what was drawn before
 	for rest := written; len(rest) > 0; {
-		n, isFrame := p.captureScrolled(rest), false
+		n, isFrame := p.giveScrolled(rest), false
 		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.question != nil && r.question.pressed != nil {
 			n, isFrame = i+len(frameEnd), true
 		}
@@ -169,7 +169,7 @@ func (p *terminal) draw(written []byte) {
 }
 
 func (p *terminal) step(now time.Time) {
-	p.captureResting(now)
+	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
 }
@@ -178,7 +178,7 @@ func (p *terminal) ended() {
 	if t := p.r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
 		p.r.typingDone(t) // perhaps the text ended the program: it must not be typed again
 	}
-	p.captureFinal(p.r.now())
+	p.giveLines(p.emulator.Scrolled()+uint64(lastWithText(p.emulator)+1), p.r.now())
 	close(p.input)
 }
 
@@ -189,16 +189,10 @@ func (p *terminal) declared() screen.Status {
 	return status
 }
 
-// forgetLines forgets the lines that were not captured.
-func (p *terminal) forgetLines() {
-	_, y := p.emulator.Cursor()
-	p.capture.next = p.emulator.Scrolled() + uint64(y)
-}
-
 func (p *terminal) state() agentState {
 	return agentState{
 		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
-		isReady: p.isReady, isOnAlt: p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
+		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/sessions"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -172,7 +173,7 @@ func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
-		Sessions:  &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict},
+		Follow:    sessions.Options{Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error { return checkRight(scope, p, name, right, pid, by) },
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}

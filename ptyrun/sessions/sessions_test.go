@@ -1,7 +1,6 @@
-package ptyrun
+package sessions
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,94 +11,17 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
-// withSessions makes the rig's runner take part in sessions.
-func (r *rig) withSessions(o Sessions) *rig {
-	if o.Capture == "" {
-		o.Capture = Pipe
-	}
-	r.opt.Sessions = &o
-	return r
-}
-
-func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
-
-// open begins a session like a person.
-func (r *rig) open() wire.UUID {
-	r.t.Helper()
-	s, err := r.sessions().New(r.t.Context(), session.Options{Agent: "bob"})
-	must(r.t, err)
-	return s.SessionID
-}
-
-// onlySession returns the only session.
-func (r *rig) onlySession() *session.Session {
-	r.t.Helper()
-	list, bad, err := r.sessions().List()
-	if len(list) != 1 || len(bad) > 0 || err != nil {
-		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
-	}
-	must(r.t, r.sessions().CatchUp(context.Background(), list[0]))
-	return list[0]
-}
-
-// awaitSession waits until the runner has begun a session.
-func (r *rig) awaitSession() *rig {
-	r.t.Helper()
-	r.wait("a session", func() bool {
-		list, _, err := r.sessions().List()
-		return err == nil && len(list) > 0
-	})
-	return r
-}
-
-// move changes a session's state like a person.
-func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
-	r.t.Helper()
-	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
-	must(r.t, err)
-}
-
-// say sends bob input in a session; "": in any.
-func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
-	r.t.Helper()
-	m, err := session.Message(id, in)
-	must(r.t, err)
-	return r.send(m.Body, func(out *wire.Message) {
-		out.Type, out.Payload, out.Meta = m.Type, m.Payload, m.Meta
-	})
-}
-
-func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
-
-// outputs returns the output events in order.
-func (r *rig) outputs() (out []string) {
-	all, _ := r.bob.Log().Newest(1 << 20)
-	for i := range all {
-		if said, ok := session.ChannelEvent(&all[i]); ok && said.Kind == "agent_output" {
-			out = append(out, said.Content)
-		}
-	}
-	return out
-}
-
-// log returns a session's log without the times.
-func log(s *session.Session) (out []string) {
-	for _, m := range s.Messages {
-		out = append(out, m.Sender+": "+m.Content)
-	}
-	return out
-}
-
 // Input queued behind a turn is also held when the session is paused before the turn ends.
 func TestPausedBehindATurn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
+	r := newRig(t, Options{}).fake()
 	id := r.open()
 	r.run().idle()
 	r.wait("the turn", r.read(r.send("THINK 10m")))
@@ -108,7 +30,7 @@ func TestPausedBehindATurn(t *testing.T) {
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("the end of the turn", r.has(`turn_completed`))
+	r.wait("the end of the turn", r.has("turn_completed"))
 	r.wait("mail to be read", r.read(r.send("ordinary mail")))
 	if !r.unread(said) {
 		t.Error("typed while the session is paused")
@@ -133,7 +55,7 @@ func TestAbortedSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
+			r := newRig(t, Options{}).fake()
 			id := r.open()
 			r.run().idle()
 			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 10m")))
@@ -162,7 +84,7 @@ func TestAbortedSession(t *testing.T) {
 // An abort from before the run ends nothing that began later, and is read.
 func TestLateAbort(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).fake()
 	old := r.say("", wire.HumanInput{Kind: "abort"})
 	r.run().idle().awaitSession()
 	r.wait("the abort to be read", r.read(old))
@@ -175,7 +97,7 @@ func TestLateAbort(t *testing.T) {
 // A session and its agent end when nobody has said anything for long enough, and not before.
 func TestSessionIdles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 8 * time.Second}})
+	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: 8 * time.Second}}).fake()
 	r.run().idle()
 	r.wait("a turn that is longer", r.read(r.send("THINK 9s")))
 	<-r.done
@@ -183,15 +105,15 @@ func TestSessionIdles(t *testing.T) {
 	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "idle_timeout: 8s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.Notes.Runner.Ended)
 	}
-	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {
-		t.Errorf("the turn was cut off: %q", r.events())
+	if !r.has("turn_completed", "status", "completed")() {
+		t.Error("the turn was cut off")
 	}
 }
 
 // A session that has reached its goal ends, and the agent when its turn is over.
 func TestSessionReachesItsGoal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r := newRig(t, Options{Begin: true, Rules: session.Rules{OnGoal: true}}).fake()
 	r.run().idle().awaitSession()
 	r.wait("a turn", r.read(r.send("THINK 1s")))
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
@@ -201,8 +123,8 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	if s := r.onlySession(); s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
 	}
-	if !r.has(`turn_completed status="completed"`)() {
-		t.Errorf("the turn was cut off: %q", r.events())
+	if !r.has("turn_completed", "status", "completed")() {
+		t.Error("the turn was cut off")
 	}
 }
 
@@ -210,7 +132,7 @@ func TestSessionReachesItsGoal(t *testing.T) {
 func TestSessionEndedByOthers(t *testing.T) {
 	t.Parallel()
 	rules := session.Rules{WhenIdle: time.Hour}
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Rules: rules})
+	r := newRig(t, Options{Rules: rules}).fake()
 	id := r.open()
 	r.run().idle()
 	r.move(id, wire.SessionCompleted)
@@ -239,7 +161,7 @@ func TestSessionOfARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			first := r.onlySession()
 			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.Notes.Runner.Owned {
@@ -277,7 +199,7 @@ printf 'no newline'
 sleep .5
 printf ' yet\n'
 while read line; do echo "got $line"; done`
-	r := newRig(t).program("plain", "sh", "-c", script).withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).script(script)
 	r.run()
 	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "no newline yet") })
 	want := "plain\nred 世界\n3%\n" + strings.Repeat("0", 100) + "\n" + fmt.Sprintf("%050d", 7) + "\ncafé �\nno newline yet"
@@ -293,7 +215,7 @@ while read line; do echo "got $line"; done`
 
 // Output within the budget is emitted from its beginning, even if it comes at once.
 func TestBurstIsWhole(t *testing.T) {
-	r := newRig(t).program("plain", "sh", "-c", "echo ready; read line; seq 9000; sleep 60").withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).script("echo ready; read line; seq 9000; sleep 60")
 	r.run()
 	r.wait("the first line", func() bool { return len(r.outputs()) > 0 })
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("go"), Enter: true}); err != nil {
@@ -315,7 +237,7 @@ func TestBurstIsWhole(t *testing.T) {
 // With Log only the recording has the output.
 func TestOutputIsLogged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Capture: Log})
+	r := newRig(t, Options{Begin: true, Capture: Log}).fake()
 	r.run().idle().awaitSession()
 	r.wait("the turn", r.read(r.send("hello")))
 	r.wait("the answer", r.has("turn_completed"))
@@ -328,12 +250,30 @@ func TestOutputIsLogged(t *testing.T) {
 	}
 }
 
+// An agent that speaks ACP has no lines: its answers are output, whatever is captured of others.
+func TestOutputWithoutATerminal(t *testing.T) {
+	t.Parallel()
+	for _, capture := range []Capture{Pipe, PTY} {
+		r := newRig(t, Options{Begin: true, Capture: capture}).fake()
+		r.opt.Command, r.opt.Driver, r.opt.ACP = append(r.opt.Command, "acp"), nil, &ptyrun.ACP{}
+		r.run().awaitSession()
+		r.wait("the turn", r.read(r.send("hello")))
+		r.wait("the answer", func() bool { return strings.Contains(strings.Join(r.outputs(), "\n"), "hello") })
+		if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: [[") != 1 {
+			t.Errorf("%s: log %q", capture, got)
+		}
+	}
+}
+
 // Output from before a session is not the session's.
 func TestOutputOfALateSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).program("plain", "sh", "-c", "echo before; while read line; do echo after; done").withSessions(Sessions{})
+	r := newRig(t, Options{}).script("echo before; while read line; do echo after; done")
 	r.run()
-	r.wait("the line", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "before") })
+	r.wait("the line", func() bool {
+		screen, err := r.client().Screen(t.Context(), control.ScreenRequest{})
+		return err == nil && strings.Contains(strings.Join(screen.Lines, "\n"), "before")
+	})
 	id := r.open()
 	// Wait until the runner has seen it.
 	c := r.client()
@@ -351,7 +291,7 @@ func TestOutputOfALateSession(t *testing.T) {
 // Sessions that cannot be read hold no mail back, and are used as soon as they can be read.
 func TestSessionsInTheWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).fake()
 	path := filepath.Join(r.store.Dir().Path(), ".sessions")
 	must(t, os.WriteFile(path, nil, 0o600))
 	r.run().idle()

@@ -1,26 +1,53 @@
 //go:build unix
 
-package ptyrun
+package sessions
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
-// hurried gives up on locks soon, and counts the failures that the runner logs under a message.
-func (r *rig) hurried(message string) (failures func() int) {
-	said := &viewed{}
-	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
+// hurried gives up on locks soon, and counts the failures that are logged under a message.
+func (r *rig) hurried(message string) *counter {
+	c := &counter{text: []byte("msg=" + message)}
+	r.opt.Log = slog.New(slog.NewTextHandler(c, nil))
 	r.store.LockTimeout = 50 * time.Millisecond
-	return func() int { return strings.Count(said.String(), "msg="+message) }
+	return c
+}
+
+// counter counts the lines with a text.
+type counter struct {
+	text  []byte
+	lines atomic.Int64
+}
+
+func (c *counter) Write(line []byte) (int, error) {
+	if bytes.Contains(line, c.text) {
+		c.lines.Add(1)
+	}
+	return len(line), nil
+}
+
+// lock holds one of the team's locks, like another process, until it is released.
+func (r *rig) lock(name string) (release func()) {
+	r.t.Helper()
+	f, err := os.OpenFile(filepath.Join(r.opt.Dir, ".locks", name), os.O_RDONLY|os.O_CREATE, 0o600)
+	must(r.t, err)
+	must(r.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	release = func() { f.Close() }
+	r.t.Cleanup(release)
+	return release
 }
 
 // known waits until the runner knows its session.
@@ -34,11 +61,11 @@ func (r *rig) known() wire.UUID {
 // An abort does not wait for another process's lock; what cannot be written at once is written by the next reader.
 func TestAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).fake()
 	r.hurried("sessions")
 	r.run().idle()
 	id := r.known()
-	release := r.lockFile("team")
+	release := r.lock("team")
 	r.say(id, wire.HumanInput{Kind: "abort"})
 	select {
 	case <-r.done:
@@ -54,12 +81,12 @@ func TestAbortOfLockedSessions(t *testing.T) {
 // An abort from before the run, of a session that is alive, is retried and finally read.
 func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{})
+	r := newRig(t, Options{}).fake()
 	failures := r.hurried("sessions")
 	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
-	release := r.lockFile("team")
+	release := r.lock("team")
 	r.run()
-	r.wait("two failures", func() bool { return failures() >= 2 })
+	r.wait("two failures", func() bool { return failures.lines.Load() >= 2 })
 	if !r.unread(abort) {
 		t.Error("it was read, and has ended nothing")
 	}
@@ -73,7 +100,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 // A file that holds no session is the doctor's business: it holds no abort back and does not fill the log.
 func TestFileThatIsNoSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+	r := newRig(t, Options{Begin: true}).fake()
 	failures := r.hurried("sessions")
 	must(t, r.sessions().Mail.Dir().Mkdir(".sessions"))
 	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
@@ -82,7 +109,7 @@ func TestFileThatIsNoSession(t *testing.T) {
 	r.run().idle()
 	r.wait("the old abort to be read", r.read(abort))
 	r.wait("what was said", r.read(r.say("", text("hello"))))
-	if n := failures(); n > 0 {
+	if n := failures.lines.Load(); n > 0 {
 		t.Errorf("%d failures are logged", n)
 	}
 }
@@ -90,14 +117,14 @@ func TestFileThatIsNoSession(t *testing.T) {
 // A goal is not lost because another process holds the lock when it is reached.
 func TestGoalOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r := newRig(t, Options{Begin: true, Rules: session.Rules{OnGoal: true}}).fake()
 	failures := r.hurried("sessions")
 	r.run().idle().known()
-	release := r.lockFile("team")
+	release := r.lock("team")
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	must(t, err)
 	must(t, r.bob.Log().Append(t.Context(), events...))
-	r.wait("a failure", func() bool { return failures() > 0 })
+	r.wait("a failure", func() bool { return failures.lines.Load() > 0 })
 	release()
 	select {
 	case <-r.done:
@@ -113,9 +140,10 @@ func TestGoalOfLockedSessions(t *testing.T) {
 func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 	t.Parallel()
 	const idle = 3 * time.Second
-	r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
+	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: idle}}).fake()
 	r.run().idle().awaitSession()
-	keys := r.attach()
+	keys := make(chan []byte)
+	go r.client().Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: io.Discard})
 	last := time.Now()
 	for typed := 0; typed < 6; typed++ {
 		select {
@@ -145,7 +173,7 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(testagent.Options{}).withSessions(Sessions{Begin: true})
+			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			must(t, os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")))
 			hold, err := r.store.HoldRunner(t.Context(), "bob")

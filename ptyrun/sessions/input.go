@@ -1,0 +1,110 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// WhyWithheld says why human input must not be typed now. An abort never is: it is carried out.
+func (f *follower) WhyWithheld(it *mailbox.Item) string {
+	in, ok := session.InputOf(it.Message)
+	switch {
+	case !ok || it.State != mailbox.Unread:
+		return ""
+	case in.Kind == "abort":
+		f.run.Retry("sessions", f.carryOutAborts)
+		return "an abort is not typed"
+	}
+	f.input[it.ID] = it
+	if !f.isKnown {
+		return "the runner has not read its sessions yet"
+	}
+	why, _ := session.WithholdReason(it.Message, f.all, f.Mute)
+	return why
+}
+
+// Admit reads the sessions as they are now if there is human input among the messages.
+func (f *follower) Admit(ids []wire.ID) []wire.ID {
+	hasInput := false
+	f.run.Do(func() { hasInput = slices.ContainsFunc(ids, func(id wire.ID) bool { return f.input[id] != nil }) })
+	if hasInput {
+		f.sync() // Run logs the errors
+		f.run.Do(func() {
+			ids = slices.DeleteFunc(ids, func(id wire.ID) bool { return f.input[id] != nil && f.WhyWithheld(f.input[id]) != "" })
+		})
+	}
+	return ids
+}
+
+// Body returns a message's body, and for a verdict on a draft a sentence: "approve draft 6f1c…" would read as if the
+// agent were to approve it. A verdict that does not count stays what it is, with a line that says so.
+func (f *follower) Body(m *wire.Message) string {
+	in, ok := session.InputOf(m)
+	if !ok || !in.IsVerdict() {
+		return m.Body
+	}
+	if _, counts := f.store.InputOf(f.agent, m); !counts {
+		return "(an answer to a draft that does not count: atm pending)\n" + letter.Typable(m.Body)
+	}
+	what := "Your draft " + string(in.DraftID)
+	if in.ArtifactURI != nil {
+		what = *in.ArtifactURI + " in your draft " + string(in.DraftID)
+	}
+	switch {
+	case in.Kind == "approve":
+		return what + " is approved."
+	case in.Reason != "":
+		return what + " is rejected: " + in.Reason
+	}
+	return what + " is rejected."
+}
+
+// carryOutAborts carries out the unread aborts.
+func (f *follower) carryOutAborts() error {
+	var aborts []session.Input
+	_, err := f.run.Box.Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
+			aborts = append(aborts, in)
+		}
+		return true
+	})
+	for _, in := range aborts {
+		err = errors.Join(err, f.abort(in))
+	}
+	return err
+}
+
+// abort aborts the sessions that an abort is for, and stops the agent even if they are locked or cannot be written. The
+// abort is read when all is done. The agent is not stopped by an abort that is older than this run, or whose session was
+// already over.
+func (f *follower) abort(in session.Input) error {
+	all, err := f.store.AgentSessions(f.agent, nil)
+	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
+	isMeant := in.Session == "" || len(ids) > 0 || f.wasEndedBy(in)
+	if isMeant && !in.ID.Time().Before(f.startedAt.Truncate(time.Millisecond)) {
+		f.run.Stop("aborted by "+string(in.From.Agent), 0)
+	}
+	for _, id := range ids {
+		_, bad := f.store.Change(context.Background(), id, nil)
+		err = errors.Join(err, bad)
+	}
+	if err != nil { // it stays unread, and whoever changes a session next carries it out
+		return err
+	}
+	_, err = f.run.Box.Read(context.Background(), mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
+	return err
+}
+
+// wasEndedBy reports whether its sender's command has already carried out an abort. The follower may not have read the
+// session before.
+func (f *follower) wasEndedBy(abort session.Input) bool {
+	s, err := f.store.Get(abort.Session)
+	return err == nil && s.State == wire.SessionAborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
+}

@@ -1,0 +1,255 @@
+package sessions
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	testagent.RunIfReexecuted()
+	flag.Set("test.parallel", "4") // tests mostly wait
+	os.Exit(m.Run())
+}
+
+// rig is a team: alice writes, bob is run.
+type rig struct {
+	t     *testing.T
+	store *mailbox.Store
+	bob   *mailbox.Box
+	log   string // the fake agent's
+	opt   ptyrun.Options
+	hold  *mailbox.Runner
+	done  chan struct{}
+	exit  ptyrun.Exit
+	err   error
+	stop  context.CancelFunc
+}
+
+func newRig(t *testing.T, o Options) *rig {
+	t.Helper()
+	// A socket's path must be short, and a test's directory may be long.
+	path, err := os.MkdirTemp("", "atm-run-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(path) })
+	dir, err := durable.Open(path, nil)
+	must(t, err)
+	must(t, dir.Mkdir(".locks"))
+	s := mailbox.NewStore(dir, "main")
+	t.Cleanup(func() { s.Close() })
+	must(t, s.Create(t.Context(), "alice"))
+	must(t, s.Create(t.Context(), "bob"))
+	if o.Capture == "" {
+		o.Capture = Pipe
+	}
+	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
+	r.opt = ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Follow: o.Follow}
+	return r
+}
+
+// fake runs the fake agent.
+func (r *rig) fake() *rig {
+	r.t.Helper()
+	argv, env, err := testagent.Command(testagent.Options{Profile: "claude", Log: r.log})
+	must(r.t, err)
+	r.opt.Command, r.opt.Env = argv, append(os.Environ(), env...)
+	r.opt.Driver, _ = driver.Named("claude")
+	return r
+}
+
+// script runs a program that no driver knows.
+func (r *rig) script(text string) *rig {
+	r.opt.Command = []string{"sh", "-c", text}
+	r.opt.Driver, _ = driver.Named("plain")
+	return r
+}
+
+// run starts the runner, until the test ends or stops it.
+func (r *rig) run() *rig {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	hold, err := r.store.HoldRunner(ctx, "bob")
+	must(r.t, err)
+	r.stop, r.hold, r.opt.Mail = cancel, hold, &ptyrun.Mail{Box: r.bob, Hold: hold}
+	agent, err := ptyrun.Start(ctx, r.opt)
+	must(r.t, err)
+	go func() {
+		defer close(r.done)
+		r.exit, r.err = agent.Wait()
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-r.done
+		hold.Release()
+	})
+	return r
+}
+
+// wait waits until a condition holds.
+func (r *rig) wait(what string, so func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !so(); {
+		if time.Now().After(end) {
+			r.t.Fatal("it was never so: ", what)
+		}
+		select {
+		case <-r.done:
+			if !so() {
+				r.t.Fatalf("the run ended (%+v, %v) before %s", r.exit, r.err, what)
+			}
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (r *rig) client() *control.Client {
+	var c *control.Client
+	r.wait("the runner's socket", func() (so bool) {
+		var err error
+		c, err = control.Dial(r.t.Context(), filepath.Join(r.bob.Path(), "run"))
+		return err == nil
+	})
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// send delivers a message to bob.
+func (r *rig) send(body string) wire.ID {
+	return r.deliver(&wire.Message{ID: wire.NewID(), Body: body})
+}
+
+func (r *rig) deliver(m *wire.Message) wire.ID {
+	r.t.Helper()
+	m.From, m.To, m.SentAt = wire.Address{Agent: "alice", Team: "main"}, []wire.Address{r.bob.Address()}, time.Now().UTC()
+	p := &mailbox.Post{Message: m, Sender: r.store.Box("alice"), To: []*mailbox.Box{r.bob}}
+	mailbox.Deliver(r.t.Context(), p)
+	must(r.t, p.Outcomes[0].Err)
+	return m.ID
+}
+
+// has reports whether bob has had an event whose fields have these values.
+func (r *rig) has(kind string, fields ...string) func() bool {
+	return func() bool {
+		all, _ := r.bob.Log().Newest(1 << 20)
+		return slices.ContainsFunc(all, func(e wire.Event) bool {
+			is := e.Kind == kind
+			for i := 0; i < len(fields); i += 2 {
+				is = is && e.Text(fields[i]) == fields[i+1]
+			}
+			return is
+		})
+	}
+}
+
+func (r *rig) read(id wire.ID) func() bool {
+	return func() bool {
+		it, err := r.bob.Get(id)
+		return err == nil && it.State != mailbox.Unread
+	}
+}
+
+func (r *rig) unread(id wire.ID) bool {
+	it, err := r.bob.Get(id)
+	return err == nil && it.State == mailbox.Unread
+}
+
+// fakes returns the entries of one kind in the fake agent's log.
+func (r *rig) fakes(event string) []string {
+	es, err := testagent.ReadLog(r.log)
+	must(r.t, err)
+	return es.Texts(event)
+}
+
+// idle waits until bob is at his prompt.
+func (r *rig) idle() *rig {
+	r.t.Helper()
+	r.wait("the prompt", r.has("state_change", "new", "idle"))
+	return r
+}
+
+func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
+
+// open begins a session like a person.
+func (r *rig) open() wire.UUID {
+	r.t.Helper()
+	s, err := r.sessions().New(r.t.Context(), session.Options{Agent: "bob"})
+	must(r.t, err)
+	return s.SessionID
+}
+
+// onlySession returns the only session.
+func (r *rig) onlySession() *session.Session {
+	r.t.Helper()
+	list, bad, err := r.sessions().List()
+	if len(list) != 1 || len(bad) > 0 || err != nil {
+		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
+	}
+	must(r.t, r.sessions().CatchUp(context.Background(), list[0]))
+	return list[0]
+}
+
+// awaitSession waits until the runner has begun a session.
+func (r *rig) awaitSession() *rig {
+	r.t.Helper()
+	r.wait("a session", func() bool {
+		list, _, err := r.sessions().List()
+		return err == nil && len(list) > 0
+	})
+	return r
+}
+
+// move changes a session's state like a person.
+func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
+	r.t.Helper()
+	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
+	must(r.t, err)
+}
+
+// say sends bob input in a session; "": in any.
+func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
+	r.t.Helper()
+	m, err := session.Message(id, in)
+	must(r.t, err)
+	return r.deliver(m)
+}
+
+func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
+
+// outputs returns the output events in order.
+func (r *rig) outputs() (out []string) {
+	all, _ := r.bob.Log().Newest(1 << 20)
+	for i := range all {
+		if said, ok := session.ChannelEvent(&all[i]); ok && said.Kind == "agent_output" {
+			out = append(out, said.Content)
+		}
+	}
+	return out
+}
+
+// log returns a session's log without the times.
+func log(s *session.Session) (out []string) {
+	for _, m := range s.Messages {
+		out = append(out, m.Sender+": "+m.Content)
+	}
+	return out
+}
