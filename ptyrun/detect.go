@@ -230,7 +230,7 @@ func (p *terminal) counts(now time.Time) bool {
 	rd := &p.reading
 	c := reducer.Claim{
 		Activity: rd.Activity, Source: rd.Source, Since: p.readingSince, QuietFrom: p.outputAt,
-		IsAsked: rd.Dialog != nil, IsPrompt: rd.Prompt && !p.turn.isOurs,
+		IsAsked: rd.Dialog != nil, IsPrompt: rd.Prompt,
 	}
 	if rd.Declared.State != "" {
 		c.Declared = p.declaredAt

@@ -157,3 +157,24 @@ func TestLostEnd(t *testing.T) {
 	})
 	r.wait("the message to be read", r.read(r.send("hello")))
 }
+
+// So does one of ours of which the screen shows no work, when a hook reports its start after it was accepted.
+func TestLostEndOfOurs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := quick
+	w.stale = 100 * time.Millisecond
+	r.opt.timing = &w
+	got := filepath.Join(r.opt.Dir, "got")
+	r.program("claude", "bash", "-c", box+`while paste; do head -c 1 >/dev/null; echo x >>`+got+`
+printf '\033[2J\033[H❯ hello\n\n%s\n❯ \n%s\033[4;3H' "$bar" "$bar"; done`)
+	r.run().idle()
+	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: "session_start"}))
+	r.wait("the hook to be heard", func() bool {
+		s, err := r.status()
+		return err == nil && s.Ways.Steer == "hooks"
+	})
+	r.wait("the message to be read", r.read(r.send("hello")))
+	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
+	r.wait("the next message to be read", r.read(r.send("hello")))
+}

@@ -246,8 +246,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // append appends an event with those of the fields (name, value, name, …) that have a value, and folds it at once: what
-// this runner does is not news to it when it comes back from the log. Only what is about messages is. If appending fails (a lock, a full disk) it is
-// tried again: a missing state change would mislead for ever.
+// this runner does is not news to it when it comes back from the log. Only what is about messages is. If appending fails
+// (a lock, a full disk) it is tried again: a missing state change would mislead for ever.
 func (r *runner) append(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i+1] != "" {

@@ -72,3 +72,11 @@ func (r *runner) resumeFailed(p *program) bool {
 	r.mail.prompts = append(p.prompts, r.mail.prompts...)
 	return true
 }
+
+// notLoaded notes that the program, which told of its session, did not load the one that it was to continue: it has begun
+// a new conversation, with the first prompt.
+func (r *runner) notLoaded() {
+	p := r.prog
+	p.resumed = resumption{fresh: "it did not load " + p.resumed.id}
+	r.mail.prompts = append(p.prompts, r.mail.prompts...)
+}

@@ -100,6 +100,9 @@ func (s *speaker) handle(e acp.Event) {
 		switch e.Log.Kind {
 		case "session_start":
 			s.isReady = true
+			if id := r.prog.resumed.id; id != "" && id != s.session {
+				r.notLoaded()
+			}
 		case wire.TurnStarted:
 			s.turn = e.Log.TurnID
 		}
@@ -150,6 +153,9 @@ func (s *speaker) describe(to *control.Status) {
 	to.State, to.Detail = string(s.Activity()), s.r.state.Turn().Detail
 	if q := s.r.question; q != nil {
 		to.Detail = q.Dialog.Kind
+	}
+	if !s.isReady {
+		to.Resumed = "" // whether it can load that is not known yet
 	}
 	to.Ways = control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"}
 }

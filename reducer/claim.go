@@ -2,56 +2,75 @@ package reducer
 
 import "time"
 
-// A Claim is what a program shows of itself, as its runner reads it from what it declares, its title or its screen.
+// A Claim is what a program shows of itself, as its runner reads it from what it declares, its title, its progress bar or
+// its screen.
 type Claim struct {
 	Activity  Activity
 	Source    Source
 	Since     time.Time // since when it claims that
 	QuietFrom time.Time // since when it has shown nothing new
-	IsAsked   bool      // it shows what it asks: no other source counts more
+	IsAsked   bool      // it shows what it asks: no hook knows better
 	IsPrompt  bool      // it shows that it waits for a text
 
 	Declared time.Time // when what it declares last changed; zero: it declares nothing
 }
 
-// missedEnd is how many times StaleAfter a program must be quiet at its prompt before its turn counts as over although
-// a hook has reported only its start. Claude Code does not report the end of a prompt that another hook refused.
+// missedEnd is how many times StaleAfter a program must be quiet before its turn counts as over although a hook has
+// reported only its start. Claude Code does not report the end of a prompt that another hook refused.
 const missedEnd = 15
 
 // Weigh reports whether a claim counts now against what events have said, or else when to weigh it again; zero: not
 // before something changes. staleAfter is StaleAfter, but in tests.
 //
-// Where hooks report the turns, a claim counts when it says something else than they do, is not overruled (see Source),
-// and is newer than the hook's word; but that the agent waits for a person or has reached a limit, which hooks may not
-// know, need not be newer.
+// Against what hooks and events say a claim must not be overruled, as Source has it, and has to be newer: the program
+// began to show that after the turn began, and after the agent's word changed. Older ones count too
+//
+//   - that it waits for a person, which hooks may not know,
+//   - that it is at a usage limit, if hooks say that it is idle,
+//   - that it is at a limit, or at its prompt, if hooks say that it is busy and the program is quiet: they missed the end.
+//
+// What was declared or shown in a title, and was logged, weighs nothing: what the program declares now does.
 func (s *State) Weigh(c Claim, now time.Time, staleAfter time.Duration) (counts bool, again time.Time) {
-	counts = true
-	overrules := func(other Source, heard time.Time) {
-		fresh := heard.Add(staleAfter)
-		switch isFresh := !heard.IsZero() && now.Before(fresh); {
-		case c.Source.MayOverrule(c.Activity, other, isFresh):
-		case isFresh && c.Source.MayOverrule(c.Activity, other, false):
-			counts, again = false, later(again, fresh)
-		default:
-			counts = false
+	from, can := c.countsFrom(FromDeclared, c.Declared, staleAfter)
+	t, seen := s.Turn(), Turn{Activity: c.Activity}
+	if can && !c.IsAsked && t.Source.rank() >= FromHook.rank() && seen.Word() != t.Word() {
+		var fresh time.Time
+		fresh, can = c.countsFrom(t.Source, t.HeardAt, staleAfter)
+		from = later(from, fresh)
+		if isOld := c.Since.Before(later(t.Since, t.Began)); can && isOld {
+			var quiet time.Time
+			quiet, can = c.countsBehind(t, staleAfter)
+			from = later(from, quiet)
 		}
 	}
-	if !c.Declared.IsZero() {
-		overrules(FromDeclared, c.Declared)
-	}
-	t, seen := s.Turn(), Turn{Activity: c.Activity}
-	if !s.HasHooks() || c.IsAsked || seen.Word() == t.Word() {
-		return counts, again
-	}
-	overrules(t.Source, t.HeardAt)
-	if isOld := c.Since.Before(t.HeardAt) && c.Source.rank() < t.Source.rank(); !isOld || seen.Word() == WordBlocked || seen.Word() == WordLimited {
-		return counts, again
-	}
-	if c.Activity != Idle || !c.IsPrompt {
+	switch {
+	case !can:
 		return false, time.Time{}
+	case now.Before(from):
+		return false, from
 	}
-	again = later(again, later(c.QuietFrom, t.HeardAt).Add(missedEnd*staleAfter))
-	return counts && !now.Before(again), again
+	return true, time.Time{}
+}
+
+// countsFrom returns from when on the claim may overrule another source that was heard last then; zero: no other was.
+func (c *Claim) countsFrom(other Source, heard time.Time, staleAfter time.Duration) (from time.Time, can bool) {
+	if heard.IsZero() || c.Source.MayOverrule(c.Activity, other, true) {
+		return time.Time{}, true
+	}
+	return heard.Add(staleAfter), c.Source.MayOverrule(c.Activity, other, false)
+}
+
+// countsBehind returns from when on the claim counts although what hooks say of the turn is newer; zero: at once.
+func (c *Claim) countsBehind(t *Turn, staleAfter time.Duration) (from time.Time, can bool) {
+	isOver := c.Activity == Limited || c.Activity == Idle && c.IsPrompt
+	seen := Turn{Activity: c.Activity}
+	switch word := t.Word(); {
+	case seen.Word() == WordBlocked, c.Activity == Limited && word == WordIdle:
+		return time.Time{}, true
+	case isOver && word == WordBusy:
+		return later(c.QuietFrom, t.HeardAt).Add(missedEnd * staleAfter), true
+	}
+	return time.Time{}, false
 }
 
 // HasHooks reports whether the program's own hooks report its turns. opencode's begin with its first session.

@@ -87,6 +87,7 @@ func anyLine(t *rapid.T) string {
 		add("reason", "clear", "resume", "other")
 	case "spawned":
 		add("pid", "7", "8")
+		add("started", "2026-05-01T12:00:00Z", "2026-05-01T12:00:05Z")
 	case "exited":
 		add("code", "0", "1")
 	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventReturned:

@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 24
+const Version = 25
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -112,6 +112,7 @@ type Turn struct {
 	Requests    []Waiting  `json:"requests,omitempty"` // what it asks; empty unless it is blocked; the first is shown
 
 	HasSessionStart bool      `json:"has_session_start,omitempty"` // session_start was seen
+	StartedAt       time.Time `json:"started_at,omitzero"`         // the time of the newest that named it; zero once its program has ended
 	FirstSeq        uint64    `json:"first_seq,omitempty"`         // the session's first event
 	LastSeq         uint64    `json:"last_seq,omitempty"`          // its newest event
 	HeardAt         time.Time `json:"heard_at,omitzero"`           // the time of that event

@@ -203,10 +203,16 @@ func (s *State) endSession(e *event) {
 	}
 }
 
-// endAllSessions ends all sessions with the program that a runner started. status is how an open turn ended.
-func (s *State) endAllSessions(e *event, detail, status string) {
+// endAllSessions ends all sessions with the program that a runner started, but those that began since the start of the
+// next one (zero: there is none). status is how an open turn ended.
+func (s *State) endAllSessions(e *event, detail, status string, next time.Time) {
 	for i := range s.Turns {
-		if t := &s.Turns[i]; t.Activity != Exited {
+		t := &s.Turns[i]
+		if t.beganSince(next) {
+			continue
+		}
+		t.StartedAt = time.Time{} // it is not the next one's, even if the clock is set back
+		if t.Activity != Exited {
 			t.cutOff(e, status)
 			t.setActivity(Exited, detail)
 			t.HasSessionStart, t.Since, t.Source = false, e.at, e.restsOn()
@@ -214,16 +220,51 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 	}
 }
 
-// startProgram ends all sessions and begins an unnamed one.
-func (s *State) startProgram(e *event, detail string) {
+// beganSince reports whether the session began after a program had started then; zero: no program has.
+func (t *Turn) beganSince(started time.Time) bool {
+	return !started.IsZero() && !t.StartedAt.Before(started)
+}
+
+// startProgram ends the sessions of earlier programs and begins an unnamed one, unless the program, which started then,
+// has told of a session before its runner told of it. Zero: it has not started yet, or nobody says when.
+func (s *State) startProgram(e *event, detail string, started time.Time) {
 	shown := s.Turn()
-	s.endAllSessions(e, "", Failed)
+	s.endAllSessions(e, "", Failed, started)
 	if i := s.findUnnamed(); i >= 0 {
 		for _, id := range s.Turns[i].Ended {
 			s.PastTurns = remember(s.PastTurns, id, maxEnded)
 		}
 	}
-	s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
+	if !s.takeSessions(started) {
+		s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
+	}
+}
+
+// takeSessions notes the sessions that have begun since the program started as its own, and reports whether there are any.
+func (s *State) takeSessions(started time.Time) bool {
+	var first *Turn // of those that go on
+	n := 0
+	for i := range s.Turns {
+		t := &s.Turns[i]
+		if !t.beganSince(started) {
+			continue
+		}
+		n++
+		if t.IsReplaced {
+			continue
+		}
+		if s.Run.Sessions++; first == nil || t.FirstSeq < first.FirstSeq {
+			first = t
+		}
+	}
+	if n == 0 {
+		return false
+	}
+	if s.Run.Sessions = max(s.Run.Sessions, 1); first != nil {
+		s.Run.Conversation = first.Session
+	}
+	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), func(w Waiting) bool { return w.Since.Before(started) })
+	return true
 }
 
 // runnerKnowsBetter reports whether an event about the program of a live run does not come from its runner.
@@ -260,7 +301,7 @@ func (s *State) applySpawned(e *event) {
 		return // a repeat
 	}
 	s.Run = r
-	s.startProgram(e, "")
+	s.startProgram(e, "", started)
 }
 
 // isSameAs reports whether a report of a process that started then (zero: not known) is about this one.
@@ -279,7 +320,7 @@ func (s *State) applyRestarting(e *event) {
 	if n, ok := e.Uint("attempt"); ok {
 		detail = "restart " + strconv.FormatUint(n, 10)
 	}
-	s.startProgram(e, detail)
+	s.startProgram(e, detail, time.Time{})
 }
 
 func (s *State) applyExited(e *event) {
@@ -305,7 +346,7 @@ func (s *State) applyExited(e *event) {
 	case isWanted:
 		detail, status = "", Interrupted
 	}
-	s.endAllSessions(e, detail, status)
+	s.endAllSessions(e, detail, status, time.Time{})
 	for i := range s.Turns {
 		t := &s.Turns[i]
 		if s.Run.WasStopped { // also if the session's end came first

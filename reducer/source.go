@@ -16,8 +16,8 @@ import "time"
 //
 // A claim counts against one of the same or of a weaker source. Against a stronger source that is fresh, heard within
 // StaleAfter, it does not count. When that is stale, the claim counts if it says that the agent waits for a person; any
-// other only against a hook or event, because between two of its points a hook says nothing: not that a person interrupted the
-// turn, for example.
+// other only against a hook or event, because between two of its points a hook says nothing: not that a person interrupted
+// the turn, for example. Then it has to be newer than what they say, with the exceptions that State.Weigh names.
 //
 // What only claims to be a question authorises nothing: answers rest on a dialog that was read.
 type Source string

@@ -246,8 +246,13 @@ func (t *Turn) startSession(e *event) bool {
 		}
 		return !t.isOver()
 	case e.session != "" && (source != "resume" || e.isContinued) && (t.IsOpen() || t.HasSessionStart && !t.isOver()):
-		t.HasSessionStart = true
+		if !t.HasSessionStart {
+			t.HasSessionStart, t.StartedAt = true, e.at
+		}
 		return false // later than its first turn, or a repeat
+	}
+	if e.session != "" {
+		t.StartedAt = e.at
 	}
 	t.cutOff(e, Interrupted)
 	if e.session == "" && source != "resume" && t.isOver() { // its turns may reuse ids

@@ -38,6 +38,8 @@ type Member struct {
 
 	// Sources are what the state rests on, the strongest first. Only Status has them.
 	Sources []control.Claim `json:"sources,omitempty"`
+	// Ways are how its runner tells it what. Only Status has them.
+	Ways control.Ways `json:"ways,omitzero"`
 
 	TurnState
 	MailCounts
@@ -250,7 +252,7 @@ func (m *Member) addNote(text string) {
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.status(ctx, known{config: c}, name)
-	m.Sources = m.sources()
+	m.Sources, m.Ways = m.sources(), m.Runner.Ways
 	return m, err
 }
 

@@ -25,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -139,6 +140,17 @@ type Ways struct {
 	Steer     string `json:"steer,omitempty"`     // a text while it works
 	Interrupt string `json:"interrupt,omitempty"` // to end its turn
 	Answer    string `json:"answer,omitempty"`    // the answer to what it asks
+}
+
+// String returns those that there are, for people: "prompt typed · interrupt keys".
+func (w Ways) String() string {
+	var all []string
+	for _, way := range [][2]string{{"prompt", w.Prompt}, {"steer", w.Steer}, {"interrupt", w.Interrupt}, {"answer", w.Answer}} {
+		if way[1] != "" {
+			all = append(all, way[0]+" "+way[1])
+		}
+	}
+	return strings.Join(all, " · ")
 }
 
 // Claim is what one source says that the agent does.

@@ -135,6 +135,9 @@ func statusText(m teams.Member) string {
 		}
 		line(s.Source, "%s", says)
 	}
+	if ways := m.Ways.String(); ways != "" {
+		line("ways", "%s", ways)
+	}
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
