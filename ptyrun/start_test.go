@@ -52,6 +52,21 @@ func await(t *testing.T, h *Handle, kind string) wire.Event {
 	return wire.Event{}
 }
 
+// settled waits until everything that the run has appended has come back from the log, and was known.
+func settled(t *testing.T, h *Handle) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		n := 0
+		h.r.call(func() { n = len(h.r.unlogged) })
+		if n == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d events of its own were not known again", n)
+		}
+	}
+}
+
 // An agent without a mailbox is given texts, asked, answered, looked at, interrupted and stopped through its handle.
 func TestHandle(t *testing.T) {
 	ctx := t.Context()
@@ -71,6 +86,7 @@ func TestHandle(t *testing.T) {
 	}
 	must(t, h.Prompt(ctx, "WAIT 60s"))
 	must(t, h.Interrupt(ctx))
+	settled(t, h)
 	must(t, h.Type(ctx, "half a line", false))
 	screen, err := h.Screen(ctx)
 	for err == nil && !strings.Contains(strings.Join(screen.Lines, "\n"), "half a line") {
@@ -129,6 +145,7 @@ func TestSpeakerHandle(t *testing.T) {
 	if e := await(t, h, wire.TurnCompleted); !strings.Contains(e.Text("response"), "CONFIRM: no") {
 		t.Errorf("it answered %q", e.Text("response"))
 	}
+	settled(t, h)
 }
 
 // Without a program there is no handle, and nothing is left.
