@@ -15,8 +15,8 @@ import (
 // begins a turn, is interrupted, answers a question with one of its options, and tells what happens. There are two:
 // terminal, a program on a PTY, and speaker, one that speaks the Agent Client Protocol.
 //
-// Only the loop calls these methods, and none of them waits for the program. What an agent tells it tells the runner:
-// append (an event), openQuestion, closeQuestion, sendOutput.
+// Only the loop calls these methods, and none of them waits for the program; but Stop is called beside the loop. What an
+// agent tells it tells the runner: append (an event), openQuestion, closeQuestion, sendOutput.
 type agent interface {
 	// Its process, and all that it started; see process.Child.
 	PID() int

@@ -53,7 +53,7 @@ func (f Followed) Retry(what string, try func() error) { f.r.wg.Go(func() { f.r.
 func (f Followed) Stop(why string, patience time.Duration) {
 	r := f.r
 	r.wg.Go(func() {
-		r.poll(patience, func() bool { return r.state.Turn().Word() != reducer.WordBusy })
+		r.poll(patience, func() bool { return r.state.Turn().Word() != reducer.WordBusy && r.isLogged() })
 		r.post(func() {
 			if r.stopping == nil {
 				r.notifyViewers(why)
@@ -97,6 +97,9 @@ func (f Followed) Program() (isPlain, hasLines, ok bool) {
 // NewAnswer returns the answer that the terminal of the program shows; "": none that is not known yet.
 func (f Followed) NewAnswer() string {
 	r := f.r
+	if r.prog == nil {
+		return ""
+	}
 	answer := r.prog.answer()
 	if answer == r.lastAnswer {
 		return ""

@@ -141,7 +141,9 @@ func (r *runner) claim(t *typing) error {
 			r.post(func() { t.failed, t.isWaiting = err, false })
 			return
 		}
+		wanted := ids
 		ids = r.follower.Admit(ids)
+		held := slices.DeleteFunc(slices.Clone(wanted), func(id wire.ID) bool { return slices.Contains(ids, id) })
 		n, asPointer := len(ids), how == Pointer
 		if how == Body {
 			n, asPointer = r.countTogether(ids, now, reader)
@@ -151,7 +153,10 @@ func (r *runner) claim(t *typing) error {
 		if err == nil && asPointer { // at once, so that a hook of this prompt may hand the messages over
 			c.NotTyped(r.ctx) // an error does not matter: typingDone does it again
 		}
-		if !r.post(func() { t.ids, t.claim, t.asPointer, t.failed, t.isWaiting = ids, c, asPointer, err, false }) && c != nil {
+		if !r.post(func() {
+			t.ids, t.claim, t.asPointer, t.failed, t.isWaiting = ids, c, asPointer, err, false
+			r.mail.unqueue(held...) // they are told of again when they may be given
+		}) && c != nil {
 			c.NotTyped(context.Background())
 		}
 	})
@@ -195,6 +200,9 @@ func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	gate := r.gate(now)
 	isPrompt := t.ids == nil
+	if isPrompt && t.prompt.isOver {
+		return false, errNotInjected
+	}
 	if isPrompt && t.failed == nil && gate == control.GateOpen {
 		return true, nil
 	}
@@ -219,7 +227,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:
-		rest, why = idsOf(t.items), string(gate)
+		why = string(gate)
 	case why == "" && r.inject() == Execute && slices.Contains(notices, t.items[0].Type):
 		return false, r.giveUp(t, noNotices)
 	}

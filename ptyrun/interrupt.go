@@ -171,7 +171,8 @@ func (r *runner) undoTurn() <-chan error {
 		p.isUndone = true
 		r.mail.prompts = append(r.mail.prompts, p)
 	}
-	r.claims.do(func() { // after the job that marks them as read
+	r.mail.given, r.mail.givenPrompt = nil, nil // undone once
+	r.claims.do(func() {                        // after the job that marks them as read
 		var failed error
 		for _, id := range ids {
 			if !hasPointer {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/record"
@@ -166,10 +168,13 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		var woken, ended <-chan struct{}
 		if p := r.prog; p != nil {
 			woken = p.woken()
+			isStuck := r.stopping != nil && isClosed(r.stopping.done) && !isClosed(p.Done()) // in the kernel: it cannot be killed
 			switch {
+			case isStuck:
+				woken, ended = nil, r.stopping.done
 			case woken != nil: // what it tells comes first
 			case r.stopping != nil:
-				ended = r.stopping.done // even if the program is stuck in the kernel and cannot be killed
+				ended = r.stopping.done
 			default:
 				ended = p.Done()
 			}
@@ -263,7 +268,15 @@ func (r *runner) append(e wire.Event, fields ...string) {
 		r.apply(reducer.Input{Now: e.At, Event: &e, IsAhead: true})
 	}
 	r.events.do(func() {
-		r.retry("appending events", func() error { return r.Box.Log().Append(context.Background(), e) })
+		r.retry("appending events", func() error {
+			err := r.Box.Log().Append(context.Background(), e)
+			if errors.Is(err, eventlog.ErrNoEvent) { // it will never get in
+				r.Log.Error("appending events", "err", err)
+				r.post(func() { r.isFolded(&e) })
+				err = nil
+			}
+			return err
+		})
 	})
 }
 

@@ -35,6 +35,7 @@ type mail struct {
 type prompt struct {
 	text     string
 	isUndone bool       // urgent mail undid its turn: it is given again after that mail
+	isOver   bool       // nobody wants it any more
 	done     chan error // gets the outcome, once; nil: the first prompt of a run, whose failure is reported
 }
 

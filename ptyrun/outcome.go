@@ -42,8 +42,8 @@ func (r *runner) typingDone(t *typing) {
 	r.releaseKeys()
 }
 
-// abandonTyping gives up the text being typed. One of which nothing was written yet needs nothing, since compose checks
-// the gate once more; one that was submitted is watched by isAccepted as long as there is a screen.
+// abandonTyping gives up the text being typed. One that is only being claimed needs nothing, since compose checks the gate
+// once more; one that was submitted is watched by isAccepted as long as there is a program.
 func (r *runner) abandonTyping(reason string) {
 	t := r.mail.typing
 	switch {
@@ -51,6 +51,8 @@ func (r *runner) abandonTyping(reason string) {
 		r.typingFailed(t, outcomeUnverified, reason+", after the return key")
 	case t.hasBegun() && !t.isSubmitted():
 		r.typingFailed(t, outcomeFailed, reason)
+	case t != nil && t.step > 0 && r.prog == nil: // an agent that is given its texts beside the loop may have got it
+		r.typingFailed(t, outcomeUnverified, reason)
 	}
 }
 

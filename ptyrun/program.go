@@ -42,9 +42,10 @@ func (r *runner) startProgram() error {
 	r.prog, r.pid = p, p.PID()
 	if r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
-		fresh := r.repaint()
+		fresh, upTo := p.repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
+			r.drawn[v] = upTo
 			if v.Send(fresh); v.IsBehind() {
 				v.Repaint(fresh)
 			}
@@ -92,17 +93,23 @@ func (r *runner) programEnded() {
 	r.closeQuestion("")
 	r.rewriting, r.removing = screen.OutputFilter{}, screen.OutputFilter{}
 	r.recording.Exit(r.exit.Code)
-	if r.stopping != nil { // which ends all processes
-		r.processesEnded(p)
-		return
-	}
 	r.isEnding = true
+	isStopped := r.stopping != nil // which ends all processes
 	r.wg.Go(func() {
-		_, err := p.Stop(context.Background(), exitGrace)
-		r.logSurvivors(err)
+		if !isStopped {
+			_, err := p.Stop(context.Background(), exitGrace)
+			r.logSurvivors(err)
+		}
+		r.poll(lastEvents, r.isLogged) // so that the follower sees them before the run is over
 		r.post(func() { r.processesEnded(p) })
 	})
 }
+
+// lastEvents is how long a program's end waits for its last events to be logged.
+const lastEvents = time.Second
+
+// isLogged reports whether what this run has done is in the log, and has come back from there.
+func (r *runner) isLogged() bool { return len(r.unlogged) == 0 }
 
 // processesEnded goes on when a program and all that it started is gone.
 func (r *runner) processesEnded(p *program) {

@@ -91,7 +91,7 @@ const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 // Options say what to run, and how. Only Command is required.
 type Options struct {
 	// The agent.
-	Mail *Mail  // nil: it gets no mail, and its events are kept while it runs
+	Mail *Mail  // nil: it gets no mail, and its events are kept until Close
 	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
 
 	// Its program and terminal.

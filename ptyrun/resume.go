@@ -20,14 +20,16 @@ func (r *runner) resume() (argv []string, how resumption) {
 	if run == nil || run.Conversation == "" {
 		return r.Command, how
 	}
-	if isRestart := r.pid != 0; r.ACP != nil && (r.Resume || isRestart) && r.notResumed == "" && run.Conversation != reducer.Newest {
-		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
-	}
-	if !r.Resume || r.ACP != nil {
+	isWanted := r.Resume || r.ACP != nil && r.pid != 0 // a restarted agent loads its session
+	switch {
+	case !isWanted:
 		return r.Command, how
-	}
-	if r.notResumed != "" {
+	case r.notResumed != "":
 		return r.Command, resumption{fresh: r.notResumed}
+	case r.ACP != nil && run.Conversation == reducer.Newest:
+		return r.Command, how
+	case r.ACP != nil:
+		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
 	}
 	id, isScript := run.Conversation, r.isScript()
 	argv, err := driver.Resume(r.Command, isScript, id, r.lastDriver)

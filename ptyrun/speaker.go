@@ -2,6 +2,7 @@ package ptyrun
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/acp"
@@ -122,8 +123,9 @@ func (s *speaker) handle(e acp.Event) {
 	case e.Chosen != nil: // at a terminal
 		if q != nil && q.asked == e.Chosen.Question && q.pressed == nil {
 			if o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == e.Chosen.Option }); o != nil {
-				q.pressed = o
-				s.press(q, *o)
+				if q.pressed = o; s.press(q, *o) != nil { // it was withdrawn
+					q.pressed = nil
+				}
 			}
 		}
 	default:
@@ -200,6 +202,10 @@ func (s *speaker) prompt(t *typing) error {
 
 // isAccepted reports whether the turn has begun.
 func (s *speaker) isAccepted(t *typing, _ time.Time) (bool, error) {
+	if t.failed != nil && t.prompt != nil { // it is given later, like one whose gate has closed
+		s.r.mail.prompts = slices.Insert(s.r.mail.prompts, 0, t.prompt)
+		return false, errNotInjected
+	}
 	if t.failed != nil {
 		s.r.mail.requeue(idsOf(t.items))
 		return false, &injectError{outcomeFailed, t.failed.Error()}

@@ -21,7 +21,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Handle is an agent that Start has started. Its methods may be called from any goroutine.
+// Handle is an agent that Start has started. Its methods may be called from any goroutine. When their ctx ends before the
+// agent has done what they ask for, they return, and the agent may still do it; but a Prompt that it did not begin to
+// take is not given.
 type Handle struct {
 	Leftovers []string // processes that a killed runner of the agent had left, and that Start has ended
 
@@ -38,7 +40,7 @@ type Handle struct {
 // Mail is an agent's mailbox, from which it gets mail and in whose log its events are.
 type Mail struct {
 	Box   *mailbox.Box
-	Hold  *mailbox.Runner // the agent's runner lock, which the caller holds until Wait returns
+	Hold  *mailbox.Runner // the agent's runner lock, which the caller holds until Wait has returned
 	State reducer.State   // the fold of its events; those after its Seq are followed
 }
 
@@ -216,6 +218,7 @@ func (h *Handle) give(ctx context.Context, text string, isFirst bool) error {
 		return errOver
 	case <-ctx.Done():
 		h.r.call(func() {
+			p.isOver = true
 			m.prompts = slices.DeleteFunc(m.prompts, func(other *prompt) bool { return other == p })
 		})
 		return context.Cause(ctx)
@@ -233,28 +236,33 @@ func (h *Handle) Steer(ctx context.Context, text string) error {
 // Interrupt ends the turn, and returns when it is over. While the agent asks something that this would answer, it
 // returns an error.
 func (h *Handle) Interrupt(ctx context.Context) error {
-	_, err := h.r.Interrupt(ctx)
-	return err
+	return until(ctx, func() error { _, err := h.r.Interrupt(ctx); return err })
 }
 
 // Answer answers what the agent asks with one of its options, and returns when it does not ask that any more. question
 // is the id in the event confirm_required or waiting_for_input, or "" for the open one; option is an id of its options,
 // or "" for the one that allows what is asked, once.
 func (h *Handle) Answer(ctx context.Context, question, option string) error {
-	_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Option: option})
-	return err
+	return until(ctx, func() error {
+		_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Option: option})
+		return err
+	})
 }
 
 // Reject answers what the agent asks with the option that says no.
 func (h *Handle) Reject(ctx context.Context, question string) error {
-	_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Deny: true})
-	return err
+	return until(ctx, func() error {
+		_, err := h.r.Answer(ctx, control.AnswerRequest{ID: question, Deny: true})
+		return err
+	})
 }
 
 // Type types a text like a person, at once, and with enter sends it off. It does not wait for a prompt.
 func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
-	_, err := h.r.Type(ctx, control.TypeRequest{Text: []byte(text), Enter: enter})
-	return err
+	return until(ctx, func() error {
+		_, err := h.r.Type(ctx, control.TypeRequest{Text: []byte(text), Enter: enter})
+		return err
+	})
 }
 
 // Screen returns what the agent's terminal shows, or of an agent without a terminal the end of its transcript.
@@ -293,6 +301,18 @@ func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
 				}
 			}
 		}
+	}
+}
+
+// until does what may take a while, and returns when ctx ends although it goes on then.
+func until(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,4 +161,26 @@ func TestStartFails(t *testing.T) {
 	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
 		t.Errorf("it has left %s", left[0])
 	}
+}
+
+// An event that no log takes is left out, and those behind it get in.
+func TestEventThatIsNone(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
+	h.r.call(func() { h.r.append(wire.Event{Kind: "error"}.With("message", strings.Repeat("x", 9<<20))) })
+	must(t, h.Prompt(t.Context(), "SAY fine"))
+	await(t, h, wire.TurnCompleted)
+	settled(t, h)
+}
+
+// A text that is given beside the loop when the program ends has failed.
+func TestEndWhileGiven(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) { o.Restart = Always })
+	await(t, h, "state_change")
+	p := &prompt{done: make(chan error, 1)}
+	h.r.call(func() { h.r.mail.typing = &typing{step: 1, stepBegun: true, isWaiting: true, prompt: p} })
+	h.r.call(func() { syscall.Kill(h.r.prog.PID(), syscall.SIGKILL) })
+	if err := <-p.done; err == nil {
+		t.Error("it counts as given")
+	}
+	must(t, h.Prompt(t.Context(), "SAY fine"))
 }

@@ -66,10 +66,13 @@ func (w *worker) do(job func()) {
 	}()
 }
 
-// wait waits for all jobs. Call do no more.
+// wait waits for all jobs so far.
 func (w *worker) wait() {
-	if w.last != nil {
-		<-w.last
+	w.lock.Lock()
+	last := w.last
+	w.lock.Unlock()
+	if last != nil {
+		<-last
 	}
 }
 

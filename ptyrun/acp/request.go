@@ -65,7 +65,7 @@ type permissionRequest struct {
 // askPermission asks what the agent asks, and returns what waits for the outcome.
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
 	q := newQuestion("permission", "")
-	q.turn, q.ToolCallID = a.turn, string(p.ToolCall.ToolCallId)
+	q.turn, q.ToolCallID = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
 	q.describe(a.mergeCall(p.ToolCall))
 	for _, o := range p.Options {
 		q.addOption(o)

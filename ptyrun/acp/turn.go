@@ -87,6 +87,9 @@ const maxEmbedded = 2 << 20 // bytes of an attachment
 func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.ContentBlock {
 	uri := "file://" + a.Store.Dir().Join(mailbox.FilesDir+"/"+attached.SHA256)
 	var data []byte
+	if attached.Size > maxEmbedded {
+		return acp.ResourceLinkBlock(attached.Name, uri)
+	}
 	file, err := a.Store.Attachment(attached)
 	if err == nil {
 		defer file.Close()
@@ -94,7 +97,7 @@ func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.
 	}
 	kind := http.DetectContentType(data)
 	switch {
-	case err != nil || attached.Size > maxEmbedded:
+	case err != nil:
 	case strings.HasPrefix(kind, "image/") && can.Image:
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind)
 	case strings.HasPrefix(attached.MediaType, "text/") && can.EmbeddedContext:
@@ -136,7 +139,7 @@ func explain(err error) (code int, why string) {
 func (a *Agent) endTurn(status string, reason acp.StopReason, why string) {
 	a.endText()
 	a.withdraw()
-	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason)
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", wire.Clip(string(reason), maxRaw))
 	e = e.With("response", wire.ClipStart(string(a.turn.response), maxResponse))
 	if why != "" {
 		e = e.With("error", why)

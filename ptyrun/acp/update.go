@@ -87,7 +87,7 @@ func (a *Agent) updateCall(u callUpdate) {
 	if !c.isStarted {
 		c.isStarted = true
 		a.screen.print(tool, c.tool+": "+wire.Clip(c.title, maxRaw))
-		record := map[string]any{"id": u.ToolCallId, "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
+		record := map[string]any{"id": wire.Clip(string(u.ToolCallId), maxRaw), "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
 		a.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", wire.Clip(c.title, maxRaw)))
 		a.setActivity(reducer.ToolRunning, c.tool)
 	}
@@ -101,7 +101,7 @@ func (a *Agent) updateCall(u callUpdate) {
 			u.RawOutput = wire.Quote(wire.Clip(textOf(part.Content.Content), maxRaw/2))
 		}
 	}
-	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", u.ToolCallId).With("tool", c.tool).With("result", capped(u.RawOutput))
+	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool).With("result", capped(u.RawOutput))
 	if hasFailed {
 		e = e.With("error", u.Status)
 		a.screen.print(tool, "failed: "+wire.Clip(c.title, maxRaw))

@@ -34,12 +34,13 @@ const (
 //	       and without a terminal, answers
 //	Log    nothing                             nothing
 func (f *follower) captures() (answers, lines bool) {
-	isPlain, hasLines, ok := f.run.Program()
-	if f.Capture == Log || !ok {
+	if isPlain, hasLines, ok := f.run.Program(); ok { // else as it was: the last answer may come behind the program's end
+		f.hadLines, f.hadProgram = isPlain || f.Capture == PTY && hasLines, true
+	}
+	if f.Capture == Log || !f.hadProgram {
 		return false, false
 	}
-	lines = isPlain || f.Capture == PTY && hasLines
-	return !lines, lines
+	return !f.hadLines, f.hadLines
 }
 
 // captureAnswer emits the answer of a turn that has ended.

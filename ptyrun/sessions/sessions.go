@@ -54,6 +54,8 @@ type follower struct {
 	input   map[wire.ID]*mailbox.Item // unread human input
 	goalSeq uint64                    // of the last event that says that a goal is reached
 
+	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers
+
 	// What of the program's lines may become output.
 	echo     string // a typed text, without blanks, that the terminal echoes; not captured
 	budget   int    // bytes that may still be captured

@@ -265,6 +265,29 @@ func TestOutputWithoutATerminal(t *testing.T) {
 	}
 }
 
+// The answer of an agent that exits right behind it is output, too.
+func TestOutputOfTheLastTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{Begin: true, Capture: Pipe})
+	r.opt.Command = []string{"sh", "-c", `while read -r line; do
+case $line in
+*'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
+*'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}' ;;
+*'"method":"session/prompt"'*)
+	echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"goodbye"}}}}'
+	echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
+	exit ;;
+esac
+done`}
+	r.opt.ACP = &ptyrun.ACP{}
+	r.run().awaitSession()
+	r.send("hello")
+	<-r.done
+	if got := strings.Join(r.outputs(), "\n"); got != "goodbye" {
+		t.Errorf("the output is %q", got)
+	}
+}
+
 // Output from before a session is not the session's.
 func TestOutputOfALateSession(t *testing.T) {
 	t.Parallel()
