@@ -97,9 +97,25 @@ func ownMail(ctx context.Context) (*Mail, func(), error) {
 	return m, remove, err
 }
 
+func (o *Options) check(m *Mail) error {
+	isInject := slices.Contains([]Inject{"", Body, Pointer, Execute, Off}, o.Inject)
+	isRestart := slices.Contains([]Restart{"", Never, OnCrash, Always}, o.Restart)
+	switch {
+	case len(o.Command) == 0:
+		return errors.New("it needs a command")
+	case m.Box == nil || m.Hold == nil:
+		return errors.New("its mailbox and the runner lock go together")
+	case !isInject:
+		return fmt.Errorf("there is no way %q to give it mail", o.Inject)
+	case !isRestart:
+		return fmt.Errorf("there is no rule %q to restart it", o.Restart)
+	}
+	return nil
+}
+
 func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
-	if len(o.Command) == 0 || m.Box == nil || m.Hold == nil {
-		return nil, errors.New("start an agent: it needs a command, and its mailbox the runner lock")
+	if err := o.check(m); err != nil {
+		return nil, fmt.Errorf("start an agent: %w", err)
 	}
 	h = &Handle{from: m.State.Seq, done: make(chan struct{})}
 	running, end := context.WithCancel(context.Background())
@@ -233,8 +249,8 @@ func (h *Handle) Steer(ctx context.Context, text string) error {
 	return h.give(ctx, text, true)
 }
 
-// Interrupt ends the turn, and returns when it is over. While the agent asks something that this would answer, it
-// returns an error.
+// Interrupt ends the turn, and returns when it is over. What an agent that speaks ACP asks is cancelled with it; while
+// another asks something, which the key would answer, Interrupt returns an error.
 func (h *Handle) Interrupt(ctx context.Context) error {
 	return until(ctx, func() error { _, err := h.r.Interrupt(ctx); return err })
 }
@@ -287,10 +303,10 @@ func (h *Handle) Events(ctx context.Context) iter.Seq2[wire.Event, error] {
 				if !yield(e, nil) {
 					return
 				}
-			case !errors.Is(err, io.EOF):
-				yield(e, err)
+			case isOver: // and all is read, or the log is gone with the agent
 				return
-			case isOver:
+			case !errors.Is(err, io.EOF) && !isClosed(h.done):
+				yield(e, err)
 				return
 			default:
 				select {

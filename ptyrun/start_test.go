@@ -184,3 +184,33 @@ func TestEndWhileGiven(t *testing.T) {
 	}
 	must(t, h.Prompt(t.Context(), "SAY fine"))
 }
+
+// The loop over the events may itself call what makes more of them.
+func TestCallsInEvents(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) {
+		o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{}
+	})
+	go h.Prompt(t.Context(), "CONFIRM [ls]")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for e, err := range h.Events(ctx) {
+		must(t, err)
+		switch e.Kind {
+		case "confirm_required":
+			must(t, h.Interrupt(ctx))
+		case wire.TurnCompleted:
+			return
+		}
+	}
+	t.Fatal("the turn's end did not come")
+}
+
+// What cannot be is refused at the start.
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{{Restart: "bogus"}, {Inject: "bogus"}, {Mail: &Mail{}}} {
+		o.Command = []string{"true"}
+		if _, err := Start(t.Context(), o); err == nil {
+			t.Errorf("%+v was started", o)
+		}
+	}
+}

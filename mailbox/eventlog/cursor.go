@@ -192,6 +192,7 @@ func (c *Cursor) lookForNewer() error {
 		c.restart()
 	case newest > c.first:
 		c.isFinal = true
+	case mine.Size() > c.noEvent: // it has grown since that was read: a buffer keeps the end that it has met
 	default:
 		return io.EOF
 	}

@@ -74,6 +74,7 @@ type Agent struct {
 	screen       screen
 	keys         keys
 	draft        string
+	keyAt        time.Time // the last key
 	capabilities acp.PromptCapabilities
 	session      acp.SessionId // "" if none is open
 	turn         *turn         // nil while the agent is idle

@@ -328,11 +328,19 @@ func TestQuestion(t *testing.T) {
 	r.Keys([]byte("1"))
 	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
 	r.Keys([]byte("zx\r9"))
+	r.Keys([]byte("1")) // right behind: somebody is typing
+	r.awaits("a pause", func() bool { return time.Since(r.Agent.keySince()) > pause })
 	r.Keys([]byte("3"))
 	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: no") {
 		t.Errorf("the response ends with %.50q", s)
 	}
 	r.sees("- Leave it: Bash: git pull")
+}
+
+func (a *Agent) keySince() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.keyAt
 }
 
 func (a *Agent) openSince() time.Time {
@@ -511,4 +519,26 @@ func TestPromptLine(t *testing.T) {
 		t.Errorf("left: %+v", exit)
 	}
 	r.sees("- left")
+}
+
+// A half-written line of a person is no answer to what the agent asks meanwhile.
+func TestDraftIsNoAnswer(t *testing.T) {
+	r := start(t, Options{}).ready()
+	r.prompts("CONFIRM [git pull]")
+	r.asked(1)
+	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
+	r.Agent.do(func() { r.Agent.draft = "fix line " })
+	r.Keys([]byte("1"))
+	if got := r.Draft(); got != "fix line 1" {
+		t.Errorf("the draft is %q", got)
+	}
+	if lines := strings.Join(r.Lines(), "\n"); !strings.Contains(lines, "Ctrl-U clears your line") || !strings.Contains(lines, "fix line 1") {
+		t.Errorf("it shows:\n%s", lines)
+	}
+	r.Keys([]byte("\x15"))
+	r.awaits("a pause", func() bool { return time.Since(r.Agent.keySince()) > pause })
+	r.Keys([]byte("3"))
+	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: no") {
+		t.Errorf("the response is %q", s)
+	}
 }

@@ -59,12 +59,16 @@ func (k *keys) feed(p []byte) (out []string) {
 	return out
 }
 
-// Keys takes what a person types at a terminal. Enter begins a turn with the draft, the key of an option chooses it, Ctrl-C
-// and Escape cancel, and Ctrl-D leaves an idle agent.
+// pause is how long no key was pressed before one that answers: a person who is typing does not mean the question.
+const pause = 500 * time.Millisecond
+
+// Keys takes what a person types at a terminal. Enter begins a turn with the draft, the key of an option chooses it if
+// there is no draft, Ctrl-C and Escape cancel, and Ctrl-D leaves an idle agent.
 func (a *Agent) Keys(p []byte) {
 	a.do(func() {
 		for _, k := range a.keys.feed(p) {
 			a.press(k)
+			a.keyAt = time.Now()
 		}
 	})
 }
@@ -80,9 +84,10 @@ func (a *Agent) press(k string) {
 			a.draft = ""
 		}
 		a.cancel()
-	case q != nil:
+	case q != nil && a.draft == "":
 		i := strings.Index(optionKeys, k)
-		if len(k) == 1 && i >= 0 && i < len(q.options) && time.Since(q.shownAt) >= settle { // else it was for another question
+		isMeant := time.Since(q.shownAt) >= settle && time.Since(a.keyAt) >= pause // else it was for another question, or is typing
+		if len(k) == 1 && i >= 0 && i < len(q.options) && isMeant {
 			a.tell(Event{Chosen: &Choice{Question: q.ID, Option: q.Dialog.Options[i].ID}})
 		}
 	case k == "\r":

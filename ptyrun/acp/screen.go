@@ -206,6 +206,13 @@ func (a *Agent) liveRows() (cursor string, rows []string) {
 	switch {
 	case a.isOver:
 		return "\x1b[?2004l" + showCursor, nil
+	case a.question != nil && a.draft != "":
+		rows := a.screen.questionRows(&a.question.Dialog)
+		rows[len(rows)-1] = letter.Fit("Ctrl-U clears your line; then its number or letter answers", cols-1)
+		if len(rows) >= a.screen.rows {
+			rows = slices.Delete(rows, 1, 2)
+		}
+		return showCursor, append(rows, box)
 	case a.question != nil:
 		return "", a.screen.questionRows(&a.question.Dialog)
 	case a.session == "":
@@ -225,8 +232,9 @@ func (s *screen) questionRows(d *driver.Dialog) []string {
 	options := d.Options[:min(len(d.Options), len(optionKeys), s.rows-5)]
 	rows, room := []string{"? " + d.Kind}, s.rows-len(options)-2
 	for line := range strings.SplitSeq(plain(wire.Clip(text, 4*s.cols*s.rows)), "\n") {
-		for n := s.fitting(line); n < len(line); n = s.fitting(line) {
-			rows, line = append(rows, line[:n]), line[n:]
+		line = indent + line // so that it cannot pass for an option, or for a row of ours
+		for n := s.fitting(line); len(indent) < n && n < len(line); n = s.fitting(line) {
+			rows, line = append(rows, line[:n]), indent+line[n:]
 		}
 		rows = append(rows, line)
 	}

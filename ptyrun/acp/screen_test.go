@@ -142,7 +142,7 @@ func TestQuestionIsDrawn(t *testing.T) {
 	a := Agent{question: q}
 	a.screen.resize(40, 24)
 	got := strings.Split(drawn(40, 24, a.screen.frame(a.liveRows())), "\n")
-	if len(got) != 24 || got[0] != "? permission" || !strings.HasPrefix(got[1], `What?\x1b[2J`) || got[3] != "…" || got[4] != "1. Option 0" || got[22] != "j. Option 18" {
+	if len(got) != 24 || got[0] != "? permission" || !strings.HasPrefix(got[1], `  What?\x1b[2J`) || got[3] != "…" || got[4] != "1. Option 0" || got[22] != "j. Option 18" {
 		t.Errorf("%q", got)
 	}
 	if d := q.Dialog; d.Options[29].ID != "30" || d.Options[29].Keys != "" || d.Options[19].Keys != "k" {

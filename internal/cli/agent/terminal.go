@@ -216,7 +216,7 @@ const (
 	saveTitle  = "\x1b[22;2t"
 	resetModes = "\x1b]7501;state=clear\x07\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
 		"\x1b]8;;\x1b\\\x1b(B\x0f\x1b[4l\x1b[0 q\x1b[?5l\x1b[?9l\x1b[?6l\x1b[?1007l\x1b[?1016l\x1b[?2026l\x1b[?2031l" +
-		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[999;1H\r\n"
+		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<9u\x1b[>4m\x1b[23;2t\x1b7\x1b[?1049l\x1b[<9u\x1b[999;1H\r\n"
 )
 
 // openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too;
