@@ -51,7 +51,7 @@ func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Vi
 }
 
 // resets are the sequences that undo what echo switched on.
-var resets = []string{"\x1b[?25h", "\x1b[?2004l", "\x1b[?1004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[<1u", "\x1b[?1049l", "\x1b[23;2t"}
+var resets = []string{"\x1b[?25h", "\x1b[?2004l", "\x1b[?1004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[<9u", "\x1b[?1049l", "\x1b[23;2t"}
 
 // A window is a terminal of the test's that runs a command.
 type window struct {

@@ -136,7 +136,7 @@ func TestMistakes(t *testing.T) {
 		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\", \"\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"\n[members.carol]\ncommand = [\"\"]", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`, `3: env: "`,
-			`4: driver is "claud", not one of auto, acp, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
+			`4: driver is "claud", not one of auto, acp, amp, claude`, `5: restart is "Always", not`, `6: size: "120" is not a terminal size`,
 			"8: command is empty",
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: unknown key "leed" at the top level`}},
