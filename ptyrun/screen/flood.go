@@ -17,6 +17,9 @@ const (
 func (s *Screen) isFlood() bool {
 	p := s.undrawn
 	end := len(p)
+	if bytes.IndexByte(p, '\n') < 0 { // much faster than looking from the end
+		end = -1
+	}
 	for n := s.scrollback + s.rows + 1; n > 0 && end >= 0; n-- {
 		end = bytes.LastIndexByte(p[:end], '\n')
 	}
@@ -79,11 +82,13 @@ func (s *Screen) skipRows() {
 func skipCells(line []byte, most int) (cells, end int) {
 	for end < len(line) && cells < most {
 		switch b := line[end]; {
-		case b == ansi.ESC:
-			_, _, n, _ := ansi.DecodeSequence(line[end:], ansi.NormalState, nil)
-			end += n
 		case b >= ' ' && b < ansi.DEL:
 			cells, end = cells+1, end+1
+		case b == ansi.ESC: // and "[", numbers and a letter, perhaps cut off
+			for end += 2; end < len(line) && !isNoNumber(line[end]); {
+				end++
+			}
+			end = min(end+1, len(line))
 		default:
 			return 0, end
 		}
