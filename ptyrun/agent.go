@@ -54,7 +54,7 @@ type agent interface {
 	// The terminals of people.
 	repaint(lines int) (drawn []byte, upTo uint64) // the last lines on an empty terminal, up to an output: see sendOutput
 	resize(to control.Size)
-	keys(keys []byte, done func(n int, err error)) // done may be nil: see write
+	keys(keys []byte)
 	show(req control.ScreenRequest) control.Screen
 	answer() string          // the answer to the last text, as far as it is seen
 	declared() screen.Status // what it declares of its state, for terminals that know that

@@ -185,5 +185,5 @@ func (r *runner) releaseKeys() {
 	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
-	r.prog.keys(keys, nil)
+	r.prog.keys(keys)
 }

@@ -289,7 +289,7 @@ func (p *terminal) write(t *typing) error {
 		end = " " // behind @name, an agent's return key would first pick a file or a skill for it
 	}
 	t.isWaiting = true
-	p.keys(p.keysOf(t.text+end), func(n int, err error) {
+	p.typeKeys(p.keysOf(t.text+end), func(n int, err error) {
 		r.post(func() { t.written, t.failed, t.isWaiting = n, err, false })
 	})
 	return nil
@@ -355,7 +355,7 @@ func (p *terminal) pressReturn(t *typing) error {
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += keys // Python's prompt ends a block with an empty line
 	}
-	p.keys([]byte(keys), nil)
+	p.keys([]byte(keys))
 	t.pressedAt, p.keyVersion = p.r.now(), p.emulator.Version()
 	return nil
 }

@@ -261,7 +261,7 @@ func (s *speaker) show(req control.ScreenRequest) control.Screen {
 
 func (s *speaker) resize(to control.Size) { s.Resize(to.Cols, to.Rows) }
 
-func (s *speaker) keys(keys []byte, _ func(n int, err error)) {
+func (s *speaker) keys(keys []byte) {
 	if s.r.RecordInput {
 		s.r.recording.Input(keys)
 	}
@@ -280,13 +280,13 @@ func (s *speaker) typeText(req control.TypeRequest) (*requestedText, error) {
 		t.data = []byte(keysOf(t.text, len(t.text) > 1, false))
 	}
 	t.written <- nil
-	s.keys(t.data, nil)
+	s.keys(t.data)
 	return t, nil
 }
 
 func (s *speaker) hasText(*requestedText) bool { return true }
 
 func (s *speaker) submit(*requestedText) error {
-	s.keys([]byte("\r"), nil)
+	s.keys([]byte("\r"))
 	return nil
 }

@@ -329,8 +329,10 @@ func (p *terminal) send(w write) {
 	}
 }
 
-// keys types what the recording may show.
-func (p *terminal) keys(keys []byte, done func(n int, err error)) {
+func (p *terminal) keys(keys []byte) { p.typeKeys(keys, nil) }
+
+// typeKeys types what the recording may show. done may be nil: see write.
+func (p *terminal) typeKeys(keys []byte, done func(n int, err error)) {
 	if p.r.RecordInput {
 		p.r.recording.Input(keys)
 	}
@@ -403,7 +405,7 @@ func (p *terminal) typeText(req control.TypeRequest) (*requestedText, error) {
 		}
 	}
 	r.lastKey = r.now()
-	p.keys(t.data, func(n int, err error) {
+	p.typeKeys(t.data, func(n int, err error) {
 		if err != nil {
 			err = fmt.Errorf("the program stopped reading after %d of %d bytes", n, len(t.data))
 		}
@@ -421,6 +423,6 @@ func (p *terminal) submit(typed *requestedText) error {
 	if now := fingerprint(p.reading.Dialog); now != "" && now != typed.dialog { // the return key would answer it
 		return errors.New("a dialog came up: the return key was not pressed")
 	}
-	p.keys([]byte(p.driver.SubmitKeys()), nil)
+	p.keys([]byte(p.driver.SubmitKeys()))
 	return nil
 }
