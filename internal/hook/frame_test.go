@@ -33,7 +33,7 @@ func TestFrames(t *testing.T) {
 			c := &call{tool: tool, replyAs: replyAs, o: Options{Box: bob, Stdout: &stdout}}
 			l := &letter.Renderer{Now: time.Now(), Team: "main"}
 			l.LimitToPage()
-			c.writeMail(h, l)
+			c.text.WriteString(Mail(h, l, "bob", ""))
 			if _, err := c.answer(); err != nil {
 				t.Fatal(err)
 			}

@@ -347,3 +347,32 @@ func TestStopWithoutReader(t *testing.T) {
 		t.Error(all)
 	}
 }
+
+// A pushed message is the next prompt, or one after it: only the call that shows it marks it as read, and the mail itself
+// does not go out once more with it.
+func TestPushedMailIsShown(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []Tool{Claude, Codex} {
+		bob := team(t, nil)
+		id := mail(t, bob, "rebase, please")
+		push := mailbox.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
+		h, err := bob.HandOver(ctx, push, mailbox.ReadOptions{Limit: 1})
+		must(t, err)
+		text := Mail(h, &letter.Renderer{Now: time.Now(), Team: "main"}, "bob", "")
+		_, err = h.Sent(ctx)
+		must(t, err)
+		quoted, _ := json.Marshal(text)
+		for _, prompt := range []string{`"another prompt, with 012345 from bob"`, string(quoted)} {
+			if got := where(t, bob, id); got != mailbox.Unread {
+				t.Errorf("%s: before %s it is %v", tool, prompt, got)
+			}
+			out, _ := call1(t, tool, bob, calledWith(tool, "UserPromptSubmit", `,"prompt":`+prompt), time.Now())
+			if strings.Contains(out, "rebase") {
+				t.Errorf("%s: it went out again: %s", tool, out)
+			}
+		}
+		if got := where(t, bob, id); got != mailbox.Done {
+			t.Errorf("%s: it is %v after a prompt that shows it", tool, got)
+		}
+	}
+}
