@@ -76,12 +76,6 @@ type Session struct {
 	Mode string // of its permissions, in the program's words; "": it does not say
 }
 
-// homes are the variables that name the directory of a tool's own files.
-var homes = map[Tool]string{Claude: "CLAUDE_CONFIG_DIR", Codex: "CODEX_HOME", CodexNotify: "CODEX_HOME"}
-
-// HomeVariable returns that variable, "" if there is none.
-func (t Tool) HomeVariable() string { return homes[t] }
-
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box

@@ -45,13 +45,8 @@ const (
 // and one with a dialog open after the answer. Its UserPromptSubmit hook then has the text as the prompt, and only that
 // shows that the model got it.
 func (s *Session) Send(ctx context.Context, from, text string) error {
-	switch {
-	case s.Entrypoint != "cli" || s.Kind != "interactive":
-		return ErrHeadless
-	case s.Socket == "":
-		return ErrNoSocket
-	case s.isHolding():
-		return ErrHeld
+	if err := s.MayTake(); err != nil {
+		return err
 	}
 	line, err := encode(from, text)
 	if err != nil {
@@ -77,6 +72,19 @@ func (s *Session) Send(ctx context.Context, from, text string) error {
 	default: // it closed the connection before it had read the whole line
 		return kindOf(err)
 	}
+}
+
+// MayTake returns why the session takes no text, as far as that is known without trying: an error of Send's.
+func (s *Session) MayTake() error {
+	switch {
+	case s.Entrypoint != "cli" || s.Kind != "interactive":
+		return ErrHeadless
+	case s.Socket == "":
+		return ErrNoSocket
+	case s.isHolding():
+		return ErrHeld
+	}
+	return nil
 }
 
 // dial connects to the session's socket, and checks who listens there.
