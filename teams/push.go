@@ -118,7 +118,7 @@ func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
 // give hands mail over to a program's conversation. What was given waits for a call of its hooks that shows it.
 func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) error {
 	box, ended := t.Box(name), t.EndedSessions(name)
-	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6}
+	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
 	call := mailbox.HookCall{
 		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
 		IsGone: func(session string) bool { return slices.Contains(ended, session) },
@@ -130,7 +130,7 @@ func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) err
 	if err != nil || len(h.Items) == 0 { // somebody else has just given it
 		return errors.Join(err, h.NotSent(ctx))
 	}
-	err = d.give(ctx, senderOf(h.Items), hook.Mail(h, l, name, p.Flags))
+	err = d.give(ctx, senderOf(h.Items), hook.Mail(h, l, name))
 	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
 		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
 	}

@@ -172,7 +172,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
@@ -181,7 +181,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		if c.text.Len() > 0 {
 			c.text.WriteByte('\n')
 		}
-		c.text.WriteString(Mail(h, l, box.Agent(), c.o.Flags))
+		c.text.WriteString(Mail(h, l, box.Agent()))
 	}
 	return h, err
 }
