@@ -40,6 +40,7 @@ type doorway struct {
 	shut      error     // why it takes nothing; nil: it is open
 	lookedAt  time.Time // zero: never
 	isLooking bool
+	restUntil time.Time // it was of no use
 }
 
 const (
@@ -52,11 +53,13 @@ func (d *doorway) isOpen() bool { return d.door != nil && !d.lookedAt.IsZero() &
 // lookForDoor reports whether it is being found out whether the door is open, which is asked again before each mail.
 func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 	d, r := &p.doorway, p.r
-	if d.door == nil || !d.isLooking && !d.lookedAt.IsZero() && now.Before(d.lookedAt.Add(lookEvery)) {
+	switch {
+	case d.door == nil, now.Before(d.restUntil):
 		return false
-	}
-	if d.isLooking {
+	case d.isLooking:
 		return true
+	case !d.lookedAt.IsZero() && now.Before(d.lookedAt.Add(lookEvery)):
+		return false
 	}
 	d.isLooking = true
 	r.wg.Go(func() {
@@ -86,7 +89,10 @@ func (p *terminal) pushRecipe() []recipeStep { return []recipeStep{{p.push, p.is
 
 func (p *terminal) push(t *typing) error {
 	r := p.r
-	t.text = Clean(t.text + "\n" + letter.NotTyped + "\n" + letter.End)
+	if mail, isMail := strings.CutSuffix(t.text, letter.End); isMail {
+		t.text = mail + letter.NotTyped + "\n" + letter.End
+	}
+	t.text = Clean(t.text)
 	t.draft, t.isWaiting = t.text, true
 	r.follower.HandleTyped(t.text)
 	out := pushed{t.items[0].ID, senderOf(t), t.text}
@@ -115,45 +121,48 @@ func senderOf(t *typing) string {
 }
 
 // frameOf is how the first message of a text begins, in a prompt and on the screen.
-func frameOf(t *typing) string { return "[atm " + t.items[0].ID.Short(6) }
+func (r *runner) frameOf(t *typing) string {
+	return r.renderer(r.now(), t.items).FrameStart(t.items[0].ID)
+}
 
 // isReceived reports whether the text has begun a turn, or has come into one that a person began at that moment. Where
 // hooks report the turns, work on the screen is no sign: it may be a person's.
 func (p *terminal) isReceived(t *typing, now time.Time) (bool, error) {
 	r := p.r
 	if t.failed != nil {
-		r.pushFailed(t, t.failed)
-		return false, &injectError{outcomeFailed, fmt.Sprintf("%s: %v", p.doorway.by(), t.failed)}
+		return false, p.pushFailed(t, outcomeFailed, t.failed)
 	}
-	isSeen := p.driver.ShowsAbove(p.look(), frameOf(t)) || !r.state.HasHooks() && p.driver.HasAccepted(p.look(), t.draft)
+	isSeen := p.driver.ShowsAbove(p.look(), r.frameOf(t)) || !r.state.HasHooks() && p.driver.HasAccepted(p.look(), t.draft)
 	switch {
 	case t.isShown || p.doorway.isReceived() || isSeen:
 		return true, nil
 	case r.stopping != nil:
-		r.pushFailed(t, errUnconfirmed)
-		return false, &injectError{outcomeUnverified, "stopping"}
+		return false, p.pushFailed(t, outcomeUnverified, errUnconfirmed)
 	case r.mustWait(t.pressedAt.Add(5*r.timing.accept), now):
 		return false, nil
 	}
-	r.pushFailed(t, errUnconfirmed)
-	return false, &injectError{outcomeUnverified, p.doorway.by() + ": no sign that it arrived"}
+	return false, p.pushFailed(t, outcomeUnverified, errUnconfirmed)
 }
 
-// pushFailed has a text typed that was pushed in vain. One that the program may have is given only once more.
-func (r *runner) pushFailed(t *typing, err error) {
+// pushFailed has a text typed that was pushed in vain, and what comes next for a while. A text that the program may have
+// is given only once more.
+func (p *terminal) pushFailed(t *typing, outcome string, err error) error {
+	m, d := &p.r.mail, &p.doorway
+	d.shut, d.restUntil = err, p.r.now().Add(retryLast)
 	for _, id := range idsOf(t.items) {
-		r.mail.pushedInVain[id] = true
-		if errors.Is(err, errUnconfirmed) {
-			r.mail.tries[id] = control.MaxTries - 2 // and one more is counted
+		m.pushedInVain[id] = true
+		if outcome == outcomeUnverified {
+			m.tries[id] = control.MaxTries - 2 // and one more is counted
 		}
 	}
-	r.mail.requeue(idsOf(t.items))
+	m.requeue(idsOf(t.items))
+	return &injectError{outcome, fmt.Sprintf("%s: %v", d.by(), err)}
 }
 
 // promptShown takes a prompt that hooks report for the receipt of the text that is being pushed.
 func (r *runner) promptShown(e *wire.Event) {
 	t := r.mail.typing
-	if t != nil && t.isPush && len(t.items) > 0 && e.Kind == wire.TurnStarted && e.Source == "hook" && strings.Contains(e.Text("prompt"), frameOf(t)) {
+	if t != nil && t.isPush && len(t.items) > 0 && e.Kind == wire.TurnStarted && e.Source == "hook" && strings.Contains(e.Text("prompt"), r.frameOf(t)) {
 		t.isShown = true
 	}
 }

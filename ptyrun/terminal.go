@@ -175,6 +175,9 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
+	if p.isReady && p.doorway.lookedAt.IsZero() {
+		p.lookForDoor(now)
+	}
 }
 
 func (p *terminal) ended() {
