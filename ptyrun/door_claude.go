@@ -8,11 +8,12 @@ import (
 
 	"github.com/agentteammail/atm/internal/push/claude"
 	ways "github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 )
 
 // claudeDoor is the inbox socket of a Claude Code, which its own process or one below it has.
 type claudeDoor struct {
-	configDir   string
+	env         []string // that it was started with
 	pid         int
 	isBypassing bool // its command line says that it asks for no permission
 	session     *claude.Session
@@ -21,7 +22,7 @@ type claudeDoor struct {
 // newDoor returns the door that a terminal's program may have; nil: none.
 func (p *terminal) newDoor() door {
 	if p.driver.Name == "claude" {
-		return &claudeDoor{configDir: claude.ConfigDir(p.r.Env), pid: p.PID(), isBypassing: isBypassing(p.r.Command)}
+		return &claudeDoor{env: p.r.Env, pid: p.PID(), isBypassing: isBypassing(p.r.Command)}
 	}
 	return nil
 }
@@ -36,7 +37,12 @@ func isBypassing(command []string) bool {
 func (d *claudeDoor) by() string { return ways.InboxSocket }
 
 func (d *claudeDoor) look(context.Context) (err error) {
-	if d.session, err = claude.FindBelow(d.configDir, d.pid); err != nil {
+	for _, env := range [][]string{process.Environment(d.pid), d.env} { // a script may have changed it
+		if d.session, err = claude.FindBelow(claude.ConfigDir(env), d.pid); err == nil {
+			break
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if d.isBypassing {
