@@ -45,6 +45,8 @@ type terminal struct {
 
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
+
+	doorway doorway
 }
 
 // screenState is what a program's screen has shown.
@@ -72,6 +74,7 @@ func (r *runner) startTerminal(argv []string) (*terminal, error) {
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
+	p.doorway.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
@@ -172,6 +175,9 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
+	if p.isReady && p.doorway.lookedAt.IsZero() {
+		p.lookForDoor(now)
+	}
 }
 
 func (p *terminal) ended() {
@@ -204,6 +210,9 @@ func (p *terminal) describe(s *control.Status) {
 		s.Detail = rd.Dialog.Kind
 	}
 	s.Ways = control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
+	if p.doorway.isOpen() {
+		s.Ways.Prompt = p.doorway.by()
+	}
 	if p.driver.Plain {
 		s.Ways.Answer = ""
 	}
@@ -366,7 +375,9 @@ func (p *terminal) beginInterrupt() (forgetsText bool) {
 	if !t.isInterrupted || !t.isOurs {
 		return false
 	}
-	p.leftover = &leftover{text: t.text, since: p.r.now()}
+	if !t.isPushed {
+		p.leftover = &leftover{text: t.text, since: p.r.now()}
+	}
 	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.response() == ""
 }
 

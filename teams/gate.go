@@ -115,6 +115,10 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		lastRead = "last read " + letter.Ago(now, *m.ReadAt)
 	}
 	switch m.Inject {
+	case "body":
+		if m.Runner.Ways.IsPush() {
+			typed = "handed over"
+		}
 	case "pointer":
 		typed = "told to run atm read"
 	case "run":
