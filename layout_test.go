@@ -44,6 +44,7 @@ var layers = strings.Fields(`
 	internal/hook
 	ptyrun/control
 	ptyrun/process
+	internal/push/claude
 	ptyrun/runinfo
 	ptyrun/record
 	ptyrun/screen
@@ -117,7 +118,7 @@ var importers = map[string][]string{
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "internal/agentconfig", "internal/testagent"},
 	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
-	"github.com/tailscale/peercred":          {"internal/push/codex", "ptyrun/control"},
+	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},
