@@ -198,6 +198,7 @@ func (s *team) mailIsData() {
 			continue
 		}
 		exact := strings.Join(strings.Fields(letter.EscapeMail(body)+" "+letter.End), " ")
+		texts[0] = inPush.ReplaceAllString(texts[0], "$1$2")
 		head, text, _ := strings.Cut(texts[0], "\n") // the text may begin with subject and type
 		switch {
 		case asPointer && texts[0] != "[atm: 1 new message] run: atm read "+id:
