@@ -21,6 +21,8 @@ import (
 type door interface {
 	// by is the way, of agents.Doors.
 	by() string
+	// isVerbatim reports whether the program acts on nothing in what is pushed: else that has the form of what is typed.
+	isVerbatim() bool
 	// look returns nil if the program that runs now, and has this on its screen, takes a text; else why not.
 	look(ctx context.Context, screen []string) error
 	// push hands a text over. errUnconfirmed: the program may have it; after another error it has not.

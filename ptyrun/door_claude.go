@@ -40,6 +40,8 @@ func showsBypass(row string) bool { return strings.Contains(row, "bypass permiss
 
 func (d *claudeDoor) by() string { return ways.InboxSocket }
 
+func (d *claudeDoor) isVerbatim() bool { return true } // TestMailIsData tries that
+
 func (d *claudeDoor) look(_ context.Context, screen []string) error {
 	d.isBypassing = slices.ContainsFunc(screen, showsBypass)
 	return d.find()

@@ -172,8 +172,11 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
+	if inPush.MatchString(text) { // as it is
+		return inPush.ReplaceAllString(text, "$1$2")
+	}
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
-	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(inPush.ReplaceAllString(text, "$1$2"), "$1"))
+	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
 }
 
 // inPush matches what came through the inbox of Claude Code as it gives it to its model, with our line that says so.
