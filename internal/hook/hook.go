@@ -6,7 +6,7 @@
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
 //		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
-//		opencode   never: its plugins can only report states
+//		opencode   atm.mail, for the plugin to push it
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
 //	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
@@ -17,6 +17,8 @@
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
+//	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
+//	    it gets none to push.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -131,7 +133,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
 	}
-	if (c.beginsSession || c.kind == "UserPromptSubmit") && c.subagent == "" && c.o.Begins != nil {
+	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID)}
 		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
@@ -148,8 +150,12 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || len(c.Shown) > 0 {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
+	}
+	if c.isPeek {
+		err = errors.Join(err, h.NotSent(ctx))
+		h = &mailbox.Handover{}
 	}
 	log := c.o.Box.Log()
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
@@ -175,7 +181,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
-	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
+	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
