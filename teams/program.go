@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,8 @@ type Program struct {
 	Session string    `json:"session,omitempty"` // the conversation, as its hooks name it
 	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
-	Home    string    `json:"home,omitempty"`    // the directory of its own files, if a variable names one
+	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Doors) that its hooks have opened
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 }
@@ -59,8 +61,10 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
 		case other.PID == p.PID && !isNew && p.At.Sub(other.At).Abs() < noteEvery:
-			p.Server = cmp.Or(p.Server, other.Server)
-			if other.At = p.At; other == p {
+			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
+				p.Opens = other.Opens
+			}
+			if other.At = p.At; reflect.DeepEqual(other, p) {
 				return nil
 			}
 		}

@@ -78,12 +78,6 @@ type Session struct {
 	Mode string // of its permissions, in the program's words; "": it does not say
 }
 
-// homes are the variables that name the directory of a tool's own files.
-var homes = map[Tool]string{Claude: "CLAUDE_CONFIG_DIR", Codex: "CODEX_HOME", CodexNotify: "CODEX_HOME"}
-
-// HomeVariable returns that variable, "" if there is none.
-func (t Tool) HomeVariable() string { return homes[t] }
-
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box
@@ -184,7 +178,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
@@ -193,7 +187,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		if c.text.Len() > 0 {
 			c.text.WriteByte('\n')
 		}
-		c.text.WriteString(Mail(h, l, box.Agent(), c.o.Flags))
+		c.text.WriteString(Mail(h, l, box.Agent()))
 	}
 	return h, err
 }

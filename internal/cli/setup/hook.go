@@ -77,7 +77,7 @@ func runHook(c *cli.Context) (err error) {
 		Begins: func(session hook.Session, isNew bool) string {
 			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
-				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Home: os.Getenv(tool.HomeVariable())}
+				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
 			}
 			if !isNew {
