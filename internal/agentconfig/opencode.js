@@ -2,25 +2,32 @@ import { spawn } from "node:child_process"
 import { watch } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 
-const call = $COMMAND
-const agent = call[4] ?? process.env.ATM_AGENT
+const atm = $COMMAND
+const agent = atm[4] ?? process.env.ATM_AGENT
 // The program with a screen runs its plugins in a worker; run, serve and acp do not, and get no mail.
 const pushes = !isMainThread && !!agent
+
+const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
   const seen = new Map(), told = new Map(), children = new Set()
   let queue = Promise.resolve()
-  const run = (program, args, input = "") => new Promise((done) => {
-    let out = ""
+  const start = (program, args, input, timeout) => {
     const env = { ...process.env, ...(agent && { ATM_AGENT: agent }) }
-    const child = spawn(program, args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout: 10_000 })
-    child.on("error", () => done(""))
-    child.on("close", () => done(out))
-    child.stdout.on("data", (data) => { out += data })
+    const child = spawn(program, args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
+    const output = new Promise((done) => {
+      let out = ""
+      child.on("error", () => done(""))
+      child.on("close", () => done(out))
+      child.stdout.on("data", (data) => { out += data })
+    })
     child.stdin.on("error", () => {})
     child.stdin.end(input)
-  })
-  const tell = (event) => run(call[0], call.slice(1), JSON.stringify({ ...event, ...(pushes && { pushes }) }))
+    return { child, output }
+  }
+  const run = (program, args, input = "") => start(program, args, input, 10_000).output
+  const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }) })
+  const tell = (event) => run(atm[0], atm.slice(1), call(event))
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
     const part = p.part?.state?.status, session = p.status?.type
@@ -45,8 +52,8 @@ export const Atm = async ({ client, directory }) => {
     return prompt && { agent: prompt.agent, model: prompt.model, variant: prompt.model?.variant }
   }
   // Keeps in mind where the person is, and tells what the model got.
-  const follow = ({ type, properties: p = {} }) => {
-    const id = p.sessionID ?? p.info?.id
+  const follow = (event) => {
+    const { type, properties: p = {} } = event, id = sessionOf(event)
     if (children.has(id)) return
     if (type === "session.deleted" && id === session) session = ""
     if (type === "session.created" || type === "session.status" && p.status.type === "busy") session = id
@@ -58,6 +65,8 @@ export const Atm = async ({ client, directory }) => {
         queue = queue.then(() => tell({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
     }
+    if (session !== hidden) hidden = undefined
+    if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
     if (type === "session.created" || type === "session.idle") lookSoon()
   }
 
@@ -75,6 +84,8 @@ export const Atm = async ({ client, directory }) => {
   const watchers = new Map()
   let looks = pushes && opened().then((id) => { session ??= id }, () => {})
   let isNew = true, isAsked = false, isOver = false, hidden, timer
+  // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
+  const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
   const look = async () => {
     clearTimeout(timer)
     isAsked = false
@@ -89,8 +100,7 @@ export const Atm = async ({ client, directory }) => {
       }
       isNew &&= !session
       if (answer.text) await push(session, answer.text)
-      if (answer.text && hidden) await client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
-      if (answer.text) hidden = undefined
+      if (answer.text) await show()
     } catch {
       if (watchers.size) lookLater()
     }
@@ -114,22 +124,46 @@ export const Atm = async ({ client, directory }) => {
     }
   }
 
+  // A call for each permission asked for waits for an answer from elsewhere, until the person answers.
+  const asked = new Map()
+  const waitForAnswer = (event) => {
+    const { id, sessionID } = event.properties
+    const waiting = start(atm[0], atm.slice(1), call(event))
+    asked.set(id, waiting)
+    waiting.output.then(async (out) => {
+      asked.delete(id)
+      if (!out) return
+      const { response, message } = JSON.parse(out)
+      await client.postSessionIdPermissionsPermissionId({ path: { id: sessionID, permissionID: id }, body: { response, message } })
+    }).catch(() => {})
+  }
+  const endWait = (id) => {
+    asked.get(id)?.child.kill()
+    return asked.get(id)?.output
+  }
+
   lookSoon()
   return {
     dispose: async () => {
       isOver = true
       clearTimeout(timer)
       for (const watcher of watchers.values()) watcher.close()
+      for (const id of asked.keys()) endWait(id)
     },
     event: async ({ event }) => {
-      const p = event.properties ?? {}, id = p.sessionID ?? p.part?.sessionID
-      if (/^session/.test(event.type) && p.info?.parentID) children.add(p.info.id)
+      const { type, properties: p = {} } = event
+      if (/^session/.test(type) && p.info?.parentID) children.add(p.info.id)
       if (pushes) follow(event)
-      if (passes(event)) await (queue = queue.then(() => tell(children.has(id) ? { ...event, subagent: true } : event)))
+      if (!passes(event)) return
+      await (queue = queue.then(async () => {
+        if (type === "permission.asked" && pushes) return waitForAnswer(event)
+        if (type === "permission.replied") await endWait(p.requestID)
+        await tell(event)
+      }))
     },
     "experimental.chat.system.transform": async ({ sessionID }, out) => {
       if (children.has(sessionID) || !agent) return
-      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(call[0], ["primer"])))
+      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(atm[0], ["primer"])))
       if (told.get(sessionID)) out.system.push(told.get(sessionID))
     },
 $ENV  }

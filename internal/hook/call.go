@@ -33,6 +33,7 @@ type call struct {
 	endEvents []wire.Event // to append then, unless mail keeps the turn going
 
 	beginsSession bool
+	hasPlugin     bool // see Session
 	replyAs       replyWay
 	isPeek        bool // whether there is mail is all that the answer says
 	wantsPrimer   bool
@@ -108,7 +109,7 @@ func (c *call) newEvent(kind, key string, pairs ...string) wire.Event {
 	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	transport := "hook"
-	if c.tool == OpenCode && c.in.Get("pushes") == nil || c.tool == CodexNotify {
+	if c.tool == OpenCode && !c.hasPlugin || c.tool == CodexNotify {
 		transport = "notify"
 	}
 	e = e.With("transport", transport)

@@ -76,6 +76,8 @@ func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(proj
 type Session struct {
 	ID   string
 	Mode string // of its permissions, in the program's words; "": it does not say
+
+	HasPlugin bool // its plugin takes mail from the inbox
 }
 
 // Options are what a call needs from its caller.
@@ -128,7 +130,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
 	}
 	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
-		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID)}
+		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
 		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")

@@ -48,6 +48,7 @@ func (c *call) opencode() {
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
+	c.hasPlugin = string(in.Get("pushes")) == "true"
 	if p.Info.ParentID != "" || in.Get("subagent") != nil { // its dialogs block the agent, whose session is another one
 		c.Session, c.subagent = "", "subagent"
 		if c.kind == "permission.asked" {

@@ -41,7 +41,7 @@ func TestPluginPushesMail(t *testing.T) {
 	}
 	id := mail(t, bob, "rebase, please")
 	pushed := asksForMail(t, bob, "s1", false, now)
-	if want := id.Short(6) + " from alice, now\n  rebase, please\n[/atm]\n"; !strings.HasPrefix(pushed.Text, "[atm] 1 new message for bob; ") || !strings.HasSuffix(pushed.Text, want) {
+	if want := "[atm " + id.Short(6) + " from alice, now] answer: atm reply " + id.Short(6) + " \"…\"\n  rebase, please\n[/atm]\n"; !strings.HasPrefix(pushed.Text, "[atm] 1 new message for bob; ") || !strings.HasSuffix(pushed.Text, want) {
 		t.Errorf("%+v", pushed)
 	}
 	busy := `{"type":"session.status","pushes":true,"properties":{"sessionID":"s1","status":{"type":"busy"}}}`
@@ -96,7 +96,7 @@ func TestPluginFails(t *testing.T) {
 			asksForMail(t, bob, "s1", true, now)
 			now = now.Add(time.Minute)
 			again := asksForMail(t, bob, "s1", fail(t, bob, now), now)
-			if !strings.Contains(again.Text, ", may be a repeat\n  rebase, please\n") {
+			if !strings.Contains(again.Text, ", may be a repeat] ") || !strings.Contains(again.Text, "\n  rebase, please\n") {
 				t.Errorf("%+v", again)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -78,6 +79,9 @@ func runHook(c *cli.Context) (err error) {
 			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
 				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
+				if session.HasPlugin {
+					p.Opens = []string{agents.Plugin}
+				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
 			}
 			if !isNew {
