@@ -131,6 +131,7 @@ func (k *checker) check(f *File) {
 	if id := f.Resume.ID; id != nil && !slices.ContainsFunc(id, func(arg string) bool { return strings.Contains(arg, "{id}") }) {
 		k.add(k.lines.Of("resume.id"), "resume.id: {id} is missing")
 	}
+	k.checkWays(f.Ways)
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))

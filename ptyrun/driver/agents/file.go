@@ -27,6 +27,7 @@ type File struct {
 	Command  Command
 	Keys     Keys
 	Resume   Resume
+	Ways     []Way
 	Typing   *Typing // nil: unknown
 	Screen   Screen
 	Reader   *Screen // the look for a screen reader; nil: as always
