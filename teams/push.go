@@ -190,6 +190,16 @@ func (t *Team) waysNow(name wire.Name) (all []WayNow) {
 	return all
 }
 
+// ReachesIdle reports whether mail gets into a member's program that its person started while it is idle.
+func (t *Team) ReachesIdle(name wire.Name) bool {
+	p, ok := t.bound(name)
+	if !ok {
+		return false
+	}
+	d, _ := p.doorAt(agents.AtIdle)
+	return d != nil
+}
+
 // handed says when the member sees a message that was given to its program; "": it was not.
 func (m *Member) handed(h Handoff) string {
 	state := string(m.State)

@@ -32,6 +32,8 @@ type call struct {
 	events    []wire.Event // to append
 	endEvents []wire.Event // to append then, unless mail keeps the turn going
 
+	permission *Permission // to wait for, when everything else is done; nil: none
+
 	beginsSession bool
 	hasPlugin     bool // see Session
 	replyAs       replyWay

@@ -96,6 +96,10 @@ type Options struct {
 	IsACP    bool   // the agent was last run over ACP
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
+	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
+	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
+	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
+
 	Stdout, Stderr io.Writer // of the process
 }
 
@@ -170,7 +174,11 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		return 0, err
 	}
 	announced, err := h.Sent(ctx)
-	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	err = errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	if c.permission != nil {
+		err = errors.Join(err, c.waitForVerdict(ctx))
+	}
+	return exit, err
 }
 
 // handOver claims the mail for the answer, and renders it.

@@ -28,6 +28,7 @@ import (
 type byHand struct {
 	*team
 	said    func() []string // the requests to the model
+	cannot  bool            // the program has no way to get mail at that time
 	windows []*window
 }
 
@@ -264,14 +265,19 @@ func (w *window) keys(keys string) {
 	}
 }
 
-// types types a text into the box, one key after the other, and waits until it is there.
+// types types a text into the box, one key after the other, and waits until it is there. It does so again if the program
+// was not listening: Gemini CLI drops what comes while its hooks run.
 func (w *window) types(text string) {
 	w.s.t.Helper()
-	for _, r := range text {
-		w.keys(string(r))
-	}
+	var typed time.Time
 	w.s.wait("the box to hold "+text, func() bool {
 		r, _ := w.now()
+		if !r.HasDraft && time.Since(typed) > 5*time.Second {
+			typed = time.Now()
+			for _, key := range text {
+				w.keys(string(key))
+			}
+		}
 		return strings.Contains(driver.RemoveBlanks(r.Draft), driver.RemoveBlanks(text))
 	})
 }
@@ -344,14 +350,14 @@ func (w *window) clear() {
 	w.waitsFor("idle")
 }
 
-// resume starts the program again under the same name, with the newest conversation.
-func (w *window) resume() *window {
-	w.s.t.Helper()
-	argv, err := driver.Resume([]string{w.s.program}, false, driver.Newest, w.s.program)
+// resume starts the program again under a name, with the newest conversation.
+func (s *byHand) resume(agent string) *window {
+	s.t.Helper()
+	argv, err := driver.Resume([]string{s.program}, false, driver.Newest, s.program)
 	if err != nil {
-		w.s.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return w.s.open(w.agent, argv[1:]...)
+	return s.open(agent, argv[1:]...)
 }
 
 // Each program, started by hand, tells atm by its hooks what it does.
