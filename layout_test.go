@@ -68,6 +68,7 @@ var layers = strings.Fields(`
 	internal/cli/failure
 	internal/cli/cmdline
 	internal/cli/command
+	internal/ask
 	internal/runspec
 	internal/runner
 	internal/acpagent

@@ -247,6 +247,9 @@ type AnswerRequest struct {
 	Option string `json:"option,omitempty"` // its id; "": the option that allows, or with Deny the one that denies
 	Deny   bool   `json:"deny,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
+
+	Since  time.Time `json:"since,omitzero"`   // of the question; zero: any
+	Reason string    `json:"reason,omitempty"` // with Deny, for the program; a runner's agent gets it as mail
 }
 
 // RestartRequest asks to restart the program.
