@@ -234,6 +234,7 @@ type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
 	events  []string
+	more    map[string]string // further members of an event's hook
 }
 
 // removeFrom removes atm's hooks for the tool, and the groups that are empty then.
@@ -264,8 +265,8 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 // settings are a group of its own for each event, behind those of others.
 func (h hookSet) settings() []setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
-	group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, quoted(h.command), h.timeout)
 	return each(h.events, func(event string) setting {
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), h.timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
 	})
 }

@@ -73,16 +73,17 @@ func (c *call) answer() (exit int, err error) {
 		Decision string `json:"decision,omitempty"`
 		Reason   string `json:"reason,omitempty"`
 		Output   struct {
-			Event   string `json:"hookEventName"`
-			Context string `json:"additionalContext"`
+			Event   string   `json:"hookEventName"`
+			Context string   `json:"additionalContext,omitempty"`
+			Watch   []string `json:"watchPaths,omitempty"`
 		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
 	document.Message = c.warning
 	switch {
-	case text == "" && !c.answersAlways:
+	case text == "" && c.watch == nil && !c.answersAlways:
 		return 0, nil
-	case text == "": // the document stays {}
+	case text == "" && c.watch == nil: // the document stays {}
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
@@ -92,7 +93,7 @@ func (c *call) answer() (exit int, err error) {
 			document.Decision = "deny"
 		}
 	default:
-		document.Output.Event, document.Output.Context = c.kind, text
+		document.Output.Event, document.Output.Context, document.Output.Watch = c.kind, text, c.watch
 	}
 	out, err := wire.Marshal(document)
 	if err != nil {
