@@ -234,8 +234,12 @@ type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
 	events  []string
+	waiting string            // the event whose hook may wait for a person's answer, "": none
 	more    map[string]string // further members of an event's hook
 }
+
+// aDay is the timeout of a hook that waits, in seconds.
+const aDay = 24 * 60 * 60
 
 // removeFrom removes atm's hooks for the tool, and the groups that are empty then.
 func (h hookSet) removeFrom(root *hujson.Value) {
@@ -266,7 +270,11 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 func (h hookSet) settings() []setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
 	return each(h.events, func(event string) setting {
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), h.timeout, h.more[event])
+		timeout := h.timeout
+		if event == h.waiting {
+			timeout = aDay
+		}
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
 	})
 }

@@ -15,26 +15,28 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 // A byHandCase is something that happens to an agent that a person has started, while mail comes for it.
 type byHandCase struct {
 	name string
-	at   string // when the mail comes: idle, busy, end, question; where the program has no way then, it comes with the next turn
+	at   string // of agents.Moments, when the mail comes: where the program has no way then, it comes with the next turn; "": either
 	only string // the program that has it; "": all
 	do   func(s *byHand)
 }
 
 var byHandCases = []byHandCase{
-	{"idle", "idle", "", (*byHand).mailWhileIdle},
-	{"fresh", "idle", "", (*byHand).mailBeforeTheFirstPrompt},
-	{"tool", "busy", "", (*byHand).mailDuringTool},
-	{"end", "end", "", (*byHand).mailAtTheEnd},
-	{"question", "question", "", (*byHand).mailDuringQuestion},
-	{"draft", "idle", "", (*byHand).mailBesideDraft},
+	{"idle", agents.AtIdle, "", (*byHand).mailWhileIdle},
+	{"fresh", agents.AtIdle, "", (*byHand).mailBeforeTheFirstPrompt},
+	{"tool", agents.AtBusy, "", (*byHand).mailDuringTool},
+	{"end", agents.AtEnd, "", (*byHand).mailAtTheEnd},
+	{"question", agents.AtBusy, "", (*byHand).mailDuringQuestion},
+	{"draft", agents.AtIdle, "", (*byHand).mailBesideDraft},
 	{"withdrawn", "", "", (*byHand).mailWithdrawn},
 	{"headless", "", "", (*byHand).mailForScript},
-	{"clear", "idle", "", (*byHand).mailAfterClear},
+	{"clear", agents.AtIdle, "", (*byHand).mailAfterClear},
 	{"killed program", "", "", (*byHand).programIsKilled},
 	{"server restart", "", "codex", (*byHand).serverIsKilled},
 	{"two windows", "", "", (*byHand).twoWindows},
@@ -51,17 +53,16 @@ func TestByHand(t *testing.T) {
 			}
 			t.Run(nameOf(v.program, v.isNewest)+"/"+c.name, func(t *testing.T) {
 				s := newByHand(t, v.program, v.isNewest)
-				s.cannot = c.at != "" && !slices.Contains(byHandWays[v.program], c.at)
+				s.cannot = c.at != "" && !canGet(v.program, c.at)
 				c.do(s)
 			})
 		}
 	}
 }
 
-// byHandWays is when mail reaches a program that a person has started.
-var byHandWays = map[string][]string{
-	"claude": {"idle", "busy", "end", "question"}, "codex": {"idle", "busy", "end", "question"},
-	"opencode": {"idle", "busy", "end", "question"}, "gemini": {"busy", "end"},
+// canGet reports whether the program that a person has started has a way for mail at a moment (of agents.Moments).
+func canGet(program, moment string) bool {
+	return slices.ContainsFunc(agents.WaysOf(program), func(w agents.Way) bool { return slices.Contains(w.At, moment) })
 }
 
 // talks opens a window for an agent, who has had a first turn: by then every program has told atm who it is.
@@ -178,7 +179,7 @@ func (s *byHand) mailWithdrawn() {
 	bob.approve()
 	bob.waitsFor("idle")
 	last := s.send("note to keep")
-	if s.cannot = !slices.Contains(byHandWays[s.program], "idle"); s.cannot {
+	if s.cannot = !canGet(s.program, agents.AtIdle); s.cannot {
 		s.gotOnce(bob, last, "note to keep")
 	} else {
 		s.wait("the last message", func() bool { return s.gets("note to keep") > 0 })

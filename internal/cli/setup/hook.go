@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -68,6 +69,12 @@ func runHook(c *cli.Context) (err error) {
 	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !isSecond { // when a session begins
 		err = markShell(file, s)
 	}
+	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
+	if os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
+			return askForClaude(ctx, s, p, give)
+		}
+	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	running, _ := s.Team.Running(s.Me.Agent())
 	var wakes func() (may, isIdle bool)
@@ -78,7 +85,7 @@ func runHook(c *cli.Context) (err error) {
 	}
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Wakes:      wakes,
@@ -86,8 +93,13 @@ func runHook(c *cli.Context) (err error) {
 		Begins: func(session hook.Session, isNew bool) string {
 			if !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
+				if isNew && !isSecond {
+					err = errors.Join(err, s.SavePolicy())
+				}
 				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
-				if isNew {
+				if session.HasPlugin {
+					p.Opens = []string{agents.Plugin}
+				} else if isNew {
 					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
