@@ -43,6 +43,7 @@ var layers = strings.Fields(`
 	internal/hook
 	ptyrun/control
 	ptyrun/process
+	internal/push/claude
 	ptyrun/runinfo
 	ptyrun/record
 	ptyrun/screen
@@ -115,7 +116,7 @@ var importers = map[string][]string{
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "internal/agentconfig", "internal/testagent"},
 	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
-	"github.com/tailscale/peercred":          {"ptyrun/control"},
+	"github.com/tailscale/peercred":          {"internal/push/claude", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},

@@ -30,6 +30,7 @@ type claim struct {
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
 	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
 	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered
+	IsPush  bool      `json:"push,omitempty"`    // in a session's claim: see HookCall.IsPush
 	Acked   bool      `json:"acked,omitempty"`   // the message was acknowledged before it was put back
 }
 

@@ -14,6 +14,7 @@ import (
 
 const (
 	sessionClaim = 10 * time.Minute // how long a session's claim is live without a later call
+	pushClaim    = time.Hour        // likewise of what was pushed: it may wait for the end of a tool or for a person
 	answerTime   = 10 * time.Second // how long it may take to write an answer
 	sameMoment   = 2 * time.Second  // how far apart the two calls of a hook that is installed twice may be
 
@@ -38,6 +39,12 @@ type HookCall struct {
 	Forgets       string // what earlier calls whose Name starts so have answered may be lost; "": none
 	CanCarryMail  bool   // the answer can carry mail
 	Now           time.Time
+
+	// IsPush says that the mail is not an answer to a hook, but is given to the program beside them. It may wait in the
+	// program, so no other call proves that it was received than one that has it in its Shown.
+	IsPush bool
+	Shown  []string                  // short ids (wire.ID.Short) of messages that the program shows its model with this call
+	IsGone func(session string) bool // reports whether the program of a session has ended; nil: that is not known
 }
 
 func (call *HookCall) owner() string { return ownerSession + call.Session }
@@ -105,19 +112,29 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	return h, errors.Join(errs, err)
 }
 
+// proves reports whether the call proves that its session has received a message that it claimed.
+func (call *HookCall) proves(id wire.ID, c claim) bool {
+	isShown := slices.ContainsFunc(call.Shown, func(short string) bool { return id.Short(len(short)) == short })
+	return isShown || call.ProvesReceipt && c.Offered && !c.IsPush
+}
+
 // settleEarlier settles the session's claims from earlier calls. If the program restarts, forgets them or ends they
 // expire; if the call proves their messages received, these are moved, unless the answer was never written. A message
-// that cannot be moved does not hold up the others.
+// that cannot be moved does not hold up the others. The claims of a session whose program has ended expire, too.
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
+		session, isSession := strings.CutPrefix(c.Owner, ownerSession)
 		switch {
+		case isSession && h.call.Session != session && h.call.IsGone != nil && c.Until.After(h.call.Now) && h.call.IsGone(session):
+			all[id] = c.endedAt(h.call.Now)
+			continue
 		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
 		case h.call.IsNewProgram || h.call.EndsSession || h.call.Forgets != "" && strings.HasPrefix(c.Call, h.call.Forgets):
 			all[id] = c.endedAt(h.call.Now)
 			continue
-		case !h.call.ProvesReceipt || !c.Offered:
+		case !h.call.proves(id, c):
 			continue
 		}
 		it, moveErr := b.markRead(id, c)
@@ -148,7 +165,7 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) (err error) {
 		}
 	}
 	opt.countsAll = true // an agent waits for its hook
-	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime)}
+	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime), IsPush: h.call.IsPush}
 	h.claimGroup, err = b.claimUnread(all, opt, skipped, mine)
 	return err
 }
@@ -160,6 +177,9 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	}
 	return announced, h.update(ctx, func(_ wire.ID, c claim) claim {
 		c.Offered, c.Until = true, c.At.Add(sessionClaim)
+		if c.IsPush {
+			c.Until = c.At.Add(pushClaim)
+		}
 		return c
 	})
 }

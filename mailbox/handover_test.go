@@ -163,6 +163,29 @@ func TestHandedOverInVain(t *testing.T) {
 	}
 }
 
+// What is pushed may wait in the program behind other calls: it counts as received once a call shows it.
+func TestPushed(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	list := deliverN(t, bob, 2)
+	now := time.Now().Add(-time.Hour)
+	push := HookCall{Session: "s1", Name: "push", CanCarryMail: true, IsPush: true, Now: now}
+	sent(t, handed(t, calls(t, bob, push), false, list...))
+	if h := handOver(t, bob, "s1", "tool", now.Add(time.Second)); len(h.Items)+len(h.Received) != 0 {
+		t.Errorf("a call that does not show them: %d again, %d received", len(h.Items), len(h.Received))
+	}
+	if h := handOver(t, bob, "s2", "other", now.Add(2*time.Second)); len(h.Items) != 0 {
+		t.Errorf("another session got %d", len(h.Items))
+	}
+	shows := HookCall{Session: "s1", Name: "prompt", Shown: []string{"000000", list[0].Short(12)}, Now: now.Add(3 * time.Second)}
+	if h := calls(t, bob, shows); len(h.Received) != 1 || h.Received[0].MessageID() != list[0] {
+		t.Errorf("received: %v", h.Received)
+	}
+	// Its program was killed.
+	after := HookCall{Session: "s2", Name: "next", CanCarryMail: true, Now: now.Add(4 * time.Second), IsGone: func(session string) bool { return session == "s1" }}
+	sent(t, handed(t, calls(t, bob, after), true, list[1]))
+}
+
 // If the claims file is damaged or cannot be read there are no claims: messages are shown once more, doctor reports the
 // file, and claiming goes on.
 func TestBrokenClaims(t *testing.T) {

@@ -61,7 +61,7 @@ func TestTurnHasItsID(t *testing.T) {
 func TestHintAboveAMessage(t *testing.T) {
 	for kind, hint := range map[string]string{wire.TypeMessage: " answer: atm reply 9f3a1c", wire.TypeAck: "", wire.TypePermissionRequest: ""} {
 		m := &wire.Message{ID: "01a20f0b-d540-716f-811c-2f48129f3a1c", Type: kind, Body: "x"}
-		got := oneLetter(m, m.Body, letter.Flags{}, &letter.Renderer{})
+		got := string((&letter.Renderer{}).Frame(m, letter.Flags{}))
 		if _, after, _ := strings.Cut(got, "]"); !strings.HasPrefix(after, hint) || hint == "" && after != "\n  x\n" {
 			t.Errorf("%s: %q", kind, got)
 		}

@@ -15,7 +15,7 @@ import (
 const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items))}
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Bytes: maxLetter}
 }
 
 // letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be.
@@ -23,7 +23,9 @@ func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
-		one, legend, ok := d.AsData(oneLetter(items[i].Message, r.follower.Body(items[i].Message), f, l))
+		m := *items[i].Message
+		m.Body = r.follower.Body(items[i].Message)
+		one, legend, ok := d.AsData(string(l.Frame(&m, f)))
 		if !ok {
 			return ""
 		}
@@ -33,31 +35,6 @@ func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *
 		b.WriteString(one)
 	}
 	return b.String() + letter.End
-}
-
-// oneLetter renders a message under a header line of ours. The header begins with a character that no program takes for
-// a command, and what others wrote is indented, so that no line of it can be taken for a command or a header. Nor can it
-// where a program gets all of it as one line: no text of others has "[atm" or "[/atm" (letter.Escape).
-func oneLetter(m *wire.Message, body string, f letter.Flags, l *letter.Renderer) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
-	switch {
-	case m.Type == wire.TypeAck, m.Type == wire.TypePermissionRequest: // whose body says how to answer it
-	case m.ReplyWanted == "no" && m.RequiresAck:
-		fmt.Fprintf(&b, " acknowledge: atm ack %s", l.Short(m.ID))
-	case m.ReplyWanted == "no":
-	default:
-		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
-	}
-	b.WriteByte('\n')
-	typed := *m
-	typed.Body = body
-	shown, left := l.Body(l.Text(&typed), maxLetter-b.Len()-120, 0)
-	b.Write(shown)
-	if left > 0 {
-		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
-	}
-	return b.String()
 }
 
 // pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell

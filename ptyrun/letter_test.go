@@ -43,6 +43,8 @@ func TestFrames(t *testing.T) {
 			want := strings.TrimRight(letter.EscapeMail(l.Text(it.Message)), "\n")
 			if found := strings.TrimRight(strings.Join(got[i].Text, "\n"), "\n"); found != want || got[i].ID != l.Short(it.ID) {
 				t.Fatalf("%s %q was sent as %q", got[i].ID, found, want)
+			} else if testframe.Vendors.MatchString(found) {
+				t.Fatalf("%q comes through in %q", testframe.Vendors.FindString(found), found)
 			}
 		}
 		line := keysOf(text, false, false)

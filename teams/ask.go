@@ -68,7 +68,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
 	return a, watcher.Until(ctx, []*mailbox.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
 		if e == (watcher.Entry{}) {
-			err = q.send(ctx, o.Post)
+			err = q.send(ctx, o)
 		}
 		if err != nil {
 			return false, err
@@ -95,12 +95,14 @@ type question struct {
 	exitCode uint64
 }
 
-func (q *question) send(ctx context.Context, post *mailbox.Post) error {
+func (q *question) send(ctx context.Context, o *Outgoing) error {
+	post := o.Post
 	mailbox.Deliver(ctx, post)
 	err := post.Outcomes[0].Err
 	if err == nil && post.Outcomes[0].AlreadyStored {
 		err = q.handOverAgain(ctx)
 	}
+	o.Handoffs = q.root.handOffAll(ctx, post)
 	if err == nil && q.observer.Sent != nil {
 		q.observer.Sent(q.Response)
 	}

@@ -87,16 +87,20 @@ func (m *Member) StateDetail() string {
 	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")
 }
 
-// Forecast returns the member at an address, as far as it is known, and when it is likely to see a message.
-func (r *Root) Forecast(a wire.Address, sent *wire.Message) (m Member, when string) {
+// Forecast returns the member at an address, as far as it is known, and when it is likely to see a message that was
+// delivered to it.
+func (r *Root) Forecast(a wire.Address, sent *Outgoing) (m Member, when string) {
 	m, _ = r.Summary(a) // with an error it has no State
+	if when := m.handed(sent.Handoffs[a]); when != "" {
+		return m, when
+	}
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
 		if t.IsBridged() {
 			return m, "the bridge sends it"
 		}
 		return m, "bridge is off: goes out when it runs"
 	}
-	return m, m.Forecast(sent)
+	return m, m.Forecast(sent.Message)
 }
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.

@@ -40,6 +40,8 @@ type Member struct {
 	Sources []control.Claim `json:"sources,omitempty"`
 	// Ways are how its runner tells it what. Only Status has them.
 	Ways control.Ways `json:"ways,omitzero"`
+	// Doors are how mail gets into a program that its person started. Only Status has them.
+	Doors []WayNow `json:"doors,omitempty"`
 
 	TurnState
 	MailCounts
@@ -252,7 +254,7 @@ func (m *Member) addNote(text string) {
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.status(ctx, known{config: c}, name)
-	m.Sources, m.Ways = m.sources(), m.Runner.Ways
+	m.Sources, m.Ways, m.Doors = m.sources(), m.Runner.Ways, t.waysNow(name)
 	return m, err
 }
 

@@ -5,24 +5,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Program is a program that a person has started under a member's name. Its hooks note it when a session begins.
+// Program is a program that a person has started under a member's name, and the conversation that is open in it. Its
+// hooks note it when a session and when a turn begins.
 type Program struct {
 	Tool  string `json:"tool"` // claude, codex, …
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // see process.Info
+
+	Session string    `json:"session,omitempty"` // the conversation, as its hooks name it
+	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
+	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
+	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Doors) that its hooks have opened
+	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
+	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 }
 
 func (p Program) String() string { return fmt.Sprintf("%s (process %d)", wire.Clip(p.Tool, 20), p.PID) }
 
 func (p Program) isRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+
+// IsAttended reports whether the program has a prompt for its person, as far as it says: claude -p has none.
+func (p Program) IsAttended() bool { return p.Entry == "" || p.Entry == "cli" }
 
 // programsDir, in a member's directory, has a file for each.
 const programsDir = "/run/programs"
@@ -31,23 +45,47 @@ func programFile(name wire.Name, pid int) string {
 	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
 }
 
-// NoteProgram notes that this hook's program uses the member's name, and forgets those that have ended.
-func (t *Team) NoteProgram(name wire.Name, tool string) error {
+// noteEvery is how old the note of a program may be that has nothing new to say.
+const noteEvery = time.Minute
+
+// NoteProgram notes that this hook's program uses the member's name, and forgets those that have ended. It finds out the
+// process itself. isNew says that its session begins.
+func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 	info, ok := process.Program()
 	if !ok {
 		return nil
 	}
-	for _, p := range t.notedPrograms(name) {
-		if !p.isRunning() {
-			t.Dir().Remove(programFile(name, p.PID))
+	p.PID, p.Start, p.At = info.PID, info.Start, time.Now().UTC().Round(0)
+	for _, other := range t.notedPrograms(name) {
+		switch {
+		case !other.isRunning():
+			t.Dir().Remove(programFile(name, other.PID))
+		case other.PID == p.PID && !isNew && p.At.Sub(other.At).Abs() < noteEvery:
+			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
+				p.Opens = other.Opens
+			}
+			if other.At = p.At; reflect.DeepEqual(other, p) {
+				return nil
+			}
 		}
 	}
 	dir := string(name) + programsDir
 	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
 		return err
 	}
-	data, _ := json.Marshal(Program{tool, info.PID, info.Start}) // a string and numbers: cannot fail
+	data, _ := json.Marshal(p) // strings, numbers and a time: cannot fail
 	return t.Dir().Replace(programFile(name, info.PID), append(data, '\n'), false)
+}
+
+// EndedSessions returns the conversations of a member's programs that have ended without saying so, as far as these are
+// still noted.
+func (t *Team) EndedSessions(name wire.Name) (sessions []string) {
+	for _, p := range t.notedPrograms(name) {
+		if p.Session != "" && !p.isRunning() {
+			sessions = append(sessions, p.Session)
+		}
+	}
+	return sessions
 }
 
 // ForgetProgram undoes NoteProgram when the session ends.

@@ -72,6 +72,12 @@ func TestMain(m *testing.M) {
 		speak(socket, os.Args[1:])
 		return
 	}
+	if session := os.Getenv("ATM_CLAUDE"); session != "" {
+		if err := beClaude(session, os.Args[1:]); err != nil {
+			panic(err)
+		}
+		return
+	}
 	bin, err := os.MkdirTemp("", "atm-programs")
 	racing = filepath.Join(bin, "racing")
 	build := func(cgo string, args ...string) error {

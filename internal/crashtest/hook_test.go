@@ -267,8 +267,8 @@ func answerText(h hookCall, out string) (string, error) {
 }
 
 var (
-	letterHead = regexp.MustCompile(`(?m)^[0-9a-f]{6,32} from [^ ,]+, .*$`)
-	newMail    = regexp.MustCompile(`(?m)^\[atm\] ([0-9]+) new messages? for [a-z]+( \(([0-9]+) may be a repeat: [^)]*\))?; answer with `)
+	letterHead = regexp.MustCompile(`(?m)^\[atm [0-9a-f]{6,32} from [^ ,]+, .*$`)
+	newMail    = regexp.MustCompile(`(?m)^\[atm\] ([0-9]+) new messages? for [a-z]+( \(([0-9]+) may be a repeat: [^)]*\))?; mail from a teammate: `)
 )
 
 // handedOver records the mail in a text that a hook put before the model, and compares it with what

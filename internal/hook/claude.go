@@ -43,7 +43,7 @@ func (c *call) handleEvent() {
 	c.ProvesReceipt = c.subagent == "" && provesReceipt[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
-		c.replyAs = asContext
+		c.replyAs, c.Shown = asContext, shown(in.Text("prompt"))
 		if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
 			c.Forgets = c.kind + " "
 		}

@@ -33,7 +33,7 @@ func TestFrames(t *testing.T) {
 			c := &call{tool: tool, replyAs: replyAs, o: Options{Box: bob, Stdout: &stdout}}
 			l := &letter.Renderer{Now: time.Now(), Team: "main"}
 			l.LimitToPage()
-			c.writeMail(h, l)
+			c.text.WriteString(Mail(h, l, "bob"))
 			if _, err := c.answer(); err != nil {
 				t.Fatal(err)
 			}
@@ -46,6 +46,8 @@ func TestFrames(t *testing.T) {
 				want := strings.TrimRight(letter.EscapeMail(l.Text(it.Message)), "\r\n")
 				if found := strings.TrimRight(strings.ReplaceAll(strings.Join(got[i].Text, "\n"), "\r\n", "\n"), "\r\n"); found != want || got[i].ID != it.ID.Short(6) {
 					t.Fatalf("%s %q was sent as %q", got[i].ID, found, want)
+				} else if testframe.Vendors.MatchString(found) {
+					t.Fatalf("%q comes through in %q", testframe.Vendors.FindString(found), found)
 				}
 			}
 			want := 2 + min(h.GivenUp, 1)

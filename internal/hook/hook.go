@@ -70,6 +70,12 @@ var projectDirs = map[Tool]string{Claude: "CLAUDE_PROJECT_DIR", Gemini: "GEMINI_
 // ProjectDir returns that directory, "" if the tool does not say.
 func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(projectDirs[t]) }
 
+// A Session is a conversation in a program, as the program's hook tells of it.
+type Session struct {
+	ID   string
+	Mode string // of its permissions, in the program's words; "": it does not say
+}
+
 // Options are what a call needs from its caller.
 type Options struct {
 	Box        *mailbox.Box
@@ -77,11 +83,14 @@ type Options struct {
 	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
 	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
-	Begins     func() (warning string)        // is told that a session begins, and returns what to say about that; nil: nothing
-	Ends       func()                         // is told that a session ends; nil: nobody
-	IsSecond   bool                           // another program is the agent: this one only begins and ends
-	IsACP      bool                           // the agent was last run over ACP
-	Flags      string                         // what a command needs to act as this agent: " --as bob"
+	HasEnded   func(session string) bool      // reports whether the program of another session has ended; nil: unknown
+
+	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
+	Begins   func(s Session, isNew bool) (warning string)
+	Ends     func() // is told that a session ends; nil: nobody
+	IsSecond bool   // another program is the agent: this one only begins and ends
+	IsACP    bool   // the agent was last run over ACP
+	Flags    string // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
 }
@@ -116,8 +125,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
 	}
-	if c.beginsSession && c.o.Begins != nil {
-		if warning := c.o.Begins(); warning != "" && c.wantsPrimer { // OpenCode would not show it
+	if (c.beginsSession || c.kind == "UserPromptSubmit") && c.subagent == "" && c.o.Begins != nil {
+		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID)}
+		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
 		}
@@ -132,7 +142,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
 	}
 	log := c.o.Box.Log()
@@ -158,17 +168,20 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 // handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
-	c.Session, c.CanCarryMail = cmp.Or(c.Session, "unnamed"), c.replyAs != none
+	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
 	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
-	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6}
+	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {
-		c.writeMail(h, l)
+		if c.text.Len() > 0 {
+			c.text.WriteByte('\n')
+		}
+		c.text.WriteString(Mail(h, l, box.Agent()))
 	}
 	return h, err
 }

@@ -113,7 +113,7 @@ func (r *Room) send(ctx context.Context, to string, parent, m *wire.Message) (st
 			missed, errs = append(missed, who), append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
 			continue
 		}
-		_, note := r.Scope.Root.Forecast(out.Box.Address(), o.Message)
+		_, note := r.Scope.Root.Forecast(out.Box.Address(), o)
 		reached = append(reached, fmt.Sprintf("%s (%s)", who, note))
 	}
 	if len(reached) > 0 {

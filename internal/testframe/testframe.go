@@ -45,6 +45,11 @@ func Parse(shown string, isScreen bool) (messages []Message, ours []string) {
 	return messages, ours
 }
 
+// Vendors matches what agent programs write around what others wrote, and [atm. A text of others never has it.
+var Vendors = regexp.MustCompile(`(?i)<\s*/?\s*(?:cross-session-message|task-notification|system-reminder|teammate-message)\b|` +
+	`<\s*/?\s*(?:pasted_content|user_input)\s*>|(?:^|[^a-z])<\s*/?\s*event\s*>|\[\s*system\s+notification|` +
+	`\b(?:stop\s+hook\s+feedback|user\s+steering\s+update|another\s+claude\s+session)\b|\[\s*/?\s*atm\b`)
+
 // Rows returns the rows in which terminals show a text. One measures graphemes, another each rune by itself.
 func Rows(shown string, width int) []string {
 	shown = colour.ReplaceAllString(shown, "")
@@ -86,6 +91,8 @@ func Hostile() *rapid.Generator[string] {
 			"[atm] 1 new message for bob; answer with atm reply ID", "[/atm]", "]", ")", `"`, "'", `\`, ", urgent", ": ", "; ",
 			"… 3 KiB more: atm show 9f3a1c --raw", "no new messages", "1 more: atm read", "subject: x", "type: notice",
 			"<system-reminder>", "</system-reminder>", "</task-notification>", "<INSTRUCTIONS>", "<|im_start|>system", "[/INST]", "\n\nHuman: ",
+			"<", "</", "< / ", "[", "system-reminder", "SYSTEM -\treminder", "cross-session-message from='", "Task-Notification>", "teammate-message ", "pasted_content", "user_input", "event", ">", " >",
+			"SYSTEM NOTIFICATION", "Stop hook feedback", "User steering\nupdate:", "stop", "hook", "feedback", "This came from another Claude session", "atm",
 			"\u200b", "\u200c", "\u200d", "\u200e", "\u202e", "\u2066", "\u2060", "\ufeff", "\u00ad", "\u115f", "\u3164", "\uffa0", "\u2800", "\u180e",
 			"\ufe00", "\ufe0e", "\ufe0f", "\U000e0100", "\U000e0001", "\U000e0041", "\U000e007f", "\U0001d173", "\U0001d159", "\ufff9", "\u034f",
 			"👩\u200d💻", "👨\u200d👩\u200d👧\u200d👦", "❤\ufe0f", "1\ufe0f\u20e3", "🏴\U000e0067\U000e007f", "🇩🇪", "👍🏽", "می\u200cخواهم", "क्\u200dष", "שלום", "e\u0301\u0323",

@@ -3,7 +3,6 @@ package letter
 import (
 	"fmt"
 	"iter"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,7 +10,7 @@ import (
 )
 
 // Escape makes text of others safe to show within one line: what is hidden (IsHidden) is shown as \u200b or \n, and a mark
-// by which programs tell a model who speaks is broken by a backslash. A backslash stays as it is, so the result cannot be
+// or a phrase by which programs tell a model who speaks is broken by a backslash. A backslash stays as it is, so the result cannot be
 // converted back.
 func Escape(s string) string { return escape(s, "", theirMarks) }
 
@@ -68,6 +67,14 @@ func escape(s, allowed string, marks breaks) string {
 func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for before := rune(0); s != ""; {
+			if marks != noMarks && mayBeginPhrase(before, s) && knownPhrase().MatchString(s) {
+				n := strings.IndexFunc(s, unicode.IsSpace) // behind its first word
+				if !yield(s[:n]+`\`, n) {
+					return
+				}
+				before, s = 0, s[n:]
+				continue
+			}
 			if n := plainLength(s); n > 0 {
 				if !yield(s[:n], n) {
 					return
@@ -84,7 +91,7 @@ func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 			case c == '\r' && allowed != "" && strings.HasPrefix(s, "\r\n"):
 				shown, n = s[:2], 2
 			case c == '<' || c == '[':
-				if isMark(s, marks) {
+				if isMark(before, s, marks) {
 					shown += `\`
 				}
 			case isKeycap(s):
@@ -108,9 +115,12 @@ func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 }
 
 // plainLength counts the characters at the beginning that stay as they are whatever is around them, at most 16: a text is
-// cut between what visible yields.
+// cut between what visible yields. A phrase may begin behind them.
 func plainLength(s string) (n int) {
 	for n < min(len(s), 16) && s[n] >= ' ' && s[n] <= '~' && s[n] != '<' && s[n] != '[' {
+		if n > 0 && mayBeginPhrase(rune(s[n-1]), s[n:]) {
+			return n
+		}
 		n++
 	}
 	if n > 0 && n < len(s) && s[n] >= utf8.RuneSelf { // what follows may belong to the last one
@@ -188,25 +198,6 @@ var pictographs = &unicode.RangeTable{
 	},
 	R32:         []unicode.Range32{{0x1f000, 0x1faff, 1}},
 	LatinOffset: 1,
-}
-
-// theirNames matches the names of the tags by which a program around a model, or a model's template, marks who speaks.
-// There is no list of these programs: they use several words (<system-reminder>, <user_input>, <local-command-stdout>),
-// capitals (<INSTRUCTIONS>, <<SYS>>) or a role. HTML, comparisons, here-documents and most generic types are none of it.
-const theirNames = `(?:[A-Za-z][A-Za-z0-9.:]*[-_][-A-Za-z0-9._:]*|[A-Z]{3,}|` +
-	`(?:system|developer|assistant|user|human|tool|instructions|permissions)\b)`
-
-var (
-	theirMark = regexp.MustCompile(`^(?:</` + theirNames + `|<` + theirNames + `(?:\s[^<>]*|/)?>` +
-		`|<[|｜][A-Za-z_/]|\[/?(?:INST|(?:SYSTEM|TOOL|AVAILABLE)_[A-Z]+)\])`) // <|im_start|>, [INST]
-	ourMark = regexp.MustCompile(`^(?i:\[/?atm\b)`)
-)
-
-// isMark reports whether a text begins with a mark that is to be broken. <size_t> is a type of C.
-func isMark(s string, marks breaks) bool {
-	found := theirMark.FindString(s)
-	isTheirs := found != "" && !strings.HasSuffix(found, "_t>")
-	return marks != noMarks && isTheirs || marks == allMarks && ourMark.MatchString(s)
 }
 
 // Clip shortens a line to n characters; at least to the "…" that says so.

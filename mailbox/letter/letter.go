@@ -41,9 +41,8 @@ type Renderer struct {
 	Bold   bool      // headers in bold
 	Whole  bool      // the whole subject, and also a single recipient
 	Bytes  int       // cut a message that is larger; 0: never
-	Lines  int       // cut a message that is longer, if Bytes is set
-	Show   string    // flags of the atm show that shows the rest, with a space in front
-
+	Lines  int       // cut a message that is longer, if Bytes is set too; 0: never
+	Show   string    // flags of the commands that show the rest or answer, with a space in front
 }
 
 // Flags is what a header says about a message beyond the message's own fields.
@@ -67,22 +66,25 @@ func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	size, lines := 0, 0
 	return func(m *wire.Message) bool {
 		text, first := r.Render(m, Flags{}), size == 0
-		size += len(text) + 40 // for flags
+		size += len(text) + 80 + len(r.Show) // for flags, and what Frame adds
 		lines += bytes.Count(text, []byte{'\n'})
 		return first || size <= r.Bytes && lines <= r.Lines
 	}
 }
 
-// End is the line that ends mail within other text.
-const End = "[/atm]"
-
 // Render renders a message: header, indented text and, if that is cut, a line that says how to see the rest.
-func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
-	head, text := r.Header(m, f), r.Text(m)
+func (r *Renderer) Render(m *wire.Message, f Flags) []byte { return r.render(r.Header(m, f), m) }
+
+func (r *Renderer) render(head string, m *wire.Message) []byte {
+	text := r.Text(m)
 	body, left := r.Body(text, r.Bytes, r.Lines)
-	isLarger := left > 0 || len(head)+1+len(body) > r.Bytes || 1+bytes.Count(body, []byte{'\n'}) > r.Lines
-	if r.Bytes > 0 && isLarger {
-		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), max(r.Lines-2, 1)) // 80 for the last line
+	isLonger := r.Lines > 0 && 1+bytes.Count(body, []byte{'\n'}) > r.Lines
+	if r.Bytes > 0 && (left > 0 || len(head)+1+len(body) > r.Bytes || isLonger) {
+		lines := 0
+		if r.Lines > 0 {
+			lines = max(r.Lines-2, 1)
+		}
+		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), lines) // 80 for the last line
 	}
 	if r.Width > 0 {
 		whole := commands.ReplaceAllStringFunc(head, func(command string) string {

@@ -20,6 +20,12 @@ func (i Info) IsRunning() bool {
 	return ok && now.Start == i.Start && !now.isZombie
 }
 
+// Find returns a process that runs.
+func Find(pid int) (p Info, ok bool) {
+	p, ok = readInfo(pid)
+	return p, ok && !p.isZombie
+}
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between

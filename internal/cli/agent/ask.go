@@ -105,7 +105,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
-		if _, forecast := s.Root.Forecast(o.To[0], o.Message); !c.Bool("json") {
+		if _, forecast := s.Root.Forecast(o.To[0], o); !c.Bool("json") {
 			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
 		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent

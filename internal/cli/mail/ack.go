@@ -102,7 +102,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	}
 	r = newResult(o.Message.ID)
 	if o.Post != nil {
-		r.addDelivered(s, o.Post.To[0].Address(), o.Message, "")
+		r.addDelivered(s, o.Post.To[0].Address(), o, "")
 	}
 	line = "acked " + short
 	if a.WasAcked {

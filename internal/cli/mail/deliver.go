@@ -34,7 +34,9 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
-	Inject  string `json:"inject,omitempty"` // how its runner hands over mail
+	Inject  string `json:"inject,omitempty"`      // how its runner hands over mail
+	By      string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
+	IsIn    bool   `json:"handed_over,omitempty"` // and that has taken it
 
 	note string // when the recipient will probably see it
 }
@@ -49,9 +51,9 @@ func newResult(id wire.ID) *result {
 }
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
-func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *wire.Message, note string) teams.Member {
+func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *teams.Outgoing, note string) teams.Member {
 	m, forecast := s.Root.Forecast(a, sent)
-	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, cmp.Or(note, forecast)})
+	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, sent.Handoffs[a].By, sent.Handoffs[a].IsIn, cmp.Or(note, forecast)})
 	return m
 }
 
@@ -200,9 +202,9 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 				e.Hint += "; " + retryHint(c, o)
 			}
 		case out.AlreadyStored:
-			r.addKnown(c, s, out.Box, o.Message)
+			r.addKnown(c, s, out.Box, o)
 		default:
-			if m := r.addDelivered(s, out.Box.Address(), o.Message, ""); m.RunsNoMail() {
+			if m := r.addDelivered(s, out.Box.Address(), o, ""); m.RunsNoMail() {
 				command.Warn(c, "%s does not run its mail; with atm run --inject run it does", m.Name)
 			}
 		}
@@ -229,7 +231,8 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message) {
+func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, o *teams.Outgoing) {
+	m := o.Message
 	note := "already sent"
 	if it, err := box.Get(m.ID); err == nil {
 		note += ": " + stateAt(it)
@@ -241,7 +244,7 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, m 
 			command.Warn(c, "%s was already sent to %s with another text; this text was not sent", m.ID.Short(6), box.Agent())
 		}
 	}
-	r.addDelivered(s, box.Address(), m, note)
+	r.addDelivered(s, box.Address(), o, note)
 }
 
 // awaitAnswers waits until the message is read, for the ack and for the answer, as the flags ask, prints them and marks them as read. An ack with

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -66,13 +68,20 @@ func runHook(c *cli.Context) (err error) {
 		err = markShell(file, s)
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
+	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
-		Begins: func() string {
+		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
+		Begins: func(session hook.Session, isNew bool) string {
 			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
-				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), string(tool)))
+				ended() // before those are forgotten
+				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
+				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
+			}
+			if !isNew {
+				return ""
 			}
 			return s.Team.SharingWarning(s.Me.Agent(), string(tool), !isSecond)
 		},

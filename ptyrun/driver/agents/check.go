@@ -136,6 +136,7 @@ func (k *checker) check(f *File) {
 			k.add(k.lines.Of("server"), "%s: {socket} is missing", key)
 		}
 	}
+	k.checkWays(f.Ways)
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))

@@ -28,6 +28,7 @@ type File struct {
 	Server   Server
 	Keys     Keys
 	Resume   Resume
+	Ways     []Way
 	Typing   *Typing // nil: unknown
 	Screen   Screen
 	Reader   *Screen // the look for a screen reader; nil: as always

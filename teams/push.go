@@ -1,0 +1,212 @@
+package teams
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/push/claude"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// This file gives mail to a program that its person started by hand, through the ways that its driver lists. Whoever has
+// delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
+// watch, and for which the hooks look at each turn.
+
+// A Handoff says what became of giving a member's mail to its program.
+type Handoff struct {
+	By   string // of agents.Doors; "": no way is open now
+	IsIn bool   // the program has taken the mail. Else it takes it itself, or, without By, at its next turn
+	Why  string // why the mail is not in; "": it is, or nobody has to know
+}
+
+// handoffTime limits how long a sender tries.
+const handoffTime = 3 * time.Second
+
+// errNotNow says that a way is there and takes nothing from outside: the program looks itself.
+var errNotNow = errors.New("it looks itself")
+
+// A door is a way that is open to a program.
+type door struct {
+	by   string
+	give func(ctx context.Context, from, text string) error // errNotNow: nothing was given. nil: the program looks itself
+}
+
+// open opens a way to a program, or says in a few words why it is not open.
+func (p Program) open(way agents.Way) (*door, error) {
+	switch way.By {
+	case agents.InboxSocket:
+		s, err := claude.Find(claude.ConfigDir(process.Environment(p.PID)), p.PID)
+		if err != nil {
+			return nil, err
+		}
+		if s.Mode = p.Mode; s.ID != p.Session {
+			return nil, errors.New("its conversation has changed since its hooks last ran")
+		}
+		return &door{way.By, s.Send}, s.MayTake()
+	case agents.Hook:
+		return &door{by: way.By}, nil // its hooks have noted it
+	}
+	if !slices.Contains(p.Opens, way.By) {
+		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
+	}
+	return &door{by: way.By}, nil
+}
+
+// doorAt opens the best way to a program for a moment (of agents.Moments), and says why better ones are not open.
+func (p Program) doorAt(moment string) (*door, string) {
+	var why []string
+	for _, way := range agents.WaysOf(p.Tool) {
+		if !slices.Contains(way.At, moment) {
+			continue
+		}
+		d, err := p.open(way)
+		if err == nil {
+			return d, strings.Join(why, "; ")
+		}
+		why = append(why, fmt.Sprintf("%s: %v", way.By, err))
+	}
+	return nil, strings.Join(why, "; ")
+}
+
+// bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
+// A member that atm runs has none, since its runner gives it the mail.
+func (t *Team) bound(name wire.Name) (p Program, ok bool) {
+	programs := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return !p.IsAttended() || p.Session == "" })
+	if len(programs) == 0 {
+		return p, false
+	}
+	if running, err := t.Running(name); running || err != nil {
+		return p, false
+	}
+	return slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) }), true
+}
+
+// handOff gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// it costs one look into a directory.
+func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
+	p, ok := t.bound(name)
+	if !ok {
+		return h
+	}
+	d, why := p.doorAt(agents.AtIdle)
+	if d == nil {
+		return Handoff{Why: why}
+	}
+	if h.By = d.by; d.give == nil {
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, handoffTime)
+	defer cancel()
+	if err := t.give(ctx, name, p, d); err != nil {
+		return Handoff{Why: fmt.Sprintf("%s: %v", d.by, err)}
+	}
+	h.IsIn = true
+	return h
+}
+
+// give hands mail over to a program's conversation. What was given waits for a call of its hooks that shows it.
+func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) error {
+	box, ended := t.Box(name), t.EndedSessions(name)
+	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
+	call := mailbox.HookCall{
+		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
+		IsGone: func(session string) bool { return slices.Contains(ended, session) },
+	}
+	h, err := box.HandOver(ctx, call, mailbox.ReadOptions{
+		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
+		Match: func(m *mailbox.Item) bool { return t.HoldReason(m.Message, name) == "" },
+	})
+	if err != nil || len(h.Items) == 0 { // somebody else has just given it
+		return errors.Join(err, h.NotSent(ctx))
+	}
+	err = d.give(ctx, senderOf(h.Items), hook.Mail(h, l, name))
+	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
+		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
+	}
+	announced, err := h.Sent(context.WithoutCancel(ctx))
+	return errors.Join(err, box.Log().Append(context.WithoutCancel(ctx), announced...))
+}
+
+// senderOf returns the name that a program shows as the sender of what it is given.
+func senderOf(items []*mailbox.Item) string {
+	from := items[0].From.Agent
+	if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.From.Agent != from }) {
+		return "atm"
+	}
+	return string(from)
+}
+
+// handOffAll gives mail to the programs of all whom a post has just reached, side by side.
+func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Handoff {
+	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out mailbox.Outcome) bool {
+		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
+	})
+	handoffs := make([]Handoff, len(reached))
+	AtOnce(len(reached), func(i int) {
+		a := reached[i].Box.Address()
+		if t, err := r.Team(a.Team); err == nil {
+			handoffs[i] = t.handOff(ctx, a.Agent)
+		}
+	})
+	all := map[wire.Address]Handoff{}
+	for i, out := range reached {
+		all[out.Box.Address()] = handoffs[i]
+	}
+	return all
+}
+
+// A WayNow is how mail or an answer gets into a member's program at a moment.
+type WayNow struct {
+	At  string `json:"at"`            // of agents.Moments
+	By  string `json:"by,omitempty"`  // of agents.Doors; "": none is open
+	Why string `json:"why,omitempty"` // why a better one is not
+}
+
+// waysNow returns the ways into a member's program that its person started; none if there is no such program.
+func (t *Team) waysNow(name wire.Name) (all []WayNow) {
+	p, ok := t.bound(name)
+	if !ok {
+		return nil
+	}
+	for _, moment := range agents.Moments {
+		d, why := p.doorAt(moment)
+		now := WayNow{At: moment, Why: cmp.Or(why, "its maker offers none")}
+		if d != nil {
+			now.By, now.Why = d.by, why
+		}
+		all = append(all, now)
+	}
+	return all
+}
+
+// handed says when the member sees a message that was given to its program; "": it was not.
+func (m *Member) handed(h Handoff) string {
+	state := string(m.State)
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + letter.Span(time.Since(*m.Since))
+	}
+	switch {
+	case h.By == "" || h.By == agents.Hook:
+		return ""
+	case m.State == reducer.WordBlocked && h.IsIn:
+		return state + ": handed over, and comes once that is answered"
+	case m.State == reducer.WordBusy && h.IsIn:
+		return state + ": handed over, and comes behind the tool that runs"
+	case h.IsIn:
+		return state + ": handed over now"
+	case m.State == reducer.WordIdle:
+		return state + ": it takes it now"
+	}
+	return state + ": it takes it at once, or behind what it does"
+}
