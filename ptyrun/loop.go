@@ -76,7 +76,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Options: o, Box: m.Box, Hold: m.Hold, ctx: ctx, isAuto: o.Driver == nil, state: m.State,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
-		mail:     mail{tries: map[wire.ID]int{}},
+		mail:     mail{tries: map[wire.ID]int{}, pushedInVain: map[wire.ID]bool{}},
 	}
 	r.setDefaults()
 	if r.Prompt != "" && r.Inject != Off {

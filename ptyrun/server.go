@@ -30,7 +30,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is not a person's
-			s.Gate = r.gate(r.now())
+			s.Gate = r.mailGate(r.now())
 		}
 		if p := r.prog; p != nil {
 			is := p.state()
@@ -61,7 +61,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		switch {
 		case prog == nil:
 			return nil, errNotRunning
-		case r.mail.typing.hasBegun():
+		case r.mail.typing.holdsKeys():
 			return nil, errBeingTyped
 		}
 		prog.refresh()

@@ -47,6 +47,7 @@ type terminal struct {
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
 	serverStarts restarts // of its own server
+	doorway      doorway
 }
 
 // screenState is what a program's screen has shown.
@@ -80,6 +81,7 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
+	p.doorway.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
@@ -183,6 +185,9 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
+	if p.isReady && p.doorway.lookedAt.IsZero() {
+		p.lookForDoor(now)
+	}
 }
 
 func (p *terminal) ended() {
@@ -215,6 +220,9 @@ func (p *terminal) describe(s *control.Status) {
 		s.Detail = rd.Dialog.Kind
 	}
 	s.Ways = control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
+	if p.doorway.isOpen() {
+		s.Ways.Prompt = p.doorway.by()
+	}
 	if p.driver.Plain {
 		s.Ways.Answer = ""
 	}
@@ -377,7 +385,9 @@ func (p *terminal) beginInterrupt() (forgetsText bool) {
 	if !t.isInterrupted || !t.isOurs {
 		return false
 	}
-	p.leftover = &leftover{text: t.text, since: p.r.now()}
+	if !t.isPushed {
+		p.leftover = &leftover{text: t.text, since: p.r.now()}
+	}
 	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.response() == ""
 }
 

@@ -13,7 +13,7 @@ import (
 var primerText string
 
 // Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by
-// is what hands its mail over: hooks, runner or, for nothing, ""; byFlag says that its commands need --as.
+// is what hands its mail over: hooks, push (also while it is idle), runner or, for nothing, ""; byFlag says that its commands need --as.
 func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := t.Agents()
 	if err != nil {

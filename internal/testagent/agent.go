@@ -91,6 +91,13 @@ func run(o Options) (int, error) {
 		}
 	}()
 	a.after(5*time.Minute, func() { a.exitWith(98) })
+	if o.Inbox != "" {
+		closeInbox, err := a.openInbox()
+		if err != nil {
+			return 1, err
+		}
+		defer closeInbox()
+	}
 	a.start()
 	for a.exit == nil {
 		a.paint()

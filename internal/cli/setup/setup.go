@@ -288,6 +288,8 @@ func primerText(s *command.Scope, inHook bool) (string, error) {
 	by := ""
 	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
 		by = "runner"
+	} else if s.Team.ReachesIdle(s.Me.Agent()) {
+		by = "push"
 	} else if inHook || m.HasHooks() {
 		by = "hooks"
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +138,21 @@ func statusText(m teams.Member) string {
 	}
 	if ways := m.Ways.String(); ways != "" {
 		line("ways", "%s", ways)
+	}
+	var open, shut []string
+	for _, d := range m.Doors {
+		if d.By != "" {
+			open = append(open, d.At+" "+d.By)
+		}
+		if why := cmp.Or(d.Why, d.By); why != d.By && !slices.Contains(shut, why) {
+			shut = append(shut, why)
+		}
+	}
+	if len(m.Doors) > 0 {
+		line("ways", "%s", cmp.Or(strings.Join(open, " · "), "none: its person has to say atm read"))
+	}
+	for _, why := range shut {
+		line("shut", "%s", letter.OneLine(why, 200))
 	}
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
