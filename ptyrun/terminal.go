@@ -46,8 +46,8 @@ type terminal struct {
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
-	serverStarts restarts // of its own server
 	doorway      doorway
+	serverStarts restarts // of its own server
 }
 
 // screenState is what a program's screen has shown.

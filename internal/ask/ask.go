@@ -3,7 +3,8 @@
 // Such a program asks on its own screen, and gives a process the chance to answer too: a hook that it waits for, or a
 // client of its server. That process calls Wait. What you may rely on:
 //
-//   - The question is in the agent's log, and so in `atm pending`, once somebody can answer it, and not before.
+//   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
+//     because team.toml has mistakes for example.
 //   - A rule of team.toml answers at once. Else whoever may answer the agent's questions gets a message, which is
 //     withdrawn when the question is over.
 //   - The first answer counts; a later one is told who was first. Nobody answers a question that is over, or has another
@@ -105,19 +106,22 @@ const closeWithin = 2 * time.Second
 // returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
 func Wait(ctx context.Context, team *teams.Team, box *mailbox.Box, q Question, o Options) (Answer, error) {
 	w := &wait{q: q, o: o, team: team, box: box}
-	if err := w.prepare(ctx); err != nil {
-		return Answer{}, err
-	}
-	err := w.serve(ctx, func(ctx context.Context) error {
-		return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
-			if e == (watcher.Entry{}) {
-				return false, w.open(ctx)
-			}
-			return false, w.lookAgain()
+	err := w.prepare(ctx)
+	if err == nil {
+		err = w.serve(ctx, func(ctx context.Context) error {
+			return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+				if e == (watcher.Entry{}) {
+					return false, w.open(ctx)
+				}
+				return false, w.lookAgain()
+			})
 		})
-	})
+	}
 	if w.answer != nil {
 		return *w.answer, nil
+	}
+	if !w.isRecorded && !errors.Is(err, ErrAsked) {
+		err = errors.Join(err, w.record(ctx))
 	}
 	return Answer{}, err
 }
@@ -134,6 +138,8 @@ type wait struct {
 	policy policy.Policy
 	notice wire.ID // of the message about it
 	end    context.CancelCauseFunc
+
+	isRecorded bool // the question is in the log
 
 	mu     sync.Mutex       // guards what follows
 	asked  *reducer.Waiting // as it is in the log; nil: not yet
@@ -202,10 +208,8 @@ func (w *wait) serve(ctx context.Context, follow func(context.Context) error) er
 	return errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
 }
 
-// open appends the question, and has a rule answer it or notifies whoever may.
-func (w *wait) open(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// record appends the event that opens the question.
+func (w *wait) record(ctx context.Context) error {
 	q, e := w.q, w.q.Event
 	if e.Kind = "confirm_required"; q.Kind == reducer.Question {
 		e.Kind = "waiting_for_input"
@@ -220,14 +224,23 @@ func (w *wait) open(ctx context.Context) error {
 		e = e.With("options", q.Options)
 	}
 	events := []wire.Event{e}
-	if err := w.box.Log().Append(ctx, events...); err != nil {
+	err := w.box.Log().Append(ctx, events...)
+	w.isRecorded = err == nil
+	if err == nil && events[0].Seq == 0 { // the log has an event with this EventID
+		err = ErrAsked
+	}
+	return err
+}
+
+// open appends the question, and has a rule answer it or notifies whoever may.
+func (w *wait) open(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.record(ctx)
+	if err != nil {
 		return err
 	}
-	if events[0].Seq == 0 { // the log has an event with this EventID
-		return ErrAsked
-	}
-	var isInTurn bool
-	var err error
+	q, isInTurn := w.q, false
 	if w.asked, isInTurn, err = w.inLog(); err != nil {
 		return err
 	}
@@ -313,6 +326,19 @@ func (w *wait) seen() reducer.Activity {
 	return w.o.Now()
 }
 
+// seenAfter is what the program is seen to do once it no longer asks, Unknown if that is not to be seen within a second.
+func (w *wait) seenAfter() reducer.Activity {
+	for until := time.Now().Add(time.Second); ; time.Sleep(50 * time.Millisecond) {
+		a := w.seen()
+		if a != reducer.Confirming && a != reducer.AwaitingInput {
+			return a
+		}
+		if time.Now().After(until) {
+			return reducer.Unknown
+		}
+	}
+}
+
 // lookAgain ends the wait if the question is over. A log that cannot be read now may be read later.
 func (w *wait) lookAgain() error {
 	w.mu.Lock()
@@ -371,11 +397,7 @@ func (w *wait) close(ctx context.Context, why error) {
 	}
 	if isLate := errors.Is(ctx.Err(), context.DeadlineExceeded); w.answer == nil && !isLate {
 		if now, _, err := w.inLog(); err == nil && now != nil {
-			a := w.seen()
-			if a == reducer.Confirming || a == reducer.AwaitingInput {
-				a = reducer.Unknown
-			}
-			w.append(ctx, w.closing(a))
+			w.append(ctx, w.closing(w.seenAfter()))
 		}
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)

@@ -28,6 +28,12 @@ import (
 // record has all requests to the model pass through a proxy from the next start on. It returns what they say, whole: the
 // model's log leaves out what a program adds in tags.
 func (k *kit) record() (said func() string) {
+	each := k.recordEach()
+	return func() string { return strings.Join(each(), "") }
+}
+
+// recordEach does the same, and returns what each request says.
+func (k *kit) recordEach() (said func() []string) {
 	k.t.Helper()
 	port, err := os.ReadFile(filepath.Join(k.dir, "port"))
 	if err != nil {
@@ -36,14 +42,16 @@ func (k *kit) record() (said func() string) {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + strings.TrimSpace(string(port))})
 	proxy.FlushInterval = -1
 	var mu sync.Mutex
-	var all strings.Builder
+	var all []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		var text any
 		if json.Unmarshal(body, &text) == nil {
+			var b strings.Builder
+			writeStrings(&b, text)
 			mu.Lock()
-			writeStrings(&all, text)
+			all = append(all, b.String())
 			mu.Unlock()
 		}
 		proxy.ServeHTTP(w, r)
@@ -53,10 +61,10 @@ func (k *kit) record() (said func() string) {
 	if err := os.WriteFile(filepath.Join(k.dir, "port"), []byte(own+"\n"), 0o600); err != nil {
 		k.t.Fatal(err)
 	}
-	return func() string {
+	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return all.String()
+		return slices.Clone(all)
 	}
 }
 

@@ -3,6 +3,7 @@
 package realagents
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type team struct {
 	*kit
 	dir  string
+	home string          // of the person who works there; "": the kit's directory
 	kits map[string]*kit // by agent
 }
 
@@ -75,7 +77,11 @@ func (s *team) show() {
 // env is the environment of a person who works in the team's directory.
 func (s *team) env() []string {
 	path := "PATH=" + bin + ":" + os.Getenv("PATH")
-	return []string{"HOME=" + s.kit.dir, path, "LANG=C.UTF-8", "TERM=xterm-256color", "LIMIT=3m"}
+	env := []string{"HOME=" + cmp.Or(s.home, s.kit.dir), path, "LANG=C.UTF-8", "TERM=xterm-256color", "LIMIT=3m"}
+	if s.home != "" { // what a person's command leaves running is found with the kit's leftovers
+		env = append(env, "REAL_AGENTS_DIR="+s.kit.dir)
+	}
+	return env
 }
 
 // try runs atm, and returns what it printed and its exit code.
