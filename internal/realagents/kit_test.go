@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,11 +172,8 @@ func (k *kit) command() []string {
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
-	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
+	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }
-
-// inPaste matches a long paste as the newest Claude Code gives it to its model.
-var inPaste = regexp.MustCompile(`(?s)^\s*<pasted_content id="\w+">\n(.*?) *\n</pasted_content id="\w+">$`)
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {
