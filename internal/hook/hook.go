@@ -5,7 +5,7 @@
 //		tool       mail goes out at                            and keeps the turn going at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
-//		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
+//		gemini     BeforeAgent AfterTool                       AfterAgent
 //		opencode   never: its plugins can only report states
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
@@ -17,6 +17,7 @@
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
+//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -90,6 +91,7 @@ type Options struct {
 	Ends     func() // is told that a session ends; nil: nobody
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
+	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
@@ -169,6 +171,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
+	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
+		c.CanCarryMail = false
+	}
 	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}

@@ -63,6 +63,8 @@ func environment(pid int) string {
 	return lines
 }
 
+func writesToTerminal(int) bool { return true }
+
 // Parent returns the PID of this process's parent.
 func Parent() int { return os.Getppid() }
 

@@ -56,6 +56,11 @@ func readInfo(pid int) (Info, bool) {
 	return p, true
 }
 
+func writesToTerminal(pid int) bool {
+	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
+	return err != nil || strings.HasPrefix(file, "/dev/pts/") || strings.HasPrefix(file, "/dev/tty") || file == "/dev/console"
+}
+
 // environment returns lines that end with NUL.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

@@ -26,6 +26,9 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
+// WritesToTerminal reports whether the process's standard output is a terminal, as far as is known: it is not on macOS.
+func (i Info) WritesToTerminal() bool { return writesToTerminal(i.PID) }
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between

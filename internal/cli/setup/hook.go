@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -70,7 +71,7 @@ func runHook(c *cli.Context) (err error) {
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
@@ -98,6 +99,14 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(err, e)
+}
+
+// isScript reports whether a script reads what the program prints. Codex's hooks are started by a server, which does not
+// know.
+func isScript(tool hook.Tool) bool {
+	entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT")
+	p, ok := process.Program()
+	return entry != "" && entry != "cli" || tool == hook.Gemini && ok && !p.WritesToTerminal()
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
