@@ -56,9 +56,10 @@ func readInfo(pid int) (Info, bool) {
 	return p, true
 }
 
-func writesToTerminal(pid int) bool {
-	file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
-	return err != nil || strings.HasPrefix(file, "/dev/pts/") || strings.HasPrefix(file, "/dev/tty") || file == "/dev/console"
+// arguments returns lines that end with NUL.
+func arguments(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(text)
 }
 
 // environment returns lines that end with NUL.

@@ -26,8 +26,10 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
-// WritesToTerminal reports whether the process's standard output is a terminal, as far as is known: it is not on macOS.
-func (i Info) WritesToTerminal() bool { return writesToTerminal(i.PID) }
+// Arguments returns the words that a process was started with, unless it has changed them.
+func Arguments(pid int) []string {
+	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
+}
 
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 

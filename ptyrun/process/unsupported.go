@@ -37,7 +37,7 @@ func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return ni
 
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
-func (i Info) WritesToTerminal() bool          { return true }
+func Arguments(pid int) []string               { return nil }
 func Find(pid int) (p Info, ok bool)           { return p, false }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }

@@ -101,12 +101,16 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// isScript reports whether a script reads what the program prints. Codex's hooks are started by a server, which does not
-// know.
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
 func isScript(tool hook.Tool) bool {
-	entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT")
+	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
 	p, ok := process.Program()
-	return entry != "" && entry != "cli" || tool == hook.Gemini && ok && !p.WritesToTerminal()
+	return ok && slices.ContainsFunc(process.Arguments(p.PID), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
