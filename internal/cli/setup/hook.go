@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -78,7 +79,7 @@ func runHook(c *cli.Context) (err error) {
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
@@ -112,6 +113,18 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(err, e)
+}
+
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
+func isScript(tool hook.Tool) bool {
+	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
+	p, ok := process.Program()
+	return ok && slices.ContainsFunc(process.Arguments(p.PID), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
