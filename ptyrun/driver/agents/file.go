@@ -49,6 +49,8 @@ type Command struct {
 type Server struct {
 	Start  []string // the arguments that start one, right after the program's name
 	Use    []string // the arguments with which the program uses it, likewise
+	Dir    []string // more of them, that say where it works, so that it asks whether to trust that
+	IsDir  []string `toml:"is_dir"` // beginnings of arguments that say so
 	Barred []string // beginnings of arguments with which the program uses none but its own, or cannot use this one
 }
 
