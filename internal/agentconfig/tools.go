@@ -107,17 +107,18 @@ func (p *Installer) gemini(r Request, top string) (edits []edit, notes []string)
 	dir := p.path(r, top, ".gemini", "GEMINI_CLI_HOME", "", ".gemini")
 	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, geminiJSON, h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
+	notes = []string{"gemini takes mail in a turn only: while it is idle, mail waits for its next prompt, and its questions are answered at its terminal; atm run types mail in, and answers"}
 	if !r.Local {
 		const head, tail = "[[rule]]\ntoolName = \"run_shell_command\"\n", "decision = \"allow\"\npriority = 100\n"
 		prefixes := each(verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		rules := head + "commandPrefix = [\n" + strings.Join(prefixes, "") + "]\n" + tail +
 			head + "commandRegex = 'atm (" + strings.Join(looks, "|") + ")\"'\n" + tail // the quote ends the command
-		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, rules, allowed(policy.Unasked))), nil
+		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, rules, allowed(policy.Unasked))), notes
 	}
-	notes = []string{
+	notes = append(notes,
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths replace your own",
 		"gemini reads policies from your home directory only: atm install gemini lets it run atm without asking",
-	}
+	)
 	if r.Agent != "" {
 		notes = append(notes, "gemini's settings cannot set ATM_AGENT for the commands it runs: the hooks say --as "+r.Agent+"; start gemini with ATM_AGENT="+r.Agent+" gemini")
 	}

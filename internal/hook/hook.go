@@ -5,7 +5,7 @@
 //		tool       mail goes out at                            and keeps the turn going at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
-//		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
+//		gemini     BeforeAgent AfterTool                       AfterAgent
 //		opencode   atm.mail, for the plugin to push it
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
@@ -20,6 +20,7 @@
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
 //	    it gets none to push.
+//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -95,6 +96,7 @@ type Options struct {
 	Ends     func() // is told that a session ends; nil: nobody
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
+	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
 	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
@@ -139,7 +141,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
-		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
+		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
 		}
@@ -192,6 +194,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
+	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
+		c.CanCarryMail = false
+	}
 	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}

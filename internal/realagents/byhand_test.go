@@ -200,17 +200,17 @@ func (s *byHand) mailForScript() {
 	var out, mistakes string
 	var err error
 	go func() {
-		out, mistakes, err = s.headless("bob", append(scriptArgs[s.program], "SAYS forty DOSLOW")...)
+		out, mistakes, err = s.headless("bob", append(scriptArgs[s.program], "DOSLOW")...)
 		close(done)
 	}()
-	s.wait("the model to get the prompt", func() bool { return len(s.prompts("SAYS forty")) > 0 })
+	s.wait("the model to get the prompt", func() bool { return len(s.prompts("DOSLOW")) > 0 })
 	id := s.send("note for a script")
 	asked := time.Now()
 	<-done
-	if took := time.Since(asked); took > 8*time.Second { // a hook's time is 10 s
+	if took := time.Since(asked); took > 17*time.Second { // the answer's time is 8 s, a hook's 10 s
 		s.t.Errorf("it ended %s after it was asked", took)
 	}
-	if err != nil || strings.TrimSpace(out) != "forty DOSLOW" {
+	if first, last := "word1 ", "word40"; err != nil || !strings.HasPrefix(out, first) || !strings.HasSuffix(strings.TrimSpace(out), last) {
 		s.t.Errorf("it printed %q and %q, %v", out, mistakes, err)
 	}
 	if n := s.gets("note for a script"); n > 1 || n == 0 && s.has(id, "read") {

@@ -47,6 +47,7 @@ func (c *Child) Join(*Helper)           {}
 
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
+func Arguments(pid int) []string               { return nil }
 func Find(pid int) (p Info, ok bool)           { return p, false }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }

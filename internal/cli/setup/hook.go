@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -70,9 +71,9 @@ func runHook(c *cli.Context) (err error) {
 		err = markShell(file, s)
 	}
 	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
-	if os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+	if tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
 		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return askForClaude(ctx, s, p, give)
+			return askFor(ctx, s, tool, p, give)
 		}
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
@@ -85,7 +86,8 @@ func runHook(c *cli.Context) (err error) {
 	}
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks,
+		Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Wakes:      wakes,
@@ -122,6 +124,18 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(err, e)
+}
+
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
+func isScript(tool hook.Tool) bool {
+	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
+	p, ok := process.Program()
+	return ok && slices.ContainsFunc(process.Arguments(p.PID), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
