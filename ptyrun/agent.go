@@ -33,11 +33,16 @@ type agent interface {
 	state() agentState
 	describe(s *control.Status)
 
-	// gate says why it takes no text now. A text is given by the steps of recipe. given is called when it has accepted
+	// lookForDoor reports whether it is just being found out if the program takes mail beside its prompt, isPushable whether
+	// it does: see door.
+	lookForDoor(now time.Time) bool
+	isPushable() bool
+
+	// gate says why it takes no text now; isPush: beside its prompt. A text is given by the steps of recipe. given is called when it has accepted
 	// one, and returns the turn's id if that is known. takeBack removes one that it has not accepted, if it can, and
 	// reports whether it did.
-	gate(now time.Time) control.Gate
-	recipe() []recipeStep
+	gate(now time.Time, isPush bool) control.Gate
+	recipe(t *typing) []recipeStep
 	given(t *typing) (turn string)
 	takeBack(t *typing) bool
 

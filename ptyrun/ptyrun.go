@@ -44,6 +44,7 @@
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	agent                    what the loop knows of an agent
 //	program, restart         one start of the program; the next start, and the end
+//	ownserver                the server that it would else share with other agents
 //	resume                   the conversation that a program continues
 //	mail, gate, root         which text is next; whether it may be given now
 //	letter, outcome          as what text; what becomes of the message

@@ -24,6 +24,8 @@ type DialogRequest struct {
 	Tool    string          `json:"tool,omitempty"`
 	Input   string          `json:"input,omitempty"` // what the tool is about to do
 	Options json.RawMessage `json:"options,omitempty"`
+
+	HasNoScreen bool `json:"-"` // atm does not run the program
 }
 
 // PermissionReply is the payload of a permission_reply, the answer to a question.
@@ -60,7 +62,10 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
 		}
 	}
-	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"; atm screen %s shows it", name, option, name, name)
+	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"", name, option, name)
+	if !q.HasNoScreen {
+		answer += fmt.Sprintf("; atm screen %s shows it", name)
+	}
 	if reducer.IsForTerminal(q.Kind) {
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}

@@ -55,6 +55,7 @@ func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Qu
 			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
 			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
 			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
+			Served: !m.Running && t.isServed(m.Name, w.ID),
 		})
 	}
 	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) && t.checkHumanInput(m.Name) == nil {

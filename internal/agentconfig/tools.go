@@ -29,7 +29,8 @@ var claudeEvents = []string{
 
 // claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
 // send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is
-// the environment of everything that the session starts.
+// the environment of everything that the session starts. Its dialog is open while the hook for PermissionRequest waits for
+// an answer from elsewhere, as long as its timeout lets it.
 //
 // Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried with 2.1.197.
 func (p *Installer) claude(r Request, top string) (edits []edit, notes []string) {
@@ -41,7 +42,7 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
-	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool))}
+	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, waiting: "PermissionRequest", command: shellLine(p.command("", "hook", r.Tool))}
 	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
 }
 

@@ -18,6 +18,7 @@ const (
 	asContext          // as additional context for the model
 	asBlock            // as the reason why the model may not stop
 	onStderr           // likewise, on stderr with exit code 2
+	asPush             // for a plugin that pushes it
 )
 
 // prefix begins every text of atm's.
@@ -82,6 +83,8 @@ func (c *call) answer() (exit int, err error) {
 	switch {
 	case text == "" && !c.answersAlways:
 		return 0, nil
+	case c.replyAs == asPush:
+		return 0, c.write(c.pushAnswer(text))
 	case text == "": // the document stays {}
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
@@ -94,10 +97,13 @@ func (c *call) answer() (exit int, err error) {
 	default:
 		document.Output.Event, document.Output.Context = c.kind, text
 	}
+	return 0, c.write(document)
+}
+
+func (c *call) write(document any) error {
 	out, err := wire.Marshal(document)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = c.o.Stdout.Write(append(out, '\n'))
 	}
-	_, err = c.o.Stdout.Write(append(out, '\n'))
-	return 0, err
+	return err
 }

@@ -32,8 +32,12 @@ type call struct {
 	events    []wire.Event // to append
 	endEvents []wire.Event // to append then, unless mail keeps the turn going
 
+	permission *Permission // to wait for, when everything else is done; nil: none
+
 	beginsSession bool
+	hasPlugin     bool // see Session
 	replyAs       replyWay
+	isPeek        bool // whether there is mail is all that the answer says
 	wantsPrimer   bool
 	warning       string          // of the answer, for the person too
 	text          strings.Builder // of the answer
@@ -107,7 +111,7 @@ func (c *call) newEvent(kind, key string, pairs ...string) wire.Event {
 	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	transport := "hook"
-	if c.tool == OpenCode || c.tool == CodexNotify {
+	if c.tool == OpenCode && !c.hasPlugin || c.tool == CodexNotify {
 		transport = "notify"
 	}
 	e = e.With("transport", transport)

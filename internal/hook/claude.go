@@ -82,7 +82,7 @@ func (c *call) handleEvent() {
 		c.replyAs = asContext
 		c.identify(c.Session, c.kind, c.turn, c.hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
-		c.askPermission(in.Text("tool_name"), cmp.Or(describe(in.Get("tool_input")), string(in.Get("tool_input"))))
+		c.askClaudePermission()
 	case "PermissionDenied":
 		c.endTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
@@ -157,13 +157,16 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	isAnswered := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool)
+	isAnswered, id := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
+	if w != nil && !c.hasRunner() { // whose questions the screen answers
+		id = w.ID
+	}
 	switch {
 	case isAnswered && c.isInBackground():
 		c.turn = ""
-		c.changeState("idle", "")
+		c.changeState("idle", "", "id", id)
 	case isAnswered:
-		c.changeState("tool_running", c.subagent)
+		c.changeState("tool_running", c.subagent, "id", id)
 	}
 }
 

@@ -6,7 +6,7 @@
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
 //		gemini     BeforeAgent AfterTool                       AfterAgent
-//		opencode   never: its plugins can only report states
+//		opencode   atm.mail, for the plugin to push it
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
 //	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
@@ -18,6 +18,8 @@
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
+//	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
+//	    it gets none to push.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -75,6 +77,8 @@ func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(proj
 type Session struct {
 	ID   string
 	Mode string // of its permissions, in the program's words; "": it does not say
+
+	HasPlugin bool // its plugin takes mail from the inbox
 }
 
 // Options are what a call needs from its caller.
@@ -93,6 +97,10 @@ type Options struct {
 	IsACP    bool   // the agent was last run over ACP
 	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
+
+	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
+	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
+	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
 
 	Stdout, Stderr io.Writer // of the process
 }
@@ -127,8 +135,8 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
 	}
-	if (c.beginsSession || c.kind == "UserPromptSubmit") && c.subagent == "" && c.o.Begins != nil {
-		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID)}
+	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
+		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
 		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
@@ -144,8 +152,12 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || len(c.Shown) > 0 {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
+	}
+	if c.isPeek {
+		err = errors.Join(err, h.NotSent(ctx))
+		h = &mailbox.Handover{}
 	}
 	log := c.o.Box.Log()
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
@@ -164,7 +176,11 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		return 0, err
 	}
 	announced, err := h.Sent(ctx)
-	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	err = errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	if c.permission != nil {
+		err = errors.Join(err, c.waitForVerdict(ctx))
+	}
+	return exit, err
 }
 
 // handOver claims the mail for the answer, and renders it.
@@ -174,7 +190,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
 		c.CanCarryMail = false
 	}
-	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
+	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}

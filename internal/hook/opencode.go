@@ -3,14 +3,43 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The events report
-// states only. A turn's id is its session's with a counter; a turn begins when an idle session becomes busy.
+// The plugin's own calls. askMail asks for mail to push into a session. The answer is a pushAnswer. isMailShown tells of
+// a text with mail that the model is about to get, and mailRefused that a session did not take what was pushed.
+const (
+	askMail     = "atm.mail"
+	isMailShown = "atm.shown"
+	mailRefused = "atm.refused"
+)
+
+// pushAnswer is what the plugin gets for askMail.
+type pushAnswer struct {
+	Watch   []string `json:"watch,omitempty"`  // the directories in which mail appears; none: a runner brings it
+	Waiting bool     `json:"waiting,omitzero"` // there is mail, to be had with a session
+	Text    string   `json:"text,omitzero"`    // the mail
+}
+
+func (c *call) pushAnswer(mail string) (a pushAnswer) {
+	if c.o.IsSecond || c.hasRunner() {
+		return a
+	}
+	inbox := filepath.Join(c.o.Box.Path(), "inbox")
+	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
+	if a.Waiting = c.isPeek && mail != ""; !a.Waiting {
+		a.Text = mail
+	}
+	return a
+}
+
+// opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds
+// "pushes" where it can push mail. The events report states only. A turn's id is its session's with a counter; a turn
+// begins when an idle session becomes busy.
 //
 // A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
 func (c *call) opencode() {
@@ -19,6 +48,7 @@ func (c *call) opencode() {
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
+	c.hasPlugin = string(in.Get("pushes")) == "true"
 	if p.Info.ParentID != "" || in.Get("subagent") != nil { // its dialogs block the agent, whose session is another one
 		c.Session, c.subagent = "", "subagent"
 		if c.kind == "permission.asked" {
@@ -29,6 +59,13 @@ func (c *call) opencode() {
 		return
 	}
 	switch c.kind {
+	case askMail:
+		c.replyAs, c.IsPush, c.IsNewProgram = asPush, true, string(in.Get("isNew")) == "true"
+		c.answersAlways, c.isPeek = true, c.Session == ""
+	case isMailShown:
+		c.Shown = shown(in.Text("text"))
+	case mailRefused:
+		c.Forgets = askMail
 	case "session.created":
 		c.startSession("created")
 	case "session.deleted":

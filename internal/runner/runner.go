@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -174,7 +173,9 @@ func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
 		Follow:    sessions.Options{Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict}.Follow,
-		Authorize: func(right control.Right, pid int, by string) error { return checkRight(scope, p, name, right, pid, by) },
+		Authorize: func(right control.Right, pid int, by string) error {
+			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)
+		},
 		Decide: func(d driver.Dialog) ptyrun.Decision {
 			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}
 			return ptyrun.Decision(p.Rules.Decide(q))
@@ -197,33 +198,4 @@ func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options
 		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules, Version: version}
 	}
 	return o
-}
-
-// checkRight is control.Handler's CheckRight for an agent. A person has every right, and answers under a name that may. An
-// agent may only look: the lead may also act for others, and press keys if it may answer; an agent's own processes may end
-// its turn or its program, and neither type into it nor answer what it asks. Whose process it is weighs more than what it
-// says: by.
-func checkRight(scope *command.Scope, p policy.Policy, agent wire.Name, right control.Right, pid int, by string) error {
-	if right == control.Look {
-		return nil
-	}
-	of, isAgents := scope.AgentOf(pid)
-	if slices.Contains(process.Ancestors(pid), os.Getpid()) { // also where nobody can tell who holds the lock
-		of, isAgents = scope.Team.Box(agent).Address(), true
-	}
-	if of.Team == scope.Team.Name {
-		by = string(of.Agent)
-	}
-	isOwn, isLead := wire.Name(by) == agent, wire.Name(by) == p.Lead && by != ""
-	switch {
-	case of.Team != "" && of.Team != scope.Team.Name:
-		return fmt.Errorf("%s is of another team", of)
-	case right == control.Answer, right == control.Keys && isAgents:
-		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
-	case !isAgents, isLead && !isOwn, isOwn && right == control.Act:
-		return nil
-	case isOwn:
-		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
-	}
-	return fmt.Errorf("of the agents only the lead may do that to %s", agent)
 }

@@ -35,8 +35,9 @@ type Question struct {
 	Host   wire.Name  `json:"host,omitempty"`
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that host's rows arrived
 
-	Running bool      `json:"running"` // the agent has a runner, which can type the answer
-	Session wire.UUID `json:"-"`       // of a draft, or the one in which a message answers it; "": it is outside any
+	Running bool      `json:"running"`          // the agent has a runner, which can type the answer
+	Served  bool      `json:"served,omitempty"` // a process of the program that asks waits for the answer (internal/ask)
+	Session wire.UUID `json:"-"`                // of a draft, or the one in which a message answers it; "": it is outside any
 
 	OnChannel bool `json:"on_channel,omitempty"` // asked on the agent's session channel: a message answers it
 }
@@ -134,7 +135,7 @@ func (q *Question) AnsweredElsewhere() (why, hint string) {
 		where = "there: "
 	}
 	switch {
-	case q.Kind == KindDraft || q.ByWire && q.ID != "":
+	case q.Kind == KindDraft, q.ByWire && q.ID != "", q.Served:
 		return "", ""
 	case q.OnChannel && q.Session != "":
 		return "asks what a message in its session answers", where + `atm session message ` + name + ` "…"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,7 +74,7 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 		return o, err
 	}
 	o, err = s.Answer(ctx, q, a)
-	if err == nil && a.Reason != "" {
+	if err == nil && a.Reason != "" && !q.Served { // else the program gets it with the answer
 		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
 	}
 	return o, err
@@ -109,7 +110,8 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 	return o, err
 }
 
-// Answer answers a question of a member of this team, through its runner or on the wire that it was asked on.
+// Answer answers a question of a member of this team: through its runner, through the process that waits for the answer
+// (internal/ask), or on the wire that it was asked on.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if a.By == "" {
 		a.By, _ = s.Actor()
@@ -117,11 +119,34 @@ func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o cont
 	if q.ByWire {
 		return s.answerOnWire(ctx, q, a)
 	}
+	r := control.AnswerRequest{ID: q.ID, Since: q.Since, Option: a.Option, Deny: a.IsDeny, By: string(a.By)}
+	if q.Served {
+		r.Reason = a.Reason
+		return s.answerServed(ctx, q, r)
+	}
 	err = s.AskRunner(ctx, q.Agent, func(c *control.Client) (err error) {
-		o, err = c.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: a.Option, Deny: a.IsDeny, By: string(a.By)})
+		o, err = c.Answer(ctx, r)
 		return err
 	})
 	return o, err
+}
+
+// answerServed answers a question through the process that waits for the answer.
+func (s *Scope) answerServed(ctx context.Context, q policy.Question, r control.AnswerRequest) (o control.Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	defer cancel()
+	c, err := s.Team.DialQuestion(ctx, q.Agent, q.ID)
+	if err == nil {
+		defer c.Close()
+		o, err = c.Answer(ctx, r)
+	}
+	switch {
+	case errors.Is(err, control.ErrNoRunner) || errors.Is(err, control.ErrGone):
+		err = fmt.Errorf("%s: %w any more", q.Short(), policy.ErrNoQuestion)
+	case errors.Is(err, control.ErrNotAnswering):
+		err = failure.Failed("the process that waits for the answer does not answer").WithHint("answer it where %s asks it", q.Agent)
+	}
+	return o, s.RunnerError(q.Agent, err)
 }
 
 // AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.

@@ -8,6 +8,7 @@
 //	scope.go       the root, the team and the identity in force
 //	names.go       a word becomes an address, a mailbox or a message
 //	permission.go  who may do what
+//	right.go       what a process may do to an agent, for the agent's runner
 //	project.go     which files a command may open that nobody was asked about
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner

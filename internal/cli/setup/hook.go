@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
@@ -68,17 +70,29 @@ func runHook(c *cli.Context) (err error) {
 	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !isSecond { // when a session begins
 		err = markShell(file, s)
 	}
+	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
+	if os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
+			return askForClaude(ctx, s, p, give)
+		}
+	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
 		Begins: func(session hook.Session, isNew bool) string {
 			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
+				if isNew && !isSecond {
+					err = errors.Join(err, s.SavePolicy())
+				}
 				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
+				if session.HasPlugin {
+					p.Opens = []string{agents.Plugin}
+				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
 			}
 			if !isNew {

@@ -1,0 +1,93 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/internal/ask"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/push/claude"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// askWithin is how long a hook waits for an answer: a little less than its timeout, at which Claude Code would end it as
+// it does when the person has answered.
+const askWithin = 24*time.Hour - time.Minute
+
+// askForClaude waits for an answer to a permission request of the Claude Code that has started this hook. Claude Code
+// ends it with SIGTERM when the person has said no, and does not tell it of a yes.
+func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, give func(hook.Verdict) error) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	rule := &policy.Request{Tool: p.Tool, Command: p.IsCommand, Input: p.Input}
+	if p.IsRisky {
+		rule.Input += "…" // of what is incomplete, rules only deny
+	}
+	if dir, err := os.Getwd(); err == nil { // see hook.Tool.ProjectDir
+		rule.Dirs = []string{dir}
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+			rule.Dirs = append(rule.Dirs, real)
+		}
+	}
+	program, _ := process.Program()
+	_, err := ask.Wait(ctx, s.Team, s.Me, ask.Question{Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}, ask.Options{
+		Program: program,
+		Now:     claudeActivity(program),
+		Give: func(a ask.Answer) error {
+			return give(hook.Verdict{IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
+		},
+	})
+	if errors.Is(err, ask.ErrOver) || errors.Is(err, ask.ErrAsked) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// claudeActivity returns a function that says what a Claude Code is seen to do, by the file of its session. That has said
+// that it waits for its person before it counts that it does not.
+func claudeActivity(program process.Info) func() reducer.Activity {
+	dir, hasWaited := claude.ConfigDir(process.Environment(program.PID)), false
+	look := func() reducer.Activity {
+		if program.PID != 0 && !program.IsRunning() {
+			return reducer.Exited
+		}
+		session, err := claude.Find(dir, program.PID)
+		if err != nil {
+			return reducer.Unknown
+		}
+		switch session.Status {
+		case claude.Waiting:
+			hasWaited = true
+			return reducer.Confirming
+		case claude.Busy:
+			return reducer.Thinking
+		case claude.Idle, claude.Shell:
+			return reducer.Idle
+		}
+		return reducer.Unknown
+	}
+	return func() reducer.Activity {
+		a := look()
+		for range 10 { // between the dialogs of two sub-agents it is at work for a moment
+			if a != reducer.Thinking && a != reducer.Idle || !hasWaited {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+			a = look()
+		}
+		if !hasWaited && a != reducer.Exited {
+			return reducer.Unknown
+		}
+		return a
+	}
+}
