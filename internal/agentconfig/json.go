@@ -234,7 +234,8 @@ type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
 	events  []string
-	waiting string // the event whose hook may wait for a person's answer, "": none
+	waiting string            // the event whose hook may wait for a person's answer, "": none
+	more    map[string]string // further members of an event's hook
 }
 
 // aDay is the timeout of a hook that waits, in seconds.
@@ -273,7 +274,7 @@ func (h hookSet) settings() []setting {
 		if event == h.waiting {
 			timeout = aDay
 		}
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, quoted(h.command), timeout)
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
 	})
 }

@@ -24,8 +24,12 @@ func allowed(verbs []string) string { return "runs without asking: atm " + strin
 var claudeEvents = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "StopFailure", "Notification", "PreToolUse", "PostToolUse",
 	"PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied", "Elicitation", "ElicitationResult",
-	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
+	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle", "FileChanged",
 }
+
+// claudeWake has Claude Code begin a turn when its hook, which it does not wait for, exits with 2. The person sees the
+// summary, and the model the message before what the hook says.
+const claudeWake = `, "asyncRewake": true, "rewakeSummary": "atm: new mail", "rewakeMessage": "Mail from your team:"`
 
 // claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
 // send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is
@@ -42,7 +46,10 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
-	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, waiting: "PermissionRequest", command: shellLine(p.command("", "hook", r.Tool))}
+	h := hookSet{
+		tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool)),
+		waiting: "PermissionRequest", more: map[string]string{"FileChanged": claudeWake},
+	}
 	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
 }
 

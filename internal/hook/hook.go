@@ -14,12 +14,13 @@
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go).
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
-//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
 //	    it gets none to push.
+//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -98,6 +99,9 @@ type Options struct {
 	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
+	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
+	Wakes func() (may, isIdle bool)
+
 	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
 	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
 	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
@@ -147,6 +151,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if c.o.IsSecond {
 		return c.answer()
+	}
+	if c.isWake {
+		return c.wake(ctx)
 	}
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())

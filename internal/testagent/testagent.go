@@ -68,6 +68,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, that is `open`, drops them or is shut")
 	f.StringVar(&o.Remote, "remote", "", "use the server at this `address`, unix://PATH")
+	f.String("C", ".", "work in this `directory`")
 	f.Bool("no-daemon", false, "use no server, as always without --remote")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f

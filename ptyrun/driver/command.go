@@ -58,7 +58,11 @@ func WithServer(argv []string, isScript bool, socket string) (server, program []
 		}
 		return filled
 	}
-	return append(slices.Clone(argv[:at]), fill(s.Start)...), slices.Insert(slices.Clone(argv), at, fill(s.Use)...), true
+	use := fill(s.Use)
+	if !slices.ContainsFunc(args, func(arg string) bool { return startsAny(arg, s.IsDir) }) {
+		use = append(use, s.Dir...)
+	}
+	return append(slices.Clone(argv[:at]), fill(s.Start)...), slices.Insert(slices.Clone(argv), at, use...), true
 }
 
 // Newest stands for the newest conversation in a directory.

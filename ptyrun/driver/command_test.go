@@ -84,9 +84,10 @@ func TestUnshared(t *testing.T) {
 func TestWithServer(t *testing.T) {
 	const unix = "unix:///d/s"
 	for _, c := range []struct{ command, server, program string }{
-		{"codex", "codex app-server --listen " + unix, "codex --remote " + unix},
-		{"env A=1 /opt/codex resume --last", "env A=1 /opt/codex app-server --listen " + unix, "env A=1 /opt/codex --remote " + unix + " resume --last"},
-		{"npx @openai/codex -m review -c a=b", "npx @openai/codex app-server --listen " + unix, "npx @openai/codex --remote " + unix + " -m review -c a=b"},
+		{"codex", "codex app-server --listen " + unix, "codex --remote " + unix + " -C ."},
+		{"env A=1 /opt/codex resume --last", "env A=1 /opt/codex app-server --listen " + unix, "env A=1 /opt/codex --remote " + unix + " -C . resume --last"},
+		{"npx @openai/codex -m review -c a=b", "npx @openai/codex app-server --listen " + unix, "npx @openai/codex --remote " + unix + " -C . -m review -c a=b"},
+		{"codex resume -C /x", "codex app-server --listen " + unix, "codex --remote " + unix + " resume -C /x"},
 		{"codex --no-daemon", "", ""},
 		{"codex --remote unix://", "", ""},
 		{"codex exec -m x", "", ""},
@@ -106,7 +107,7 @@ func TestWithServer(t *testing.T) {
 		}
 	}
 	server, program, ok := WithServer(strings.Fields("run DIR codex -m x"), true, "/d/s")
-	if s, p := strings.Join(server, " "), strings.Join(program, " "); !ok || s != "run DIR codex app-server --listen "+unix || p != "run DIR codex --remote "+unix+" -m x" {
+	if s, p := strings.Join(server, " "), strings.Join(program, " "); !ok || s != "run DIR codex app-server --listen "+unix || p != "run DIR codex --remote "+unix+" -C . -m x" {
 		t.Errorf("the script: %q and %q, %v", s, p, ok)
 	}
 }

@@ -77,14 +77,23 @@ func runHook(c *cli.Context) (err error) {
 		}
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
+	running, _ := s.Team.Running(s.Me.Agent())
+	var wakes func() (may, isIdle bool)
+	var opens []string
+	// A script's claude -p would wait for such a hook, or lose what it says.
+	if tool == hook.Claude && os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" && !running {
+		wakes, opens = func() (bool, bool) { return s.Team.Wakes(s.Me.Agent()) }, []string{agents.WatchedInbox}
+	}
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks,
+		Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
+		Wakes:      wakes,
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
 		Begins: func(session hook.Session, isNew bool) string {
-			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
+			if !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
 				if isNew && !isSecond {
 					err = errors.Join(err, s.SavePolicy())
@@ -92,6 +101,8 @@ func runHook(c *cli.Context) (err error) {
 				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
 				if session.HasPlugin {
 					p.Opens = []string{agents.Plugin}
+				} else if isNew {
+					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
 			}
