@@ -127,14 +127,14 @@ export const Atm = async ({ client, directory }) => {
   // A call for each permission asked for waits for an answer from elsewhere, until the person answers.
   const asked = new Map()
   const waitForAnswer = (event) => {
-    const { id, sessionID } = event.properties
+    const { id } = event.properties
     const waiting = start(atm[0], atm.slice(1), call(event))
     asked.set(id, waiting)
     waiting.output.then(async (out) => {
       asked.delete(id)
       if (!out) return
-      const { response, message } = JSON.parse(out)
-      await client.postSessionIdPermissionsPermissionId({ path: { id: sessionID, permissionID: id }, body: { response, message } })
+      // The client has no method that takes a message with the reply.
+      await client._client.post({ url: `/permission/${id}/reply`, body: JSON.parse(out), headers: { "Content-Type": "application/json" } })
     }).catch(() => {})
   }
   const endWait = (id) => {

@@ -141,7 +141,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
-		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
+		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
 		}

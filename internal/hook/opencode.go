@@ -155,6 +155,32 @@ func (c *call) dialogID(p *busProperties) string {
 func (c *call) askBusPermission(p *busProperties) {
 	prompt := cmp.Or(describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 	c.askPermission(p.Permission, prompt, "id", c.dialogID(p), "tool_call_id", p.Tool.CallID)
+	if !c.hasPlugin || c.o.Ask == nil || c.o.IsSecond || p.ID == "" || c.hasRunner() {
+		return
+	}
+	last := len(c.events) - 1
+	c.permission = &Permission{Event: c.events[last], ID: p.ID, Tool: p.Permission, Prompt: prompt, IsCommand: p.Permission == "bash"}
+	c.events = c.events[:last]
+	var what struct {
+		Command, FilePath string
+		Files             json.RawMessage // of a patch
+	}
+	json.Unmarshal(p.Metadata, &what)
+	switch {
+	case p.Permission == "bash":
+		c.permission.Input = what.Command
+	case p.Permission == "edit" && what.Files == nil:
+		c.permission.Input = what.FilePath
+	}
+	if c.permission.IsRisky = c.permission.Input == ""; c.permission.IsRisky { // only this much is known of it
+		c.permission.Input = strings.Join(p.Patterns, " ")
+	}
+}
+
+// busAnswer is what the plugin gets for a permission request.
+type busAnswer struct {
+	Reply   string `json:"reply"` // once, always, reject
+	Message string `json:"message,omitzero"`
 }
 
 const retrying = "API retry"

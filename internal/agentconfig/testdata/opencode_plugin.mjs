@@ -39,7 +39,7 @@ function fake(done) {
       promptAsync: async (o) => { done.push(["prompt", o.path.id, o.body]); return { error: o.body.parts[0].text.includes("refuse") ? {} : undefined } },
     },
     tui: { publish: async (o) => { done.push([o.body.type, o.body.properties.sessionID]) } },
-    postSessionIdPermissionsPermissionId: async (o) => { done.push(["reply", o.path, o.body]) },
+    _client: { post: async (o) => { done.push(["reply", o.url, o.body]) } },
   }
 }
 
@@ -100,9 +100,10 @@ async function inWorker({ plugin, dir }) {
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")
 
   // An answer from elsewhere is given; the person's ends the wait for one.
-  writeFileSync(dir + "/answer", JSON.stringify({ response: "once" }))
+  writeFileSync(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
   await event("permission.asked", { id: "per_1", sessionID: "ses_2" })
-  await until("the reply", () => done.some(([what, path]) => what === "reply" && path.permissionID === "per_1"))
+  const reply = await until("the reply", () => done.find(([what]) => what === "reply"))
+  assert.deepEqual(reply, ["reply", "/permission/per_1/reply", { reply: "reject", message: "no" }])
   rmSync(dir + "/answer")
   await event("permission.asked", { id: "per_2", sessionID: "ses_2" })
   await until("the wait", () => calls(dir, "permission.asked").length === 2)

@@ -71,9 +71,9 @@ func runHook(c *cli.Context) (err error) {
 		err = markShell(file, s)
 	}
 	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
-	if os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+	if tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
 		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return askForClaude(ctx, s, p, give)
+			return askFor(ctx, s, tool, p, give)
 		}
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
