@@ -37,6 +37,7 @@ var layers = strings.Fields(`
 	mailbox/letter
 	mailbox/eventlog
 	mailbox
+	internal/push/codex
 	watcher
 	reducer
 	session
@@ -108,6 +109,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
+	"github.com/coder/websocket":             {"internal/push/codex"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"internal/agentconfig", "session", "wire"},
@@ -117,7 +119,7 @@ var importers = map[string][]string{
 	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "internal/agentconfig", "internal/testagent"},
 	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
-	"github.com/tailscale/peercred":          {"internal/push/claude", "ptyrun/control"},
+	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},

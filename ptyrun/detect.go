@@ -45,6 +45,9 @@ func (p *terminal) readScreen(now time.Time) {
 	look := p.look()
 	if known := p.driver.Recognise(look); p.r.isAuto && known != p.driver {
 		p.driver = known
+		if p.doorway.door == nil {
+			p.doorway.door = p.newDoor()
+		}
 		p.r.writeRunInfo()
 	}
 	before := p.reading

@@ -13,6 +13,7 @@ import (
 // What an agent is given, and what must hold before:
 //
 //	recipe                  gate before the text, returnGate before the return key
+//	pushRecipe              gate before the text, in which a draft and a person's keys do not count
 //	takeBack, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interruptTurn           mayInterrupt
 //	press                   what was asked is still what the agent asks, and nobody types
@@ -20,8 +21,20 @@ import (
 //	passKeys                a person's keys: always, but not between our text and its return key
 //	draw                    the terminal's replies to the program: always
 
-// gate says why the agent gets no text now. If the reason passes with time alone, step is called again then.
-func (r *runner) gate(now time.Time) control.Gate {
+// gate says why the agent gets no text at its prompt now. If the reason passes with time alone, step is called again then.
+func (r *runner) gate(now time.Time) control.Gate { return r.gateFor(now, false) }
+
+// mailGate is gate for the message that is next, which may not need the prompt.
+func (r *runner) mailGate(now time.Time) control.Gate {
+	isPush := r.prog != nil && r.prog.isPushable() && r.inject() != Execute
+	if queue := r.mail.queue; isPush && len(queue) > 0 {
+		isPush = r.mayPush(queue[0])
+	}
+	return r.gateFor(now, isPush)
+}
+
+// gateFor is gate for a text that is typed, or pushed beside the prompt.
+func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
 	p := r.prog
 	switch {
 	case p == nil:
@@ -35,21 +48,25 @@ func (r *runner) gate(now time.Time) control.Gate {
 	case r.question != nil:
 		return control.GateDialog
 	}
-	why := p.gate(now)
+	why := p.gate(now, isPush)
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why
 	case r.state.Turn().Word() != reducer.WordIdle: // hooks say so
 		return control.GateBusy
-	case r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
+	case !isPush && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
 		return control.GateTyping
 	}
 	return why
 }
 
-// gate says why the screen takes no text now.
-func (p *terminal) gate(now time.Time) control.Gate {
-	r := p.r
+// gate says why the screen takes no text now. One that is pushed does not meet the draft.
+func (p *terminal) gate(now time.Time, isPush bool) control.Gate {
+	r, rd, since := p.r, &p.reading, p.promptSince
+	isPrompt := rd.Prompt
+	if isPush && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
+		isPrompt, since = true, p.readingSince
+	}
 	switch {
 	case p.reading.Dialog != nil:
 		return control.GateDialog
@@ -57,7 +74,7 @@ func (p *terminal) gate(now time.Time) control.Gate {
 		return control.GateDrawing
 	case p.reading.Activity == reducer.Limited:
 		return control.GateLimit
-	case !p.reading.Prompt:
+	case !isPrompt:
 		return cmp.Or(p.reading.NotPromptReason, control.GateNoPrompt)
 	case p.isTextUnread():
 		return control.GateUnread // the program would read a new text behind the old one
@@ -69,7 +86,7 @@ func (p *terminal) gate(now time.Time) control.Gate {
 	case p.reading.Source == reducer.FromDeclared:
 		hold = r.timing.settle
 	}
-	if r.mustWait(p.promptSince.Add(hold), now) {
+	if r.mustWait(since.Add(hold), now) {
 		return control.GateSettling
 	}
 	return control.GateOpen

@@ -38,6 +38,9 @@ type typing struct {
 	returns     int       // return keys pressed
 	pressedAt   time.Time // the last of them
 	isReturnDue bool      // another one seems to be needed
+
+	isPush  bool // it goes through the door: nothing is written
+	isShown bool // a hook's prompt has it
 }
 
 const (
@@ -53,6 +56,9 @@ const (
 // hasBegun reports whether bytes were written, isSubmitted whether the return key was pressed.
 func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
+
+// holdsKeys reports whether a person's keys would come between what is written.
+func (t *typing) holdsKeys() bool { return t.hasBegun() && !t.isPush }
 
 // isSubmittedInPart reports whether lines above the draft were submitted, which must not run again.
 func (t *typing) isSubmittedInPart() bool { return t.hasBegun() && t.draft != t.text }
@@ -73,15 +79,18 @@ type recipeStep struct {
 //	mayReturn                returnGate is open, no person's key came    failed
 //	pressReturn, isAccepted  the program accepts the text                failed if the draft still shows it,
 //	                                                                     else unverified
-func (r *runner) recipe() []recipeStep {
+func (r *runner) recipe(t *typing) []recipeStep {
 	steps := []recipeStep{{r.claim, r.compose}}
 	if r.prog != nil {
-		steps = append(steps, r.prog.recipe()...)
+		steps = append(steps, r.prog.recipe(t)...)
 	}
 	return steps
 }
 
-func (p *terminal) recipe() []recipeStep {
+func (p *terminal) recipe(t *typing) []recipeStep {
+	if t.isPush {
+		return p.pushRecipe()
+	}
 	return []recipeStep{
 		{p.write, p.isWritten},
 		{nil, p.isInDraft},
@@ -92,11 +101,12 @@ func (p *terminal) recipe() []recipeStep {
 
 // stepTyping carries on the recipe as far as it gets.
 func (r *runner) stepTyping(now time.Time) {
-	t, steps := r.mail.typing, r.recipe()
+	t := r.mail.typing
+	steps := r.recipe(t)
 	if r.prog != nil {
 		r.prog.refresh()
 	}
-	if t.hasBegun() && now.Sub(t.startedAt) >= maxKeyHold {
+	if t.holdsKeys() && now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
 	for t.step < len(steps) {
@@ -133,7 +143,7 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 // claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
 // anything may act.
 func (r *runner) claim(t *typing) error {
-	ids, now, reader, how := t.ids, r.now(), r.prog.state().reader, r.inject()
+	ids, now, reader, how := t.ids, r.now(), r.reader(t), r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
 		if ids == nil {
@@ -161,6 +171,15 @@ func (r *runner) claim(t *typing) error {
 		}
 	})
 	return nil
+}
+
+// reader is of the program that acts on what is in a text; nil: on nothing in this one.
+func (r *runner) reader(t *typing) *driver.Driver {
+	is := r.prog.state()
+	if t.isPush && is.isVerbatim {
+		return nil
+	}
+	return is.reader
 }
 
 // inject is how mail gets into the program that runs, as far as atm knows what that is.
@@ -198,7 +217,7 @@ func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 
 // compose renders the claimed messages, if the gates are still open.
 func (r *runner) compose(t *typing, now time.Time) (bool, error) {
-	gate := r.gate(now)
+	gate := r.gateFor(now, t.isPush)
 	isPrompt := t.ids == nil
 	if isPrompt && t.prompt.isOver {
 		return false, errNotInjected
@@ -248,10 +267,10 @@ func (r *runner) mailText(t *typing, now time.Time) string {
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !to.takesText:
+	case t.asPointer, !to.takesText && !t.isPush:
 		return ""
 	}
-	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
+	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader(t))
 }
 
 func (r *runner) addMarkers(what string, t *typing) {

@@ -37,6 +37,7 @@ type runner struct {
 	calls    chan func() // for the loop to call; unbuffered, so that none is left over when it ends
 
 	dir       *durable.Root // run/
+	serverDir string        // for the socket of the program's own server; "": it has none
 	recording *record.Writer
 	events    worker // appends events
 	notes     worker // writes run.json
@@ -75,7 +76,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Options: o, Box: m.Box, Hold: m.Hold, ctx: ctx, isAuto: o.Driver == nil, state: m.State,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
-		mail:     mail{tries: map[wire.ID]int{}},
+		mail:     mail{tries: map[wire.ID]int{}, pushedInVain: map[wire.ID]bool{}},
 	}
 	r.setDefaults()
 	if r.Prompt != "" && r.Inject != Off {
@@ -139,7 +140,7 @@ func (r *runner) detachFollower(failed error) {
 }
 
 func (r *runner) runInfo() runinfo.Info {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject())}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject()), ServerDir: r.serverDir}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.state().driver
 	}

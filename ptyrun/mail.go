@@ -24,11 +24,12 @@ type mail struct {
 	remindAt       time.Time       // when overdue answers are checked next
 	retryAt        time.Time       // zero: no injection has just failed
 	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
-	failures       int             // in a row
-	lastFailure    wire.Event      // injection_failed, until the same message has another event
-	given          []wire.ID       // the messages that the agent got last
-	givenPrompt    *prompt         // or the prompt
-	hasPointer     bool            // it got only a pointer to them
+	pushedInVain   map[wire.ID]bool
+	failures       int        // in a row
+	lastFailure    wire.Event // injection_failed, until the same message has another event
+	given          []wire.ID  // the messages that the agent got last
+	givenPrompt    *prompt    // or the prompt
+	hasPointer     bool       // it got only a pointer to them
 }
 
 // prompt is a text that is given as if its person had typed it.
@@ -86,6 +87,7 @@ func (r *runner) handleEntry(e watcher.Entry, changed *mailbox.Item) {
 			r.logged()
 		}
 		r.follower.HandleEvent(e.Event)
+		r.promptShown(e.Event)
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -187,16 +189,18 @@ func (r *runner) stepMail(now time.Time) {
 	switch {
 	case m.typing != nil:
 	case !isPromptNext && len(m.queue) == 0:
-	case r.mustWait(m.retryAt, now) || r.gate(now) != control.GateOpen:
+	case !isPromptNext && r.prog != nil && r.prog.lookForDoor(now):
+	case r.mustWait(m.retryAt, now):
+	case isPromptNext && r.gate(now) != control.GateOpen, !isPromptNext && r.mailGate(now) != control.GateOpen:
 	case isPromptNext:
 		m.typing = &typing{text: m.prompts[0].text, prompt: m.prompts[0]}
 		m.prompts = m.prompts[1:]
 	default:
-		n := 1
-		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) {
+		n, isPush := 1, r.mayPush(m.queue[0])
+		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) && r.mayPush(m.queue[n]) == isPush {
 			n++
 		}
-		m.typing = &typing{ids: slices.Clone(m.queue[:n])}
+		m.typing = &typing{ids: slices.Clone(m.queue[:n]), isPush: isPush}
 	}
 	if m.typing != nil {
 		r.stepTyping(now)

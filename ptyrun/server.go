@@ -30,7 +30,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is not a person's
-			s.Gate = r.gate(r.now())
+			s.Gate = r.mailGate(r.now())
 		}
 		if p := r.prog; p != nil {
 			is := p.state()
@@ -61,7 +61,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		switch {
 		case prog == nil:
 			return nil, errNotRunning
-		case r.mail.typing.hasBegun():
+		case r.mail.typing.holdsKeys():
 			return nil, errBeingTyped
 		}
 		prog.refresh()
@@ -136,7 +136,9 @@ func (r *runner) Restart(_ context.Context, req control.RestartRequest) (control
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
 		if r.prog == nil && !r.isEnding {
-			r.restarts.next = r.now()
+			if !r.restarts.isStarting {
+				r.restarts.next = r.now()
+			}
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.stop("asked to restart")

@@ -134,6 +134,9 @@ func (s *speaker) handle(e acp.Event) {
 	}
 }
 
+func (s *speaker) lookForDoor(time.Time) bool { return false }
+func (s *speaker) isPushable() bool           { return false }
+
 func (s *speaker) refresh()       { s.take() }
 func (s *speaker) step(time.Time) {}
 
@@ -164,7 +167,7 @@ func (s *speaker) describe(to *control.Status) {
 
 // gate says why no turn may begin now. A half-written line of a person is left alone, but whoever wrote it may be about
 // to send it.
-func (s *speaker) gate(time.Time) control.Gate {
+func (s *speaker) gate(time.Time, bool) control.Gate {
 	switch {
 	case !s.isReady:
 		return control.GateStarting
@@ -176,7 +179,7 @@ func (s *speaker) gate(time.Time) control.Gate {
 	return control.GateOpen
 }
 
-func (s *speaker) recipe() []recipeStep { return []recipeStep{{s.prompt, s.isAccepted}} }
+func (s *speaker) recipe(*typing) []recipeStep { return []recipeStep{{s.prompt, s.isAccepted}} }
 
 // prompt begins a turn with the text and the attachments of its messages, which are read beside the loop.
 func (s *speaker) prompt(t *typing) error {

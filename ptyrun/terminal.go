@@ -45,6 +45,9 @@ type terminal struct {
 
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
+
+	doorway      doorway
+	serverStarts restarts // of its own server
 }
 
 // screenState is what a program's screen has shown.
@@ -60,10 +63,16 @@ type screenState struct {
 	freeMemory   *time.Timer // runs after a flood, whose memory the runtime would keep for minutes
 }
 
-// startTerminal starts a program on a PTY.
-func (r *runner) startTerminal(argv []string) (*terminal, error) {
-	c, err := process.Start(process.Command{Argv: driver.Unshared(argv, r.isScript()), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+// startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
+func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, error) {
+	if argv = driver.Unshared(argv, r.isScript()); server != nil {
+		argv = server.program
+	}
+	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
+		if server != nil {
+			server.helper.Kill()
+		}
 		return nil, err
 	}
 	now := r.now()
@@ -72,12 +81,16 @@ func (r *runner) startTerminal(argv []string) (*terminal, error) {
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
+	p.doorway.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
 	p.freeMemory.Stop()
 	r.wg.Go(p.readOutput)
 	r.wg.Go(func() { writeInput(c, p.input) })
+	if server != nil {
+		p.join(server)
+	}
 	return p, nil
 }
 
@@ -172,6 +185,9 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
+	if p.isReady && p.doorway.lookedAt.IsZero() {
+		p.lookForDoor(now)
+	}
 }
 
 func (p *terminal) ended() {
@@ -191,7 +207,7 @@ func (p *terminal) declared() screen.Status {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.doorway.isOpen() && p.doorway.isVerbatim(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
@@ -204,6 +220,9 @@ func (p *terminal) describe(s *control.Status) {
 		s.Detail = rd.Dialog.Kind
 	}
 	s.Ways = control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
+	if p.doorway.isOpen() {
+		s.Ways.Prompt = p.doorway.by()
+	}
 	if p.driver.Plain {
 		s.Ways.Answer = ""
 	}
@@ -366,7 +385,9 @@ func (p *terminal) beginInterrupt() (forgetsText bool) {
 	if !t.isInterrupted || !t.isOurs {
 		return false
 	}
-	p.leftover = &leftover{text: t.text, since: p.r.now()}
+	if !t.isPushed {
+		p.leftover = &leftover{text: t.text, since: p.r.now()}
+	}
 	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.response() == ""
 }
 

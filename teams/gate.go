@@ -115,6 +115,10 @@ func (m *Member) Forecast(sent *wire.Message) string {
 		lastRead = "last read " + letter.Ago(now, *m.ReadAt)
 	}
 	switch m.Inject {
+	case "body":
+		if m.Runner.Ways.IsPush() {
+			typed = "handed over"
+		}
 	case "pointer":
 		typed = "told to run atm read"
 	case "run":
@@ -170,6 +174,7 @@ func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *Delivery) string 
 	if err != nil {
 		return lease
 	}
+	m.Doors = t.waysNow(name)
 	why := m.unreadGate(it, d, t.RunCommand(name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
 		why = "whoever takes it first gets it: atm take " + string(name)
@@ -239,9 +244,11 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
 		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},
 		{d.Failed.Exists(), "typing it in failed " + failed + "; {name} can still get it with atm read: atm screen {name}"},
+		{d.Announced.Exists() && m.waitsInside(), "it was handed to the program of {name} and counts as read once that shows it to its model: atm status {name}"},
 		{d.Announced.Exists(), "it was handed to {name} and counts as read when its hooks next run: atm status {name}"},
 		{m.Running, "{name} {has been} {state}{for} and has not received it yet: atm screen {name}"},
 		{m.State == reducer.WordBusy && m.HasHooks(), "{name} {has been} busy{for} and gets it at its next tool call or turn: atm wait --idle {name}"},
+		{m.HasHooks() && m.waitsInside(), "the program of {name} takes it as soon as it can: atm status {name} says how"},
 		{m.HasHooks(), "{name} gets it when its next turn begins: atm wait --busy {name}"},
 		{true, "no runner brings mail to {name}: it must run atm read"},
 	}), again)

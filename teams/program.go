@@ -60,11 +60,12 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
-		case other.PID == p.PID && !isNew && p.At.Sub(other.At).Abs() < noteEvery:
+		case other.PID == p.PID && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
 				p.Opens = other.Opens
 			}
-			if other.At = p.At; reflect.DeepEqual(other, p) {
+			isRecent := p.At.Sub(other.At).Abs() < noteEvery
+			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
 				return nil
 			}
 		}

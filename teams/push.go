@@ -200,6 +200,11 @@ func (t *Team) ReachesIdle(name wire.Name) bool {
 	return d != nil
 }
 
+// waitsInside reports whether there is a way into the member's program while it is idle.
+func (m *Member) waitsInside() bool {
+	return slices.ContainsFunc(m.Doors, func(w WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
+}
+
 // handed says when the member sees a message that was given to its program; "": it was not.
 func (m *Member) handed(h Handoff) string {
 	state := string(m.State)

@@ -32,7 +32,7 @@ type face struct {
 	Foot             string
 	BusyFoot         string `toml:"busy_foot"`
 
-	Banner, Asked, Answer, Ran, Failed, Limited, Stopped, Denied, Ended template // in the transcript
+	Banner, Asked, Received, Answer, Ran, Failed, Limited, Stopped, Denied, Ended template // in the transcript
 
 	// Below the transcript: a tool that waits for permission, a turn, a queued message, and the box.
 	Waiting, Working, Queued, Box template

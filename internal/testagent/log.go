@@ -21,11 +21,13 @@ const (
 	Swallowed   = "swallowed"  // Return became a line break
 	Submitted   = "submit"     // Text became a prompt
 	Queued      = "queued"     // Text waits for the end of the turn
+	Pushed      = "pushed"     // Text came into its inbox, from Kind
 	Steered     = "steer"      // Text was added to the running turn
 	Interrupted = "interrupt"  // Kind: restored or stopped
 	DialogShown = "dialog"     // Kind: permission, question, trust; Text: what it asks about
 	DialogKey   = "dialog-key" // Text was typed into a dialog and chose nothing
 	Answered    = "answer"     // Kind and Text: the dialog's; Option: the id of the chosen one
+	Connected   = "connected"  // Text: what its server says
 	Orphaned    = "orphan"     // Code: the process left behind
 )
 

@@ -134,13 +134,17 @@ type Status struct {
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
 }
 
-// Ways says how an agent is told what: "typed", by "keys", by a "protocol", or by its "hooks"; "": it cannot be told.
+// Ways says how an agent is told what: "typed", by "keys", by a "protocol", by its "hooks" or by the way that mail is pushed
+// (of agents.Doors: "inbox socket"); "": it cannot be told.
 type Ways struct {
 	Prompt    string `json:"prompt,omitempty"`    // a text that begins a turn
 	Steer     string `json:"steer,omitempty"`     // a text while it works
 	Interrupt string `json:"interrupt,omitempty"` // to end its turn
 	Answer    string `json:"answer,omitempty"`    // the answer to what it asks
 }
+
+// IsPush reports whether a text begins a turn without being typed.
+func (w Ways) IsPush() bool { return w.Prompt != "" && w.Prompt != "typed" && w.Prompt != "protocol" }
 
 // String returns those that there are, for people: "prompt typed · interrupt keys".
 func (w Ways) String() string {

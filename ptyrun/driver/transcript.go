@@ -69,6 +69,16 @@ func (d *Driver) HasAccepted(l Look, text string) bool {
 	return r.NotPromptReason == control.GateBusy || t.showsMessage(&l, p.top, start)
 }
 
+// ShowsAbove reports whether a row above the box has a text. The box may hold the same one, half written.
+func (d *Driver) ShowsAbove(l Look, text string) bool {
+	t := d.lookFor(&l)
+	end := len(l.Lines)
+	if box := t.findBox(&l); box != nil {
+		end = box.top
+	}
+	return slices.ContainsFunc(l.Lines[:end], func(row string) bool { return strings.Contains(RemoveBlanks(row), RemoveBlanks(text)) })
+}
+
 // showsMessage reports whether a message above row y starts with start, or the last one is the placeholder of a paste.
 func (d *Driver) showsMessage(l *Look, y int, start string) bool {
 	isLast := true

@@ -22,9 +22,10 @@ import (
 // it does when the person has answered.
 const askWithin = 24*time.Hour - time.Minute
 
-// askForClaude waits for an answer to a permission request of the Claude Code that has started this hook. Claude Code
-// ends it with SIGTERM when the person has said no, and does not tell it of a yes.
-func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, give func(hook.Verdict) error) error {
+// askFor waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
+// SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
+// answered.
+func askFor(ctx context.Context, s *command.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -40,17 +41,39 @@ func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, giv
 		}
 	}
 	program, _ := process.Program()
-	_, err := ask.Wait(ctx, s.Team, s.Me, ask.Question{Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}, ask.Options{
+	q := ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}
+	now := claudeActivity(ctx, program)
+	if tool == hook.OpenCode {
+		q.Options, now = opencodeOptions, endOf(program)
+	}
+	_, err := ask.Wait(ctx, s.Team, s.Me, q, ask.Options{
 		Program: program,
-		Now:     claudeActivity(ctx, program),
+		Now:     now,
 		Give: func(a ask.Answer) error {
-			return give(hook.Verdict{IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
+			return give(hook.Verdict{Option: a.Option.ID, IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
 		},
 	})
 	if errors.Is(err, ask.ErrOver) || errors.Is(err, ask.ErrAsked) || ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// opencodeOptions are the answers that OpenCode takes.
+var opencodeOptions = []policy.Option{
+	{ID: "once", Label: "Allow once", Kind: "allow_once"},
+	{ID: "always", Label: "Allow always", Kind: "allow_always"},
+	{ID: "reject", Label: "Reject", Kind: "reject_once"},
+}
+
+// endOf returns a function that says whether a program has ended, and no more.
+func endOf(program process.Info) func() reducer.Activity {
+	return func() reducer.Activity {
+		if program.PID != 0 && !program.IsRunning() {
+			return reducer.Exited
+		}
+		return reducer.Unknown
+	}
 }
 
 // claudeActivity returns a function that says what a Claude Code is seen to do, by the file of its session. That has said

@@ -1,0 +1,358 @@
+// Package codex speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it puts
+// messages into them and hears what happens there.
+//
+// One server serves all threads of a CODEX_HOME. It listens on a Unix socket and speaks JSON-RPC over WebSocket, without
+// the field "jsonrpc". What is used here was tried with 0.169 and 0.171.
+//
+//   - A server that another user runs is refused.
+//   - Whatever the server sends is bounded: two seconds for an answer, maxMessage bytes for a message. A longer message is
+//     skipped.
+//   - An error says what was asked and of which thread. ErrGone is among its causes if the server is not there any more.
+package codex
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tailscale/peercred"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// Limits of what a server may send, in bytes; and how many events may wait to be taken.
+const (
+	maxMessage = 4 << 20
+	maxSkipped = 256 << 20
+	maxWaiting = 1024
+)
+
+// timeout is how long the server may take to accept a connection and to answer a request. Tests shorten it.
+var timeout = 2 * time.Second
+
+// ErrGone means that there is no server, or not any more.
+var ErrGone = errors.New("codex's server is gone")
+
+// errTooLong is of a message that was skipped.
+var errTooLong = errors.New("the message is too long")
+
+// FindSocket returns the path of the socket of a CODEX_HOME's server; home "" is the user's own. The server need not run.
+func FindSocket(home string) (string, error) {
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find codex's server: %w", err)
+		}
+		home = filepath.Join(user, ".codex")
+	}
+	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
+}
+
+// A Client is one connection to a server. It has one goroutine. Its methods may be called concurrently.
+type Client struct {
+	conn *websocket.Conn
+	pid  int
+
+	events  chan Event
+	stop    context.CancelFunc // of reading
+	stopped chan struct{}      // closed when reading has ended
+
+	mu      sync.Mutex
+	lastID  int64
+	waiting map[int64]chan answer // for their answers
+	err     error                 // why reading has ended
+}
+
+// An answer is the server's to one request.
+type answer struct {
+	result  json.RawMessage
+	problem *struct {
+		Message string `json:"message"`
+	}
+}
+
+// message is any that a server sends: an answer has no method, a notification no id, and a request has both.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// notWanted are notifications that the server is asked not to send: they come with every word.
+var notWanted = []string{
+	"item/agentMessage/delta", "item/plan/delta", "item/commandExecution/outputDelta", "item/fileChange/outputDelta",
+	"item/fileChange/patchUpdated", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded",
+	"item/reasoning/textDelta", "item/mcpToolCall/progress", "rawResponseItem/completed", "rawResponse/completed",
+	"turn/diff/updated", "turn/plan/updated", "thread/tokenUsage/updated", "account/rateLimits/updated",
+}
+
+// Dial connects to the server that listens on a socket.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	c := &Client{events: make(chan Event, maxWaiting), stopped: make(chan struct{}), waiting: map[int64]chan answer{}}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := c.connect(limited, socket)
+	if err != nil {
+		return nil, fmt.Errorf("connect to codex's server at %s: %w", socket, err)
+	}
+	reading, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	go c.read(reading)
+	if err := c.initialize(limited); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Client) connect(ctx context.Context, socket string) error {
+	transport := &http.Transport{
+		MaxResponseHeaderBytes: 64 << 10,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrGone, err)
+			}
+			if c.pid, err = checkPeer(conn, os.Geteuid()); err != nil {
+				conn.Close()
+			}
+			return conn, err
+		},
+	}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	conn, _, err := websocket.Dial(ctx, "ws://codex/", &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		return oneLine(ctx, err)
+	}
+	conn.SetReadLimit(maxSkipped)
+	c.conn = conn
+	return nil
+}
+
+// checkPeer returns the process at the other end, if it is the user's.
+func checkPeer(conn net.Conn, user int) (pid int, err error) {
+	creds, err := peercred.Get(conn)
+	if err != nil {
+		return 0, err
+	}
+	if uid, ok := creds.UserID(); !ok || uid != strconv.Itoa(user) {
+		return 0, fmt.Errorf("user %s listens there, not you", cmp.Or(uid, "unknown"))
+	}
+	pid, _ = creds.PID()
+	return pid, nil
+}
+
+func (c *Client) initialize(ctx context.Context) error {
+	type info struct {
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Version string `json:"version"`
+	}
+	type capabilities struct {
+		Experimental bool     `json:"experimentalApi"` // the queue is
+		NotWanted    []string `json:"optOutNotificationMethods"`
+	}
+	_, err := ask[struct{}](ctx, c, "initialize", "", struct {
+		Info         info         `json:"clientInfo"`
+		Capabilities capabilities `json:"capabilities"`
+	}{info{"atm", "atm", "1"}, capabilities{true, notWanted}})
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, map[string]string{"method": "initialized"})
+}
+
+// PID is the server's process; 0: the system does not say.
+func (c *Client) PID() int { return c.pid }
+
+// Close hangs up, and waits for the goroutine.
+func (c *Client) Close() error {
+	c.stop()
+	<-c.stopped
+	return nil
+}
+
+// Events are what happens in the threads that were resumed, and to which all clients may listen. The channel is closed
+// when the connection has ended; Err says why. Whoever does not take them loses the connection.
+func (c *Client) Events() <-chan Event { return c.events }
+
+// Err says why the connection has ended; nil: it has not.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// read takes what the server sends until the connection ends.
+func (c *Client) read(ctx context.Context) {
+	var err error
+	for err == nil {
+		var data []byte
+		if data, err = c.readMessage(ctx); err == nil {
+			err = c.handle(data)
+		} else if errors.Is(err, errTooLong) {
+			err = nil
+		}
+	}
+	c.conn.CloseNow()
+	c.mu.Lock()
+	c.err = fmt.Errorf("%w: %w", ErrGone, oneLine(ctx, err))
+	for _, waiting := range c.waiting {
+		close(waiting)
+	}
+	c.waiting = nil
+	c.mu.Unlock()
+	close(c.events)
+	close(c.stopped)
+}
+
+func (c *Client) readMessage(ctx context.Context) ([]byte, error) {
+	_, r, err := c.conn.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
+	if err == nil && len(data) > maxMessage {
+		_, err = io.Copy(io.Discard, r)
+		err = cmp.Or(err, errTooLong)
+	}
+	return data, err
+}
+
+// handle passes one message on. One that cannot be understood counts for nothing: a call waits for its answer no longer
+// than that.
+func (c *Client) handle(data []byte) error {
+	var m message
+	if json.Unmarshal(data, &m) != nil {
+		return nil
+	}
+	if m.Method == "" {
+		c.handleAnswer(m)
+		return nil
+	}
+	e := newEvent(m)
+	select {
+	case c.events <- e:
+		return nil
+	default:
+		return errors.New("nobody takes its events")
+	}
+}
+
+func (c *Client) handleAnswer(m message) {
+	var id int64
+	if json.Unmarshal(m.ID, &id) != nil {
+		return
+	}
+	a := answer{result: m.Result}
+	if len(m.Error) > 0 && !bytes.Equal(m.Error, []byte("null")) {
+		json.Unmarshal(m.Error, &a.problem)
+		a.problem = cmp.Or(a.problem, &struct {
+			Message string `json:"message"`
+		}{})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if waiting := c.waiting[id]; waiting != nil {
+		waiting <- a
+		delete(c.waiting, id)
+	}
+}
+
+// A RefusedError is the server's answer that it does not do what it was asked.
+type RefusedError struct{ Message string }
+
+func (e *RefusedError) Error() string { return "codex's server refuses: " + e.Message }
+
+// ask asks the server for something, and reads the answer. The thread is for the error.
+func ask[T any](ctx context.Context, c *Client, method, thread string, params any) (result T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	data, err := c.call(ctx, method, params)
+	if err == nil {
+		if err = json.Unmarshal(data, &result); err != nil {
+			err = errors.New("codex's server answers with something else")
+		}
+	}
+	if err != nil && thread != "" {
+		err = fmt.Errorf("%s of thread %s: %w", method, letter.OneLine(thread, 40), err)
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", method, err)
+	}
+	return result, err
+}
+
+func (c *Client) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	answered := make(chan answer, 1)
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	c.lastID++
+	id := c.lastID
+	c.waiting[id] = answered
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, id)
+		c.mu.Unlock()
+	}()
+	err := c.write(ctx, struct {
+		ID     int64  `json:"id"`
+		Method string `json:"method"`
+		Params any    `json:"params"`
+	}{id, method, params})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, oneLine(ctx, ctx.Err())
+	case a, ok := <-answered:
+		if !ok {
+			return nil, c.Err()
+		}
+		if a.problem != nil {
+			return nil, &RefusedError{Message: letter.OneLine(cmp.Or(a.problem.Message, "it does not say why"), 300)}
+		}
+		return a.result, nil
+	}
+}
+
+func (c *Client) write(ctx context.Context, v any) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = c.conn.Write(ctx, websocket.MessageText, data)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, oneLine(ctx, err))
+	}
+	return nil
+}
+
+// oneLine makes an error short, and says when it is that the server took too long. Causes that callers ask for stay.
+func oneLine(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", timeout)
+	}
+	if errors.Is(err, ErrGone) {
+		return err
+	}
+	return errors.New(letter.OneLine(err.Error(), 300))
+}

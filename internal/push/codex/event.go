@@ -1,0 +1,119 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// What an Event may be; there are many more.
+const (
+	TurnStarted   = "turn/started"
+	TurnCompleted = "turn/completed"
+	ItemStarted   = "item/started"
+	ItemCompleted = "item/completed"
+	StatusChanged = "thread/status/changed"
+	QueueChanged  = "thread/queue/changed"
+	ThreadClosed  = "thread/closed" // nobody has it in memory any more
+	Resolved      = "serverRequest/resolved"
+
+	ApproveCommand    = "item/commandExecution/requestApproval"
+	ApproveFileChange = "item/fileChange/requestApproval"
+)
+
+// Decisions about an Approval.
+const (
+	Accept  = "accept"
+	Decline = "decline"
+	Cancel  = "cancel" // and end the turn
+)
+
+// An Event is what the server tells or asks. Turn, Item, Status and Approval have what belongs to its Method, and are
+// empty where the server said something else.
+type Event struct {
+	Method  string
+	Thread  string // "": it concerns none
+	TurnID  string // "": it concerns none
+	Request string // of a request, and of Resolved: names it, as JSON; else ""
+
+	params json.RawMessage
+}
+
+func newEvent(m message) Event {
+	e := Event{Method: m.Method, Request: string(m.ID), params: m.Params}
+	ids := read[struct {
+		Thread  string          `json:"threadId"`
+		Turn    string          `json:"turnId"`
+		Request json.RawMessage `json:"requestId"`
+	}](e)
+	e.Thread, e.TurnID = ids.Thread, ids.Turn
+	if e.Method == Resolved {
+		e.Request = string(ids.Request)
+	}
+	if turn := e.Turn(); turn.ID != "" {
+		e.TurnID = turn.ID
+	}
+	return e
+}
+
+// read reads an event's parameters; a value of the wrong type is left out.
+func read[T any](e Event) (params T) {
+	if json.Unmarshal(e.params, &params) != nil {
+		return *new(T)
+	}
+	return params
+}
+
+// Turn is of TurnStarted and TurnCompleted.
+func (e Event) Turn() Turn {
+	return read[struct {
+		Turn Turn `json:"turn"`
+	}](e).Turn
+}
+
+// Item is of ItemStarted and ItemCompleted.
+func (e Event) Item() Item {
+	return read[struct {
+		Item Item `json:"item"`
+	}](e).Item
+}
+
+// Status is of StatusChanged.
+func (e Event) Status() Status {
+	return read[struct {
+		Status Status `json:"status"`
+	}](e).Status
+}
+
+// An Approval is what an agent asks for. All clients are asked, and the first answer counts; Resolved tells the others.
+type Approval struct {
+	Item      string `json:"itemId"`
+	ID        string `json:"approvalId"` // "" for most
+	Command   string `json:"command"`
+	Dir       string `json:"cwd"`
+	Reason    string `json:"reason"`
+	GrantRoot string `json:"grantRoot"`
+	StartedAt int64  `json:"startedAtMs"`
+
+	Decisions []json.RawMessage `json:"availableDecisions"` // empty: it does not say
+}
+
+// Approval is of ApproveCommand and ApproveFileChange.
+func (e Event) Approval() Approval { return read[Approval](e) }
+
+// Answer answers an event's Request with a decision.
+func (c *Client) Answer(ctx context.Context, request, decision string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := c.Err(); err != nil {
+		return fmt.Errorf("answer request %s: %w", request, err)
+	}
+	err := c.write(ctx, struct {
+		ID     json.RawMessage   `json:"id"`
+		Result map[string]string `json:"result"`
+	}{json.RawMessage(request), map[string]string{"decision": decision}})
+	if err != nil {
+		return fmt.Errorf("answer request %s: %w", request, err)
+	}
+	return nil
+}
