@@ -85,11 +85,17 @@ func (p *terminal) takesText() bool { return p.emulator.Modes().Paste || p.drive
 
 // keysOf returns the bytes that put a clean text into the draft of this program.
 func (p *terminal) keysOf(text string) []byte {
-	isPaste := p.emulator.Modes().Paste
-	if !isPaste && p.driver.TakesAsIs() {
+	switch isPaste := p.emulator.Modes().Paste; {
+	case isPaste:
+		var b []byte
+		for _, piece := range p.driver.Pastes(text) {
+			b = append(b, keysOf(piece, true, false)...)
+		}
+		return b
+	case p.driver.TakesAsIs():
 		return []byte(text)
 	}
-	return []byte(keysOf(text, isPaste, p.driver.Plain))
+	return []byte(keysOf(text, false, p.driver.Plain))
 }
 
 // untypable says why a text cannot be typed; "": it can.

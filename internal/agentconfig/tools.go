@@ -48,7 +48,7 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
 	h := hookSet{
 		tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool)),
-		waiting: "PermissionRequest", more: map[string]string{"FileChanged": claudeWake},
+		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},
 	}
 	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
 }

@@ -33,6 +33,7 @@ var byHandCases = []byHandCase{
 	{"tool", agents.AtBusy, "", (*byHand).mailDuringTool},
 	{"end", agents.AtEnd, "", (*byHand).mailAtTheEnd},
 	{"question", agents.AtBusy, "", (*byHand).mailDuringQuestion},
+	{"answer", agents.AtQuestion, "", (*byHand).questionFromOutside},
 	{"draft", agents.AtIdle, "", (*byHand).mailBesideDraft},
 	{"withdrawn", "", "", (*byHand).mailWithdrawn},
 	{"headless", "", "", (*byHand).mailForScript},
@@ -155,6 +156,32 @@ func (s *byHand) mailDuringQuestion() {
 	s.wait("the command to have run", s.isMade)
 	s.cannot = false // the command's end takes the mail along
 	s.gotOnce(bob, id, "note for after the question")
+}
+
+// A question can be answered from outside as at the keyboard; the first answer counts.
+func (s *byHand) questionFromOutside() {
+	bob := s.talks("bob")
+	bob.says("DOTOOL")
+	bob.waitsFor("blocked")
+	if s.cannot {
+		if out, code := s.try("approve", "bob", "--as", "lead"); code == 0 {
+			s.t.Errorf("it was answered: %s", out)
+		}
+		bob.approve()
+	} else {
+		s.wait("the question", func() bool { return len(s.pending()) == 1 })
+		s.do("approve", "bob", "--as", "lead")
+	}
+	s.wait("the command to have run", s.isMade)
+	bob.waitsFor("idle")
+
+	os.Remove(s.made())
+	bob.says("DOTOOL please")
+	bob.waitsFor("blocked")
+	bob.approve()
+	s.wait("the command to have run", s.isMade)
+	bob.waitsFor("idle")
+	s.wait("the question to be gone", func() bool { return len(s.pending()) == 0 })
 }
 
 func (s *byHand) mailBesideDraft() {

@@ -74,6 +74,9 @@ type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
 	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
+	// It tells its model that a paste of several lines, or of more bytes than this, is not the user's own text, and so gets
+	// lines one by one, and long ones in parts. 0: it does not.
+	MaxPaste int `toml:"max_paste"`
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
