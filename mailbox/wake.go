@@ -32,6 +32,9 @@ func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, err error) {
 	return len(batch.Items) + batch.More, err
 }
 
+// LockWake takes the lock of the process that waits to wake the agent's program: one is enough.
+func (b *Box) LockWake(ctx context.Context) (unlock func(), err error) { return b.lock(ctx, "wake") }
+
 // NoteWake notes in run/woken that the agent's program is woken for its mail, unless it was within that time: then
 // isFirst is false.
 func (b *Box) NoteWake(ctx context.Context, within time.Duration) (isFirst bool, err error) {

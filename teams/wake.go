@@ -7,14 +7,14 @@ import (
 )
 
 // Wakes reports whether this hook's program, a Claude Code, is the one that the member's mail wakes, and whether it is idle
-// now, as far as it says.
+// now. One that does not say counts as idle: it puts a wake behind the turn that runs.
 func (t *Team) Wakes(name wire.Name) (may, isIdle bool) {
 	p, ok := t.bound(name)
 	if own, found := process.Program(); !ok || !found || own.PID != p.PID {
 		return false, false
 	}
 	s, err := p.claudeSession()
-	return true, err == nil && s.IsIdle()
+	return true, err != nil || s.IsIdle()
 }
 
 // claudeSession returns what a Claude Code says of itself.
