@@ -10,11 +10,11 @@ const pushes = !isMainThread && !!agent
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
-  const seen = new Map(), told = new Map(), children = new Set()
+  const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
-  const start = (program, args, input, timeout) => {
+  const start = (args, input, timeout) => {
     const env = { ...process.env, ...(agent && { ATM_AGENT: agent }) }
-    const child = spawn(program, args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
+    const child = spawn(atm[0], args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
     const output = new Promise((done) => {
       let out = ""
       child.on("error", () => done(""))
@@ -25,12 +25,16 @@ export const Atm = async ({ client, directory }) => {
     child.stdin.end(input)
     return { child, output }
   }
-  const run = (program, args, input = "") => start(program, args, input, 10_000).output
+  const run = (args, input = "") => start(args, input, 10_000).output
   const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }) })
-  const tell = (event) => run(atm[0], atm.slice(1), call(event))
+  const tell = (event) => run(atm.slice(1), call(event))
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
     const part = p.part?.state?.status, session = p.status?.type
+    // That a call runs may be told behind its question: it would count as the answer.
+    if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
+    if (type === "permission.replied") asking.delete(p.requestID)
+    if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
     if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(p.part.callID, part)
     if (type === "session.status") return !repeats(p.sessionID, session) || session === "retry"
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
@@ -39,12 +43,14 @@ export const Atm = async ({ client, directory }) => {
   // The session that the person was last seen in gets the mail. "": the program shows none, so one is made and shown,
   // which keeps what stands in the box. undefined: not known yet.
   let session, prompt
-  const opened = async () => {
-    const args = await run("ps", ["-ww", "-o", "args=", "-p", String(process.pid)])
-    if (!args || / --fork\b/.test(args)) return undefined
-    const isLast = / (-c|--continue)\b/.test(args)
-    const last = isLast && (await client.session.list()).data.filter((s) => !s.parentID).sort((a, b) => b.time.updated - a.time.updated)[0]?.id
-    return / (?:-s|--session)[ =]?(ses_\w+)/.exec(args)?.[1] ?? (last || "")
+  const opened = async (words) => {
+    const find = (...flags) => words.findIndex((word) => flags.includes(word.split("=")[0]))
+    const id = find("--session", "-s")
+    if (find("--fork") >= 0) return undefined
+    if (id >= 0) return words[id].split("=")[1] ?? words[id + 1]
+    if (find("--continue", "-c") < 0) return ""
+    const all = (await client.session.list({ throwOnError: true })).data.filter((s) => !s.parentID)
+    return all.sort((a, b) => b.time.updated - a.time.updated)[0]?.id ?? ""
   }
   // How the person last asked there, so that mail does not leave the mode plan.
   const mode = async (id) => {
@@ -82,7 +88,7 @@ export const Atm = async ({ client, directory }) => {
     await tell({ type: "atm.refused", properties: { sessionID: id } })
   }
   const watchers = new Map()
-  let looks = pushes && opened().then((id) => { session ??= id }, () => {})
+  let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen
   let isNew = true, isAsked = false, isOver = false, hidden, timer
   // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
   const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
@@ -94,6 +100,11 @@ export const Atm = async ({ client, directory }) => {
       const ask = async () => JSON.parse(await tell({ type: "atm.mail", isNew, properties: { sessionID: session } }))
       let answer = await ask()
       watchAll(answer.watch ?? [])
+      if (session === undefined && answer.arguments) {
+        const id = await opened(answer.arguments)
+        session ??= id
+      }
+      if (session && answer.waiting) answer = await ask()
       if (answer.waiting && session === "") {
         session = hidden = (await client.session.create({ body: {}, throwOnError: true })).data.id
         answer = await ask()
@@ -128,7 +139,7 @@ export const Atm = async ({ client, directory }) => {
   const asked = new Map()
   const waitForAnswer = (event) => {
     const { id } = event.properties
-    const waiting = start(atm[0], atm.slice(1), call(event))
+    const waiting = start(atm.slice(1), call(event))
     asked.set(id, waiting)
     waiting.output.then(async (out) => {
       asked.delete(id)
@@ -163,7 +174,7 @@ export const Atm = async ({ client, directory }) => {
     },
     "experimental.chat.system.transform": async ({ sessionID }, out) => {
       if (children.has(sessionID) || !agent) return
-      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(atm[0], ["primer"])))
+      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(["primer"])))
       if (told.get(sessionID)) out.system.push(told.get(sessionID))
     },
 $ENV  }

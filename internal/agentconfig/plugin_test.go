@@ -14,7 +14,7 @@ func TestPlugin(t *testing.T) {
 	if err != nil {
 		t.Skip("needs node")
 	}
-	for _, thread := range []string{"worker", "main"} {
+	for _, thread := range []string{"worker", "resumed", "main"} {
 		t.Run(thread, func(t *testing.T) {
 			h := newSetup(t)
 			h.write("bin/atm", `#!/bin/sh

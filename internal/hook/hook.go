@@ -99,6 +99,8 @@ type Options struct {
 	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
+	Arguments func() []string // what the program was started with; nil: unknown
+
 	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
 	Wakes func() (may, isIdle bool)
 

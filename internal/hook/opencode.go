@@ -20,9 +20,10 @@ const (
 
 // pushAnswer is what the plugin gets for askMail.
 type pushAnswer struct {
-	Watch   []string `json:"watch,omitempty"`  // the directories in which mail appears; none: a runner brings it
-	Waiting bool     `json:"waiting,omitzero"` // there is mail, to be had with a session
-	Text    string   `json:"text,omitzero"`    // the mail
+	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
+	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
+	Arguments []string `json:"arguments,omitempty"` // the program\'s, if it does not know its session
+	Text      string   `json:"text,omitzero"`       // the mail
 }
 
 func (c *call) pushAnswer(mail string) (a pushAnswer) {
@@ -31,8 +32,12 @@ func (c *call) pushAnswer(mail string) (a pushAnswer) {
 	}
 	inbox := filepath.Join(c.o.Box.Path(), "inbox")
 	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
-	if a.Waiting = c.isPeek && mail != ""; !a.Waiting {
+	if !c.isPeek {
 		a.Text = mail
+		return a
+	}
+	if a.Waiting = mail != ""; c.o.Arguments != nil {
+		a.Arguments = c.o.Arguments()
 	}
 	return a
 }

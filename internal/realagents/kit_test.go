@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
+		if err := writeResults(); err != nil {
+			fmt.Fprintln(os.Stderr, "the results:", err)
+		}
 		fmt.Println("ran with", strings.Join(slices.Compact(slices.Sorted(maps.Values(ran))), ", "))
 	}
 	os.RemoveAll(bin)
@@ -90,6 +93,7 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 	}
 	k := &kit{t: t, dir: dir, program: program, flags: flags}
 	t.Cleanup(k.remove)
+	t.Cleanup(func() { noteResult(t, ran[k.dir]) })
 	model := exec.Command(filepath.Join(scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
 	out, err := model.StdoutPipe()
 	if err = errors.Join(err, model.Start()); err != nil {

@@ -6,14 +6,14 @@ import { mkdirSync, readFileSync, writeFileSync, existsSync, rmSync } from "node
 import { Worker, isMainThread, workerData } from "node:worker_threads"
 
 if (isMainThread) {
-  const [plugin, dir, isWorker] = process.argv.slice(2)
-  if (isWorker === "main") {
+  const [plugin, dir, what] = process.argv.slice(2)
+  if (what === "main") {
     await headless(plugin, dir)
   } else {
-    new Worker(new URL(import.meta.url), { workerData: { plugin, dir } }).on("error", (error) => { console.error(error); process.exit(1) })
+    new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
   }
 } else {
-  await inWorker(workerData)
+  await (workerData.what === "resumed" ? resumed : inWorker)(workerData)
   process.exit(0)
 }
 
@@ -33,7 +33,7 @@ async function until(what, is) {
 function fake(done) {
   return {
     session: {
-      list: async () => ({ data: [{ id: "ses_old", time: { updated: 1 } }] }),
+      list: async () => ({ data: [{ id: "ses_older", time: { updated: 1 } }, { id: "ses_old", time: { updated: 2 } }, { id: "ses_child", parentID: "ses_old", time: { updated: 3 } }] }),
       create: async () => { done.push(["create"]); return { data: { id: "ses_made" } } },
       messages: async () => ({ data: [{ info: { role: "user", sessionID: "ses_made", agent: "plan", model: { modelID: "m" } } }] }),
       promptAsync: async (o) => { done.push(["prompt", o.path.id, o.body]); return { error: o.body.parts[0].text.includes("refuse") ? {} : undefined } },
@@ -52,6 +52,17 @@ async function headless(plugin, dir) {
   assert.deepEqual(done, [])
 }
 
+// The newest session that is no sub-agent's is the one that --continue opens.
+async function resumed({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir]
+  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode", "--continue"] }))
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  await Atm({ client: fake(done), directory: dir })
+  await until("the prompt", () => done.length)
+  assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
+  assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
+}
+
 async function inWorker({ plugin, dir }) {
   const inbox = dir + "/inbox", done = [], { Atm } = await import(plugin)
   const deliver = (text, name) => {
@@ -61,7 +72,7 @@ async function inWorker({ plugin, dir }) {
   }
   const prompts = () => done.filter(([what]) => what === "prompt")
   mkdirSync(inbox)
-  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox] }))
+  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], arguments: ["opencode", "--model", "m"] }))
   const hooks = await Atm({ client: fake(done), directory: dir })
   const event = (type, properties) => hooks.event({ event: { type, properties } })
 
@@ -105,7 +116,9 @@ async function inWorker({ plugin, dir }) {
   const reply = await until("the reply", () => done.find(([what]) => what === "reply"))
   assert.deepEqual(reply, ["reply", "/permission/per_1/reply", { reply: "reject", message: "no" }])
   rmSync(dir + "/answer")
-  await event("permission.asked", { id: "per_2", sessionID: "ses_2" })
+  await event("permission.asked", { id: "per_2", sessionID: "ses_2", tool: { callID: "call_2" } })
+  await event("message.part.updated", { sessionID: "ses_2", part: { type: "tool", callID: "call_2", state: { status: "running" } } })
+  assert.deepEqual(calls(dir, "message.part.updated"), [])
   await until("the wait", () => calls(dir, "permission.asked").length === 2)
   await event("permission.replied", { requestID: "per_2", sessionID: "ses_2" })
   assert.equal(calls(dir).at(-1).type, "permission.replied")

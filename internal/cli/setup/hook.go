@@ -91,6 +91,7 @@ func runHook(c *cli.Context) (err error) {
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Wakes:      wakes,
+		Arguments:  arguments,
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
 		Begins: func(session hook.Session, isNew bool) string {
 			if !running || isSecond { // a runner knows its own
@@ -126,6 +127,12 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
+// arguments are the words that the program was started with, which runs this hook.
+func arguments() []string {
+	p, _ := process.Program()
+	return process.Arguments(p.PID)
+}
+
 // scripts are the words with which a program answers one prompt, and ends.
 var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
 
@@ -134,8 +141,7 @@ func isScript(tool hook.Tool) bool {
 	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
 		return entry != "" && entry != "cli"
 	}
-	p, ok := process.Program()
-	return ok && slices.ContainsFunc(process.Arguments(p.PID), func(word string) bool { return slices.Contains(scripts[tool], word) })
+	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
