@@ -29,7 +29,7 @@ TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities clean
+.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -134,6 +134,10 @@ real-agents:
 
 capabilities:
 	$(GO) test -count=1 -run TestCapabilities ./internal/realagents -update
+
+# How long mail takes into programs that a person started, and what runs meanwhile: make bench-push IDLE=30 RUN=/claude
+bench-push:
+	ATM_REAL_AGENTS=1 ATM_REAL_MEASURE=1 IDLE='$(IDLE)' $(GO) test -count=1 -v -timeout 60m -run 'TestMeasurePush$(RUN)' ./internal/realagents
 
 clean:
 	rm -rf bin dist

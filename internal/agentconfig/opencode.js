@@ -10,7 +10,7 @@ const pushes = !isMainThread && !!agent
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
-  const seen = new Map(), told = new Map(), children = new Set()
+  const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
   const start = (args, input, timeout) => {
     const env = { ...process.env, ...(agent && { ATM_AGENT: agent }) }
@@ -31,6 +31,10 @@ export const Atm = async ({ client, directory }) => {
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
     const part = p.part?.state?.status, session = p.status?.type
+    // That a call runs may be told behind its question: it would count as the answer.
+    if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
+    if (type === "permission.replied") asking.delete(p.requestID)
+    if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
     if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(p.part.callID, part)
     if (type === "session.status") return !repeats(p.sessionID, session) || session === "retry"
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
