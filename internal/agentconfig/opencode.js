@@ -73,7 +73,7 @@ export const Atm = async ({ client, directory }) => {
     }
     if (session !== hidden) hidden = undefined
     if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
-    if (type === "session.created" || type === "session.idle") lookSoon()
+    if (/^session\.(created|idle|deleted)$/.test(type)) lookSoon()
   }
 
   // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
@@ -106,12 +106,14 @@ export const Atm = async ({ client, directory }) => {
       }
       if (session && answer.waiting) answer = await ask()
       if (answer.waiting && session === "") {
-        session = hidden = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        const made = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        session ||= made // else the person has just begun one
+        hidden = made
         answer = await ask()
       }
       isNew &&= !session
       if (answer.text) await push(session, answer.text)
-      if (answer.text) await show()
+      if (answer.text && session === hidden) await show()
     } catch {
       if (watchers.size) lookLater()
     }
@@ -120,7 +122,7 @@ export const Atm = async ({ client, directory }) => {
   const lookSoon = () => {
     if (!pushes || isAsked) return
     isAsked = true
-    looks = looks.then(look)
+    looks = looks.then(() => queue).then(look)
   }
   const watchAll = (dirs) => {
     for (const dir of dirs.filter((dir) => !watchers.has(dir))) {
