@@ -46,6 +46,12 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
+	if !r.Local && (r.Accept || r.isRemoval) { // a project's file may only be stricter
+		settings = append(settings, setting{
+			pointer: "/crossSessionInbound", value: quoted("accept"), keepsTheirs: true,
+			change: "takes messages of other programs of yours without asking, also in bypass mode",
+		})
+	}
 	h := hookSet{
 		tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool)),
 		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},

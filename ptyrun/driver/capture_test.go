@@ -81,6 +81,7 @@ var captures = []struct {
 	{"claude-2.1.332-reader-idle", reducer.Idle, "", "", ""},
 	{"claude-2.1.332-reader-permission", reducer.Confirming, "permission", "dialog", ""},
 	{"claude-2.1.332-resume", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-search", reducer.Confirming, "permission", "dialog", ""},
 	{"claude-2.1.332-sessions", reducer.Starting, "", "no prompt on the screen", ""},
 	{"claude-2.1.332-theme", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-tool-running", reducer.ToolRunning, "Bash", "busy", ""},

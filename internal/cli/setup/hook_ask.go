@@ -42,7 +42,7 @@ func askFor(ctx context.Context, s *command.Scope, tool hook.Tool, p *hook.Permi
 	}
 	program, _ := process.Program()
 	q := ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}
-	now := claudeActivity(program)
+	now := claudeActivity(ctx, program)
 	if tool == hook.OpenCode {
 		q.Options, now = opencodeOptions, endOf(program)
 	}
@@ -77,39 +77,35 @@ func endOf(program process.Info) func() reducer.Activity {
 }
 
 // claudeActivity returns a function that says what a Claude Code is seen to do, by the file of its session. That has said
-// that it waits for its person before it counts that it does not.
-func claudeActivity(program process.Info) func() reducer.Activity {
+// that it waits for its person before it counts that it does not, unless ctx has ended: it follows within a second.
+func claudeActivity(ctx context.Context, program process.Info) func() reducer.Activity {
 	dir, hasWaited := claude.ConfigDir(process.Environment(program.PID)), false
 	look := func() reducer.Activity {
 		if program.PID != 0 && !program.IsRunning() {
 			return reducer.Exited
 		}
 		session, err := claude.Find(dir, program.PID)
-		if err != nil {
+		switch {
+		case err != nil:
 			return reducer.Unknown
-		}
-		switch session.Status {
-		case claude.Waiting:
+		case session.Status == claude.Waiting:
 			hasWaited = true
 			return reducer.Confirming
-		case claude.Busy:
+		case !hasWaited && ctx.Err() == nil:
+			return reducer.Unknown
+		case session.Status == claude.Busy:
 			return reducer.Thinking
-		case claude.Idle, claude.Shell:
+		case session.Status == claude.Idle || session.Status == claude.Shell:
 			return reducer.Idle
 		}
 		return reducer.Unknown
 	}
-	return func() reducer.Activity {
-		a := look()
+	return func() (a reducer.Activity) {
 		for range 10 { // between the dialogs of two sub-agents it is at work for a moment
-			if a != reducer.Thinking && a != reducer.Idle || !hasWaited {
+			if a = look(); a != reducer.Thinking || ctx.Err() != nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
-			a = look()
-		}
-		if !hasWaited && a != reducer.Exited {
-			return reducer.Unknown
 		}
 		return a
 	}
