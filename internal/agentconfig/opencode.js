@@ -57,6 +57,11 @@ export const Atm = async ({ client, directory }) => {
     if (prompt?.sessionID !== id) prompt = (await client.session.messages({ path: { id } })).data?.findLast((m) => m.info.role === "user")?.info
     return prompt && { agent: prompt.agent, model: prompt.model, variant: prompt.model?.variant }
   }
+  // Without an answer it was not recorded: a lock may have been held for too long.
+  const receive = async (shown, tries = 5) => {
+    if ((await tell(shown)) || tries === 1) return
+    setTimeout(() => receive(shown, tries - 1), 2000)
+  }
   // Keeps in mind where the person is, and tells what the model got.
   const follow = (event) => {
     const { type, properties: p = {} } = event, id = sessionOf(event)
@@ -68,7 +73,7 @@ export const Atm = async ({ client, directory }) => {
     if (type === "message.updated" && p.info.role === "assistant") {
       for (const [message, text] of queued) {
         if (message > p.info.parentID || !queued.delete(message)) continue
-        queue = queue.then(() => tell({ type: "atm.shown", properties: { sessionID: id }, text }))
+        queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
     }
     if (session !== hidden) hidden = undefined
