@@ -26,6 +26,12 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
+// InTerminals returns the running processes of a name that have a terminal, the oldest first.
+func InTerminals(name string) ([]Info, error) {
+	all, err := readTable()
+	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || !p.hasTerminal || p.isZombie }), err
+}
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between
