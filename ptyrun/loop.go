@@ -37,6 +37,7 @@ type runner struct {
 	calls    chan func() // for the loop to call; unbuffered, so that none is left over when it ends
 
 	dir       *durable.Root // run/
+	serverDir string        // for the socket of the program's own server; "": it has none
 	recording *record.Writer
 	events    worker // appends events
 	notes     worker // writes run.json
@@ -139,7 +140,7 @@ func (r *runner) detachFollower(failed error) {
 }
 
 func (r *runner) runInfo() runinfo.Info {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject())}
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject()), ServerDir: r.serverDir}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.state().driver
 	}

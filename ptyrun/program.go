@@ -20,16 +20,16 @@ type program struct {
 	prompts []*prompt // the first prompt, if it was not to be given because a conversation goes on
 }
 
-func (r *runner) startProgram() error {
-	r.restarts.next = time.Time{}
-	command, resumed := r.resume()
+// startProgram starts the program with a command line that resume has returned. Its own server runs already, unless it is
+// nil.
+func (r *runner) startProgram(command []string, resumed resumption, server *ownServer) error {
 	now := r.now()
 	var a agent
 	var err error
 	if r.ACP != nil {
 		a, err = r.startSpeaker(command, resumed.id)
 	} else {
-		a, err = r.startTerminal(command)
+		a, err = r.startTerminal(command, server)
 	}
 	if err != nil {
 		return err

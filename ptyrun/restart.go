@@ -16,6 +16,8 @@ type restarts struct {
 	count int           // of all restarts
 	pause time.Duration // before the last one
 	exits []time.Time   // within loopWithin
+
+	isStarting bool // the next one starts as soon as its server listens
 }
 
 const (
@@ -65,11 +67,19 @@ func (r *runner) stepRestart(now time.Time) {
 	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
 		return
 	}
-	if err := r.startProgram(); err != nil {
-		r.Log.Error("restarting", "err", err)
-		r.exit.Code, r.isOver = 127, true
-		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
-	}
+	r.restarts.next, r.restarts.isStarting = time.Time{}, true
+	command, resumed := r.resume()
+	r.withServer(command, func(server *ownServer, noServer error) {
+		r.restarts.isStarting = false
+		if noServer != nil {
+			r.runsWithoutServer(noServer)
+		}
+		if err := r.startProgram(command, resumed, server); err != nil {
+			r.Log.Error("restarting", "err", err)
+			r.exit.Code, r.isOver = 127, true
+			r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
+		}
+	})
 	r.wakeAt(now)
 }
 

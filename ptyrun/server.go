@@ -136,7 +136,9 @@ func (r *runner) Restart(_ context.Context, req control.RestartRequest) (control
 			return control.Outcome{}, errors.New(string(control.GateStopping))
 		}
 		if r.prog == nil && !r.isEnding {
-			r.restarts.next = r.now()
+			if !r.restarts.isStarting {
+				r.restarts.next = r.now()
+			}
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.stop("asked to restart")

@@ -170,10 +170,18 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	}
 	opened = append(opened, inbox.Close)
 	r.lastDriver = last.Driver
+	removeServerDir(last.ServerDir)
+	r.makeServerDir()
+	opened = append(opened, func() error { removeServerDir(r.serverDir); return nil })
 	if err = r.runInfo().Write(r.dir); err != nil { // before the program starts: its processes are found if this runner is killed
 		return h, err
 	}
-	if err = r.startProgram(); err != nil {
+	command, resumed := r.resume()
+	own, noServer := r.startServer(ctx, command)
+	if noServer != nil {
+		r.runsWithoutServer(noServer)
+	}
+	if err = r.startProgram(command, resumed, own); err != nil {
 		r.appendStateChange(reducer.Starting, reducer.Error, err.Error(), "")
 		return h, err
 	}
@@ -192,6 +200,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		r.notes.wait()
 		r.wg.Wait()
 		r.events.wait()
+		removeServerDir(r.serverDir)
 		r.detachFollower(err)
 		h.exit, h.err = r.exit, errors.Join(err, r.dir.Close())
 	}()

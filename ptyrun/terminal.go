@@ -46,7 +46,8 @@ type terminal struct {
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
-	doorway doorway
+	doorway      doorway
+	serverStarts restarts // of its own server
 }
 
 // screenState is what a program's screen has shown.
@@ -62,10 +63,16 @@ type screenState struct {
 	freeMemory   *time.Timer // runs after a flood, whose memory the runtime would keep for minutes
 }
 
-// startTerminal starts a program on a PTY.
-func (r *runner) startTerminal(argv []string) (*terminal, error) {
-	c, err := process.Start(process.Command{Argv: driver.Unshared(argv, r.isScript()), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+// startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
+func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, error) {
+	if argv = driver.Unshared(argv, r.isScript()); server != nil {
+		argv = server.program
+	}
+	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
+		if server != nil {
+			server.helper.Kill()
+		}
 		return nil, err
 	}
 	now := r.now()
@@ -81,6 +88,9 @@ func (r *runner) startTerminal(argv []string) (*terminal, error) {
 	p.freeMemory.Stop()
 	r.wg.Go(p.readOutput)
 	r.wg.Go(func() { writeInput(c, p.input) })
+	if server != nil {
+		p.join(server)
+	}
 	return p, nil
 }
 
@@ -197,7 +207,7 @@ func (p *terminal) declared() screen.Status {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.doorway.isOpen() && p.doorway.isVerbatim(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }

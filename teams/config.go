@@ -35,12 +35,17 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	return path, err == nil, err
 }
 
-const policyFile = "policy.json" // in <agent>/run: the policy that the agent's runner was started with
+const policyFile = "policy.json" // in <agent>/run: the policy that the agent's runner, or program, was started with
 
-// SavePolicy saves the policy that a member's runner is being started with.
+// SavePolicy saves the policy that a member's runner, or a person's program, is being started with.
 func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 	data, _ := json.Marshal(p)
 	return t.writeRunFile(name, policyFile, data)
+}
+
+// ForgetPolicy removes what SavePolicy saved.
+func (t *Team) ForgetPolicy(name wire.Name) error {
+	return t.Dir().Remove(string(name) + "/run/" + policyFile)
 }
 
 // PolicyNow returns the policy that a runner of the member would be started with now.
@@ -49,8 +54,8 @@ func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 	return c.Policy(name), err
 }
 
-// PolicyFor returns the policy for a member's questions: the saved one that its runner was started with, else, also if
-// that is damaged, that of the current team.toml.
+// PolicyFor returns the policy for a member's questions: the saved one that its runner, or the program of a person, was
+// started with, else, also if that is damaged, that of the current team.toml.
 func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err error) {
 	data, err := t.readRunFile(asker, policyFile)
 	if err == nil && json.Unmarshal(data, &p) == nil {

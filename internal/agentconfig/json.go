@@ -234,7 +234,12 @@ type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
 	events  []string
+	waiting []string          // the events whose hooks may wait
+	more    map[string]string // further members of an event's hook
 }
+
+// aDay is the timeout of a hook that waits, in seconds.
+const aDay = 24 * 60 * 60
 
 // removeFrom removes atm's hooks for the tool, and the groups that are empty then.
 func (h hookSet) removeFrom(root *hujson.Value) {
@@ -264,8 +269,12 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 // settings are a group of its own for each event, behind those of others.
 func (h hookSet) settings() []setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
-	group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, quoted(h.command), h.timeout)
 	return each(h.events, func(event string) setting {
+		timeout := h.timeout
+		if slices.Contains(h.waiting, event) {
+			timeout = aDay
+		}
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
 	})
 }

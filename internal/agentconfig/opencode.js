@@ -1,38 +1,180 @@
 import { spawn } from "node:child_process"
+import { watch } from "node:fs"
+import { isMainThread } from "node:worker_threads"
 
-const call = $COMMAND
-const agent = call[4] ?? process.env.ATM_AGENT
+const atm = $COMMAND
+const agent = atm[4] ?? process.env.ATM_AGENT
+// The program with a screen runs its plugins in a worker; run, serve and acp do not, and get no mail.
+const pushes = !isMainThread && !!agent
 
-export const Atm = async ({ directory }) => {
-  const seen = new Map(), told = new Map(), children = new Set()
+const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
+
+export const Atm = async ({ client, directory }) => {
+  const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
-  const atm = (args, input = "") => new Promise((done) => {
-    let out = ""
+  const start = (args, input, timeout) => {
     const env = { ...process.env, ...(agent && { ATM_AGENT: agent }) }
-    const child = spawn(call[0], args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout: 10_000 })
-    child.on("error", () => done(""))
-    child.on("close", () => done(out))
-    child.stdout.on("data", (data) => { out += data })
+    const child = spawn(atm[0], args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
+    const output = new Promise((done) => {
+      let out = ""
+      child.on("error", () => done(""))
+      child.on("close", () => done(out))
+      child.stdout.on("data", (data) => { out += data })
+    })
     child.stdin.on("error", () => {})
     child.stdin.end(input)
-  })
+    return { child, output }
+  }
+  const run = (args, input = "") => start(args, input, 10_000).output
+  const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }) })
+  const tell = (event) => run(atm.slice(1), call(event))
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
     const part = p.part?.state?.status, session = p.status?.type
+    // That a call runs may be told behind its question: it would count as the answer.
+    if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
+    if (type === "permission.replied") asking.delete(p.requestID)
+    if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
     if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(p.part.callID, part)
     if (type === "session.status") return !repeats(p.sessionID, session) || session === "retry"
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
   }
+
+  // The session that the person was last seen in gets the mail. "": the program shows none, so one is made and shown,
+  // which keeps what stands in the box. undefined: not known yet.
+  let session, prompt
+  const opened = async (words) => {
+    const find = (...flags) => words.findIndex((word) => flags.includes(word.split("=")[0]))
+    const id = find("--session", "-s")
+    if (find("--fork") >= 0) return undefined
+    if (id >= 0) return words[id].split("=")[1] ?? words[id + 1]
+    if (find("--continue", "-c") < 0) return ""
+    const all = (await client.session.list({ throwOnError: true })).data.filter((s) => !s.parentID)
+    return all.sort((a, b) => b.time.updated - a.time.updated)[0]?.id ?? ""
+  }
+  // How the person last asked there, so that mail does not leave the mode plan.
+  const mode = async (id) => {
+    if (prompt?.sessionID !== id) prompt = (await client.session.messages({ path: { id } })).data?.findLast((m) => m.info.role === "user")?.info
+    return prompt && { agent: prompt.agent, model: prompt.model, variant: prompt.model?.variant }
+  }
+  // Keeps in mind where the person is, and tells what the model got.
+  const follow = (event) => {
+    const { type, properties: p = {} } = event, id = sessionOf(event)
+    if (children.has(id)) return
+    if (type === "session.deleted" && id === session) session = ""
+    if (type === "session.created" || type === "session.status" && p.status.type === "busy") session = id
+    if (type === "message.updated" && p.info.role === "user" && id === session) prompt = p.info
+    if (type === "message.part.updated" && given.delete(p.part?.text)) queued.set(p.part.messageID, p.part.text)
+    if (type === "message.updated" && p.info.role === "assistant") {
+      for (const [message, text] of queued) {
+        if (message > p.info.parentID || !queued.delete(message)) continue
+        queue = queue.then(() => tell({ type: "atm.shown", properties: { sessionID: id }, text }))
+      }
+    }
+    if (session !== hidden) hidden = undefined
+    if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
+    if (type === "session.created" || type === "session.idle") lookSoon()
+  }
+
+  // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
+  const given = new Set(), queued = new Map()
+  const push = async (id, text) => {
+    given.add(text)
+    const body = { ...(await mode(id)), parts: [{ type: "text", text }] }
+    const error = await client.session.promptAsync({ path: { id }, body }).then((r) => r.error, (error) => error)
+    if (!error) return
+    given.delete(text)
+    session = ""
+    await tell({ type: "atm.refused", properties: { sessionID: id } })
+  }
+  const watchers = new Map()
+  let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen
+  let isNew = true, isAsked = false, isOver = false, hidden, timer
+  // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
+  const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
+  const look = async () => {
+    clearTimeout(timer)
+    isAsked = false
+    if (isOver) return
+    try {
+      const ask = async () => JSON.parse(await tell({ type: "atm.mail", isNew, properties: { sessionID: session } }))
+      let answer = await ask()
+      watchAll(answer.watch ?? [])
+      if (session === undefined && answer.arguments) {
+        const id = await opened(answer.arguments)
+        session ??= id
+      }
+      if (session && answer.waiting) answer = await ask()
+      if (answer.waiting && session === "") {
+        session = hidden = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        answer = await ask()
+      }
+      isNew &&= !session
+      if (answer.text) await push(session, answer.text)
+      if (answer.text) await show()
+    } catch {
+      if (watchers.size) lookLater()
+    }
+  }
+  const lookLater = () => { clearTimeout(timer); timer = setTimeout(lookSoon, 5000) }
+  const lookSoon = () => {
+    if (!pushes || isAsked) return
+    isAsked = true
+    looks = looks.then(look)
+  }
+  const watchAll = (dirs) => {
+    for (const dir of dirs.filter((dir) => !watchers.has(dir))) {
+      try {
+        const watcher = watch(dir, lookSoon)
+        watcher.on("error", () => { watchers.delete(dir); lookLater() })
+        watchers.set(dir, watcher)
+        lookSoon() // at what came before
+      } catch {
+        lookLater()
+      }
+    }
+  }
+
+  // A call for each permission asked for waits for an answer from elsewhere, until the person answers.
+  const asked = new Map()
+  const waitForAnswer = (event) => {
+    const { id } = event.properties
+    const waiting = start(atm.slice(1), call(event))
+    asked.set(id, waiting)
+    waiting.output.then(async (out) => {
+      asked.delete(id)
+      if (!out) return
+      // The client has no method that takes a message with the reply.
+      await client._client.post({ url: `/permission/${id}/reply`, body: JSON.parse(out), headers: { "Content-Type": "application/json" } })
+    }).catch(() => {})
+  }
+  const endWait = (id) => {
+    asked.get(id)?.child.kill()
+    return asked.get(id)?.output
+  }
+
+  lookSoon()
   return {
+    dispose: async () => {
+      isOver = true
+      clearTimeout(timer)
+      for (const watcher of watchers.values()) watcher.close()
+      for (const id of asked.keys()) endWait(id)
+    },
     event: async ({ event }) => {
-      const p = event.properties ?? {}, id = p.sessionID ?? p.part?.sessionID
-      if (p.info?.parentID) children.add(p.info.id)
-      const input = JSON.stringify(children.has(id) ? { ...event, subagent: true } : event)
-      if (passes(event)) await (queue = queue.then(() => atm(call.slice(1), input)))
+      const { type, properties: p = {} } = event
+      if (/^session/.test(type) && p.info?.parentID) children.add(p.info.id)
+      if (pushes) follow(event)
+      if (!passes(event)) return
+      await (queue = queue.then(async () => {
+        if (type === "permission.asked" && pushes) return waitForAnswer(event)
+        if (type === "permission.replied") await endWait(p.requestID)
+        await tell(event)
+      }))
     },
     "experimental.chat.system.transform": async ({ sessionID }, out) => {
       if (children.has(sessionID) || !agent) return
-      if (!told.has(sessionID)) told.set(sessionID, await atm(["primer"]))
+      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(["primer"])))
       if (told.get(sessionID)) out.system.push(told.get(sessionID))
     },
 $ENV  }

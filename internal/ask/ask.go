@@ -3,7 +3,8 @@
 // Such a program asks on its own screen, and gives a process the chance to answer too: a hook that it waits for, or a
 // client of its server. That process calls Wait. What you may rely on:
 //
-//   - The question is in the agent's log, and so in `atm pending`, once somebody can answer it, and not before.
+//   - The question is in the agent's log, and so in `atm pending`: once somebody can answer it, or also if nobody can,
+//     because team.toml has mistakes for example.
 //   - A rule of team.toml answers at once. Else whoever may answer the agent's questions gets a message, which is
 //     withdrawn when the question is over.
 //   - The first answer counts; a later one is told who was first. Nobody answers a question that is over, or has another
@@ -105,19 +106,22 @@ const closeWithin = 2 * time.Second
 // returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
 func Wait(ctx context.Context, team *teams.Team, box *mailbox.Box, q Question, o Options) (Answer, error) {
 	w := &wait{q: q, o: o, team: team, box: box}
-	if err := w.prepare(ctx); err != nil {
-		return Answer{}, err
-	}
-	err := w.serve(ctx, func(ctx context.Context) error {
-		return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
-			if e == (watcher.Entry{}) {
-				return false, w.open(ctx)
-			}
-			return false, w.lookAgain()
+	err := w.prepare(ctx)
+	if err == nil {
+		err = w.serve(ctx, func(ctx context.Context) error {
+			return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+				if e == (watcher.Entry{}) {
+					return false, w.open(ctx)
+				}
+				return false, w.lookAgain()
+			})
 		})
-	})
+	}
 	if w.answer != nil {
 		return *w.answer, nil
+	}
+	if !w.isRecorded && !errors.Is(err, ErrAsked) {
+		err = errors.Join(err, w.record(ctx))
 	}
 	return Answer{}, err
 }
@@ -135,10 +139,13 @@ type wait struct {
 	notice wire.ID // of the message about it
 	end    context.CancelCauseFunc
 
+	isRecorded bool // the question is in the log
+
 	mu     sync.Mutex       // guards what follows
 	asked  *reducer.Waiting // as it is in the log; nil: not yet
 	next   reducer.Activity // what an answer lets the program do, but for a rejection
 	answer *Answer          // nil: nobody has answered
+	after  reducer.Activity // what the program was seen to do instead of asking
 }
 
 func (w *wait) prepare(ctx context.Context) (err error) {
@@ -198,14 +205,16 @@ func (w *wait) serve(ctx context.Context, follow func(context.Context) error) er
 	serving.Wait() // whoever has answered is told
 	end(nil)
 	server.Close()
-	w.close(ctx, err)
-	return errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
+	isCancelled := w.close(ctx)
+	err = errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
+	if isCancelled {
+		w.seeAfter(ctx)
+	}
+	return err
 }
 
-// open appends the question, and has a rule answer it or notifies whoever may.
-func (w *wait) open(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// record appends the event that opens the question.
+func (w *wait) record(ctx context.Context) error {
 	q, e := w.q, w.q.Event
 	if e.Kind = "confirm_required"; q.Kind == reducer.Question {
 		e.Kind = "waiting_for_input"
@@ -220,14 +229,23 @@ func (w *wait) open(ctx context.Context) error {
 		e = e.With("options", q.Options)
 	}
 	events := []wire.Event{e}
-	if err := w.box.Log().Append(ctx, events...); err != nil {
+	err := w.box.Log().Append(ctx, events...)
+	w.isRecorded = err == nil
+	if err == nil && events[0].Seq == 0 { // the log has an event with this EventID
+		err = ErrAsked
+	}
+	return err
+}
+
+// open appends the question, and has a rule answer it or notifies whoever may.
+func (w *wait) open(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.record(ctx)
+	if err != nil {
 		return err
 	}
-	if events[0].Seq == 0 { // the log has an event with this EventID
-		return ErrAsked
-	}
-	var isInTurn bool
-	var err error
+	q, isInTurn := w.q, false
 	if w.asked, isInTurn, err = w.inLog(); err != nil {
 		return err
 	}
@@ -237,6 +255,7 @@ func (w *wait) open(ctx context.Context) error {
 	if w.next = reducer.ToolRunning; !isInTurn {
 		w.next = reducer.Idle
 	}
+	w.seen() // a first look, while it certainly asks
 	if o := w.ruledOption(); o != nil {
 		return w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
 	}
@@ -301,6 +320,7 @@ func (w *wait) checkOpen() error {
 		return errors.New("the log has another text for the question than was asked")
 	}
 	if a := w.seen(); a != reducer.Unknown && a != reducer.Confirming && a != reducer.AwaitingInput {
+		w.after = a
 		return ErrOver
 	}
 	return nil
@@ -364,23 +384,40 @@ func (w *wait) append(ctx context.Context, e wire.Event) {
 }
 
 // close records how a question that was opened has ended, unless the log says so or it is still open, and withdraws the
-// message about it.
-func (w *wait) close(ctx context.Context, why error) {
+// message about it. isUnclear says that it could not record what the program does instead. It is quick: the program that
+// has ended this process with a signal may not wait.
+func (w *wait) close(ctx context.Context) (isUnclear bool) {
 	if w.asked == nil {
-		return
+		return false
 	}
 	if isLate := errors.Is(ctx.Err(), context.DeadlineExceeded); w.answer == nil && !isLate {
 		if now, _, err := w.inLog(); err == nil && now != nil {
-			a := w.seen()
-			if a == reducer.Confirming || a == reducer.AwaitingInput {
-				a = reducer.Unknown
-			}
-			w.append(ctx, w.closing(a))
+			isUnclear = w.after == ""
+			w.append(ctx, w.closing(cmp.Or(w.after, reducer.Unknown)))
 		}
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	if err := w.team.WithdrawRequest(limited, w.box, w.notice); err != nil {
 		w.o.Log.Error("withdrawing a question", "err", err)
+	}
+	return isUnclear
+}
+
+// seeAfter records that the program is seen to be idle or to have ended, if it is within a second and nothing else has
+// happened. That it works is what the log has already.
+func (w *wait) seeAfter(ctx context.Context) {
+	log := w.box.Log()
+	closed, err := log.LastSeq()
+	for until := time.Now().Add(time.Second); w.o.Now != nil && err == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		a := w.o.Now()
+		if a != reducer.Idle && a != reducer.Exited {
+			continue
+		}
+		if last, err := log.LastSeq(); err == nil && last == closed {
+			e := w.closing(a)
+			w.append(ctx, e.With("previous", string(reducer.Unknown)))
+		}
+		return
 	}
 }

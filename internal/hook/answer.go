@@ -18,6 +18,7 @@ const (
 	asContext          // as additional context for the model
 	asBlock            // as the reason why the model may not stop
 	onStderr           // likewise, on stderr with exit code 2
+	asPush             // for a plugin that pushes it
 )
 
 // prefix begins every text of atm's.
@@ -73,16 +74,19 @@ func (c *call) answer() (exit int, err error) {
 		Decision string `json:"decision,omitempty"`
 		Reason   string `json:"reason,omitempty"`
 		Output   struct {
-			Event   string `json:"hookEventName"`
-			Context string `json:"additionalContext"`
+			Event   string   `json:"hookEventName"`
+			Context string   `json:"additionalContext,omitempty"`
+			Watch   []string `json:"watchPaths,omitempty"`
 		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
 	document.Message = c.warning
 	switch {
-	case text == "" && !c.answersAlways:
+	case text == "" && c.watch == nil && !c.answersAlways:
 		return 0, nil
-	case text == "": // the document stays {}
+	case c.replyAs == asPush:
+		return 0, c.write(c.pushAnswer(text))
+	case text == "" && c.watch == nil: // the document stays {}
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
@@ -92,12 +96,15 @@ func (c *call) answer() (exit int, err error) {
 			document.Decision = "deny"
 		}
 	default:
-		document.Output.Event, document.Output.Context = c.kind, text
+		document.Output.Event, document.Output.Context, document.Output.Watch = c.kind, text, c.watch
 	}
+	return 0, c.write(document)
+}
+
+func (c *call) write(document any) error {
 	out, err := wire.Marshal(document)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = c.o.Stdout.Write(append(out, '\n'))
 	}
-	_, err = c.o.Stdout.Write(append(out, '\n'))
-	return 0, err
+	return err
 }

@@ -27,14 +27,20 @@ type call struct {
 	turn     string // "": the tool did not say
 	thread   string
 	subagent string // the sub-agent that it comes from; "": the agent itself
+	isWake   bool   // the inbox has changed, and the program may be woken
 	isUnique bool   // the input differs from that of every later call
 
 	events    []wire.Event // to append
 	endEvents []wire.Event // to append then, unless mail keeps the turn going
 
+	permission *Permission // to wait for, when everything else is done; nil: none
+
 	beginsSession bool
+	hasPlugin     bool // see Session
 	replyAs       replyWay
+	isPeek        bool // whether there is mail is all that the answer says
 	wantsPrimer   bool
+	watch         []string        // what the program shall watch for this session
 	warning       string          // of the answer, for the person too
 	text          strings.Builder // of the answer
 	answersAlways bool            // with {} if there is no text
@@ -107,7 +113,7 @@ func (c *call) newEvent(kind, key string, pairs ...string) wire.Event {
 	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	transport := "hook"
-	if c.tool == OpenCode || c.tool == CodexNotify {
+	if c.tool == OpenCode && !c.hasPlugin || c.tool == CodexNotify {
 		transport = "notify"
 	}
 	e = e.With("transport", transport)

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func (c *call) handleEvent() {
 		if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
 			c.Forgets = c.kind + " "
 		}
-		c.startTurn(in.Text("prompt"))
+		c.startTurn(personsPrompt(in.Text("prompt")))
 	case "Stop": // mail may continue the turn, but not twice in a row
 		active := "again"
 		if c.isFirstStop() {
@@ -82,7 +83,7 @@ func (c *call) handleEvent() {
 		c.replyAs = asContext
 		c.identify(c.Session, c.kind, c.turn, c.hash(string(in.Get("tool_calls"))))
 	case "PermissionRequest":
-		c.askPermission(in.Text("tool_name"), cmp.Or(describe(in.Get("tool_input")), string(in.Get("tool_input"))))
+		c.askClaudePermission()
 	case "PermissionDenied":
 		c.endTool(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
@@ -102,6 +103,8 @@ func (c *call) handleEvent() {
 			activity = "idle"
 		}
 		c.changeState(activity, "")
+	case "FileChanged":
+		c.isWake = true
 	case "TeammateIdle":
 		if in.Text("teammate_name") == string(c.o.Box.Agent()) { // another teammate has its own hooks
 			c.ProvesReceipt, c.replyAs, c.IsAmbiguous = true, onStderr, true
@@ -113,6 +116,9 @@ func (c *call) handleEvent() {
 func (c *call) handleSessionStart() {
 	source := c.in.Text("source")
 	c.replyAs, c.wantsPrimer, c.IsNewProgram = asContext, true, source != "compact"
+	if c.tool == Claude && c.o.Wakes != nil {
+		c.watch = watched(filepath.Join(c.o.Box.Path(), "inbox"))
+	}
 	if c.IsNewProgram {
 		c.turn = "" // the prompt may be /clear, to which the model says nothing
 	}
@@ -157,13 +163,16 @@ func (c *call) handleSubagentEvent() {
 		return
 	}
 	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	isAnswered := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool)
+	isAnswered, id := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
+	if w != nil && !c.hasRunner() { // whose questions the screen answers
+		id = w.ID
+	}
 	switch {
 	case isAnswered && c.isInBackground():
 		c.turn = ""
-		c.changeState("idle", "")
+		c.changeState("idle", "", "id", id)
 	case isAnswered:
-		c.changeState("tool_running", c.subagent)
+		c.changeState("tool_running", c.subagent, "id", id)
 	}
 }
 

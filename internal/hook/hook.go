@@ -5,8 +5,8 @@
 //		tool       mail goes out at                            and keeps the turn going at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
-//		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
-//		opencode   never: its plugins can only report states
+//		gemini     BeforeAgent AfterTool                       AfterAgent
+//		opencode   atm.mail, for the plugin to push it
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
 //	  - Unknown events and fields are ignored; a value of the wrong type counts as absent.
@@ -14,9 +14,13 @@
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go).
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
+//	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
+//	    it gets none to push.
+//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -74,6 +78,8 @@ func (t Tool) ProjectDir(getenv func(string) string) string { return getenv(proj
 type Session struct {
 	ID   string
 	Mode string // of its permissions, in the program's words; "": it does not say
+
+	HasPlugin bool // its plugin takes mail from the inbox
 }
 
 // Options are what a call needs from its caller.
@@ -90,7 +96,17 @@ type Options struct {
 	Ends     func() // is told that a session ends; nil: nobody
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
+	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
+
+	Arguments func() []string // what the program was started with; nil: unknown
+
+	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
+	Wakes func() (may, isIdle bool)
+
+	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
+	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
+	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
 
 	Stdout, Stderr io.Writer // of the process
 }
@@ -125,9 +141,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
 	}
-	if (c.beginsSession || c.kind == "UserPromptSubmit") && c.subagent == "" && c.o.Begins != nil {
-		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID)}
-		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
+	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
+		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
+		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
 		}
@@ -138,12 +154,19 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsSecond {
 		return c.answer()
 	}
+	if c.isWake {
+		return c.wake(ctx)
+	}
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
 	h := &mailbox.Handover{}
-	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || len(c.Shown) > 0 {
+	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
+	}
+	if c.isPeek {
+		err = errors.Join(err, h.NotSent(ctx))
+		h = &mailbox.Handover{}
 	}
 	log := c.o.Box.Log()
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
@@ -162,14 +185,21 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		return 0, err
 	}
 	announced, err := h.Sent(ctx)
-	return exit, errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	err = errors.Join(err, log.Append(ctx, c.inTurn(announced)...))
+	if c.permission != nil {
+		err = errors.Join(err, c.waitForVerdict(ctx))
+	}
+	return exit, err
 }
 
 // handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
-	if c.IsNewProgram { // a runner types the mail in; in this answer it would wait for the first prompt
+	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
+		c.CanCarryMail = false
+	}
+	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}

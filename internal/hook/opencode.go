@@ -3,14 +3,48 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The events report
-// states only. A turn's id is its session's with a counter; a turn begins when an idle session becomes busy.
+// The plugin's own calls. askMail asks for mail to push into a session. The answer is a pushAnswer. isMailShown tells of
+// a text with mail that the model is about to get, and mailRefused that a session did not take what was pushed.
+const (
+	askMail     = "atm.mail"
+	isMailShown = "atm.shown"
+	mailRefused = "atm.refused"
+)
+
+// pushAnswer is what the plugin gets for askMail.
+type pushAnswer struct {
+	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
+	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
+	Arguments []string `json:"arguments,omitempty"` // the program\'s, if it does not know its session
+	Text      string   `json:"text,omitzero"`       // the mail
+}
+
+func (c *call) pushAnswer(mail string) (a pushAnswer) {
+	if c.o.IsSecond || c.hasRunner() {
+		return a
+	}
+	inbox := filepath.Join(c.o.Box.Path(), "inbox")
+	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
+	if !c.isPeek {
+		a.Text = mail
+		return a
+	}
+	if a.Waiting = mail != ""; c.o.Arguments != nil {
+		a.Arguments = c.o.Arguments()
+	}
+	return a
+}
+
+// opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds
+// "pushes" where it can push mail. The events report states only. A turn's id is its session's with a counter; a turn
+// begins when an idle session becomes busy.
 //
 // A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
 func (c *call) opencode() {
@@ -19,6 +53,7 @@ func (c *call) opencode() {
 	json.Unmarshal(in.Get("properties"), p)
 	c.identify(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
 	c.isUnique = in.Text("id") != ""
+	c.hasPlugin = string(in.Get("pushes")) == "true"
 	if p.Info.ParentID != "" || in.Get("subagent") != nil { // its dialogs block the agent, whose session is another one
 		c.Session, c.subagent = "", "subagent"
 		if c.kind == "permission.asked" {
@@ -29,6 +64,13 @@ func (c *call) opencode() {
 		return
 	}
 	switch c.kind {
+	case askMail:
+		c.replyAs, c.IsPush, c.IsNewProgram = asPush, true, string(in.Get("isNew")) == "true"
+		c.answersAlways, c.isPeek = true, c.Session == ""
+	case isMailShown:
+		c.Shown = shown(in.Text("text"))
+	case mailRefused:
+		c.Forgets = askMail
 	case "session.created":
 		c.startSession("created")
 	case "session.deleted":
@@ -118,6 +160,32 @@ func (c *call) dialogID(p *busProperties) string {
 func (c *call) askBusPermission(p *busProperties) {
 	prompt := cmp.Or(describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 	c.askPermission(p.Permission, prompt, "id", c.dialogID(p), "tool_call_id", p.Tool.CallID)
+	if !c.hasPlugin || c.o.Ask == nil || c.o.IsSecond || p.ID == "" || c.hasRunner() {
+		return
+	}
+	last := len(c.events) - 1
+	c.permission = &Permission{Event: c.events[last], ID: p.ID, Tool: p.Permission, Prompt: prompt, IsCommand: p.Permission == "bash"}
+	c.events = c.events[:last]
+	var what struct {
+		Command, FilePath string
+		Files             json.RawMessage // of a patch
+	}
+	json.Unmarshal(p.Metadata, &what)
+	switch {
+	case p.Permission == "bash":
+		c.permission.Input = what.Command
+	case p.Permission == "edit" && what.Files == nil:
+		c.permission.Input = what.FilePath
+	}
+	if c.permission.IsRisky = c.permission.Input == ""; c.permission.IsRisky { // only this much is known of it
+		c.permission.Input = strings.Join(p.Patterns, " ")
+	}
+}
+
+// busAnswer is what the plugin gets for a permission request.
+type busAnswer struct {
+	Reply   string `json:"reply"` // once, always, reject
+	Message string `json:"message,omitzero"`
 }
 
 const retrying = "API retry"

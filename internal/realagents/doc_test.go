@@ -1,6 +1,6 @@
 // Package realagents runs the agent programs that people use, Claude Code,
 // Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and GitHub
-// Copilot CLI, under atm run. It has tests only.
+// Copilot CLI, under atm run and started by hand (newByHand). It has tests only.
 //
 // The programs are the real ones, as npm installs them, each with a HOME of its
 // own; the model that they talk to is a small fake one on the loopback device,

@@ -3,7 +3,9 @@
 package realagents
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -238,15 +240,44 @@ func TestTwoCodex(t *testing.T) {
 			if names, _ := os.ReadFile(said); string(names) != "bob\ncarl\n" {
 				t.Errorf("it was run by %q", names)
 			}
+			if servers := s.servers(); len(servers) != 2 {
+				t.Errorf("the servers are %q", servers)
+			}
 			s.do("stop", "bob")
-			s.do("send", "carl", "SAYS I am here.", "--as", "lead")
-			s.wait("carl's answer", func() bool { return strings.Contains(s.do("history", "carl", "--limit", "1"), "< I am here.") })
+			says := func(what string) {
+				s.do("send", "carl", "SAYS "+what, "--as", "lead")
+				s.wait("carl's answer", func() bool { return strings.Contains(s.do("history", "carl", "--limit", "1"), "< "+what) })
+			}
+			says("I am here.")
+			servers := s.servers() // one loses nothing but the turn
+			if len(servers) != 1 {
+				t.Fatalf("after atm stop bob the servers are %q", servers)
+			}
+			exec.Command("kill", "-9", servers[0]).Run()
+			s.wait("another server", func() bool { now := s.servers(); return len(now) == 1 && now[0] != servers[0] })
+			s.do("wait", "--idle", "carl", "--timeout", "60s")
+			says("I am here again.")
+			s.do("restart", "carl")
+			s.do("wait", "--idle", "carl", "--timeout", "60s")
+			says("I was restarted.")
 			s.do("stop", "carl")
 			if left := s.leftovers(); left != "" {
 				t.Errorf("after atm stop:\n%s", left)
 			}
 		})
 	}
+}
+
+// servers are the processes that are servers of Codex for one agent.
+func (k *kit) servers() (pids []string) {
+	for line := range strings.Lines(k.leftovers()) {
+		pid, _, _ := strings.Cut(line, " ")
+		command, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		if !bytes.Contains(command, []byte("codex.js")) && bytes.Contains(command, []byte("app-server\x00--listen\x00unix:///")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // What the newest versions declare of their state counts: their work, what they ask, and at once that a person ended it.

@@ -3,6 +3,7 @@
 package realagents
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type team struct {
 	*kit
 	dir  string
+	home string          // of the person who works there; "": the kit's directory
 	kits map[string]*kit // by agent
 }
 
@@ -75,7 +77,11 @@ func (s *team) show() {
 // env is the environment of a person who works in the team's directory.
 func (s *team) env() []string {
 	path := "PATH=" + bin + ":" + os.Getenv("PATH")
-	return []string{"HOME=" + s.kit.dir, path, "LANG=C.UTF-8", "TERM=xterm-256color", "LIMIT=3m"}
+	env := []string{"HOME=" + cmp.Or(s.home, s.kit.dir), path, "LANG=C.UTF-8", "TERM=xterm-256color", "LIMIT=3m"}
+	if s.home != "" { // what a person's command leaves running is found with the kit's leftovers
+		env = append(env, "REAL_AGENTS_DIR="+s.kit.dir)
+	}
+	return env
 }
 
 // try runs atm, and returns what it printed and its exit code.
@@ -170,6 +176,14 @@ func (s *team) wait(what string, isSo func() bool) {
 	}
 }
 
+// isPushed reports whether bob's mail is given to his program beside its prompt.
+func (s *team) isPushed() bool {
+	s.t.Helper()
+	var status struct{ Ways struct{ Prompt string } }
+	s.get(&status, "status", "bob")
+	return status.Ways.Prompt == "inbox socket"
+}
+
 func (s *team) state() string {
 	s.t.Helper()
 	var status struct{ State string }
@@ -238,6 +252,9 @@ func (s *team) getsOnce(id, body string) {
 	s.wait("the model to get "+id, func() bool { return len(s.prompts(id)) > 0 })
 	got := s.prompts(id)
 	head, text, _ := strings.Cut(s.exact(got[0]), "\n")
+	if s.isPushed() != strings.HasPrefix(got[0], "Another Claude session") {
+		s.t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), got)
+	}
 	body = letter.EscapeMail(body)
 	isSame := text == "  "+strings.ReplaceAll(body, "\n", "\n  ")+"\n"+letter.End
 	if strings.Contains(body, "\t") {

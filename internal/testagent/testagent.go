@@ -28,6 +28,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,6 +46,7 @@ type Options struct {
 	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
 	Resume     string        // the conversation that it says it continues
 	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR: open, drops or shut; "": there is none
+	Remote     string        `json:"-"` // unix://PATH of the server that it needs at its start, and connects to again when that ends
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
 	PasteOff     bool          // no bracketed paste
@@ -65,6 +67,9 @@ func (o *Options) flags() *flag.FlagSet {
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, that is `open`, drops them or is shut")
+	f.StringVar(&o.Remote, "remote", "", "use the server at this `address`, unix://PATH")
+	f.String("C", ".", "work in this `directory`")
+	f.Bool("no-daemon", false, "use no server, as always without --remote")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	return f
 }
@@ -103,6 +108,9 @@ func Main() int {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "acp" {
 		return mainACP()
+	}
+	if i := slices.Index(os.Args, "app-server"); i >= 0 {
+		return mainServer(os.Args[i+1:])
 	}
 	var o Options
 	if err := o.flags().Parse(os.Args[1:]); err != nil {

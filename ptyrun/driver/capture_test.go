@@ -64,6 +64,8 @@ var captures = []struct {
 	{"claude-2.1.332-history", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-light-tools", reducer.Idle, "", "", ""},
 	{"claude-2.1.332-limit", reducer.Limited, "Usage limit reached · limit resets 3:33pm", "usage limit", ""},
+	{"claude-2.1.332-long-draft", reducer.Idle, "", "draft", "  line 51 of a text with some words to fill it.\n  line 52 of a text with some words to fill it.\n  line 53 of a text with some words to fill it.\n  line 54 of a text with some words to fill it.\n" +
+		"  line 55 of a text with some words to fill it.\n  line 56 of a text with some words to fill it.\n  line 57 of a text with some words to fill it.\n  line 58 of a text with some words to fill it.\n  line 59 of a text with some words to fill it.\n[/atm]"},
 	{"claude-2.1.332-model", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-nocolor-permission", reducer.Confirming, "permission", "dialog", ""},
 	{"claude-2.1.332-nocolor-tools", reducer.Idle, "", "", ""},
@@ -79,6 +81,8 @@ var captures = []struct {
 	{"claude-2.1.332-reader-idle", reducer.Idle, "", "", ""},
 	{"claude-2.1.332-reader-permission", reducer.Confirming, "permission", "dialog", ""},
 	{"claude-2.1.332-resume", reducer.Confirming, "unknown", "dialog", ""},
+	{"claude-2.1.332-search", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-2.1.332-sessions", reducer.Starting, "", "no prompt on the screen", ""},
 	{"claude-2.1.332-theme", reducer.Confirming, "unknown", "dialog", ""},
 	{"claude-2.1.332-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
 	{"claude-2.1.332-tools", reducer.Idle, "", "", ""},

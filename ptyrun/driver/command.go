@@ -30,11 +30,39 @@ func ForCommand(argv []string) *Driver {
 func Unshared(argv []string, isScript bool) []string {
 	d, args := parseScript(argv, isScript)
 	c := &d.file.Command
-	hasChosen := func(arg string) bool { return startsAny(arg, c.IsUnshared) }
-	if c.Unshared == "" || slices.ContainsFunc(args, hasChosen) || slices.Contains(c.Subcommands, subcommand(c, args)) {
+	if c.Unshared == "" || !mayAdd(c, args, c.IsUnshared) {
 		return argv
 	}
 	return slices.Insert(slices.Clone(argv), len(argv)-len(args), c.Unshared)
+}
+
+// mayAdd reports whether the arguments begin a session and none of them begins with any of barred.
+func mayAdd(c *agents.Command, args, barred []string) bool {
+	isBarred := func(arg string) bool { return startsAny(arg, barred) }
+	return !slices.ContainsFunc(args, isBarred) && !slices.Contains(c.Subcommands, subcommand(c, args))
+}
+
+// WithServer returns the command line that starts a server for this agent alone, which listens on a socket, and the one
+// with which the program uses it; ok is false if it knows no such server, or its command line leaves no choice. isScript
+// is as for Unshared.
+func WithServer(argv []string, isScript bool, socket string) (server, program []string, ok bool) {
+	d, args := parseScript(argv, isScript)
+	s := &d.file.Server
+	if s.Start == nil || !mayAdd(&d.file.Command, args, s.Barred) {
+		return nil, argv, false
+	}
+	at := len(argv) - len(args)
+	fill := func(words []string) (filled []string) {
+		for _, word := range words {
+			filled = append(filled, strings.ReplaceAll(word, "{socket}", socket))
+		}
+		return filled
+	}
+	use := fill(s.Use)
+	if !slices.ContainsFunc(args, func(arg string) bool { return startsAny(arg, s.IsDir) }) {
+		use = append(use, s.Dir...)
+	}
+	return append(slices.Clone(argv[:at]), fill(s.Start)...), slices.Insert(slices.Clone(argv), at, use...), true
 }
 
 // Newest stands for the newest conversation in a directory.

@@ -80,6 +80,38 @@ func TestUnshared(t *testing.T) {
 	}
 }
 
+// An agent that would share a server gets one of its own, unless its command says otherwise or cannot use it.
+func TestWithServer(t *testing.T) {
+	const unix = "unix:///d/s"
+	for _, c := range []struct{ command, server, program string }{
+		{"codex", "codex app-server --listen " + unix, "codex --remote " + unix + " -C ."},
+		{"env A=1 /opt/codex resume --last", "env A=1 /opt/codex app-server --listen " + unix, "env A=1 /opt/codex --remote " + unix + " -C . resume --last"},
+		{"npx @openai/codex -m review -c a=b", "npx @openai/codex app-server --listen " + unix, "npx @openai/codex --remote " + unix + " -C . -m review -c a=b"},
+		{"codex resume -C /x", "codex app-server --listen " + unix, "codex --remote " + unix + " resume -C /x"},
+		{"codex --no-daemon", "", ""},
+		{"codex --remote unix://", "", ""},
+		{"codex exec -m x", "", ""},
+		{"codex -p x app-server", "", ""},
+		{"codex login", "", ""},
+		{"codex --add-dir /x", "", ""},
+		{"codex --worktree", "", ""},
+		{"codex -c sandbox_workspace_write.writable_roots=[]", "", ""},
+		{"run DIR codex", "", ""},
+		{"claude", "", ""},
+		{"bash", "", ""},
+		{"", "", ""},
+	} {
+		server, program, ok := WithServer(strings.Fields(c.command), false, "/d/s")
+		if ok != (c.server != "") || ok && (strings.Join(server, " ") != c.server || strings.Join(program, " ") != c.program) {
+			t.Errorf("%q: %q and %q, %v", c.command, server, program, ok)
+		}
+	}
+	server, program, ok := WithServer(strings.Fields("run DIR codex -m x"), true, "/d/s")
+	if s, p := strings.Join(server, " "), strings.Join(program, " "); !ok || s != "run DIR codex app-server --listen "+unix || p != "run DIR codex --remote "+unix+" -C . -m x" {
+		t.Errorf("the script: %q and %q, %v", s, p, ok)
+	}
+}
+
 // The arguments that continue a conversation stand right after the program, wherever that is in the command. A command
 // that says itself which one it continues, or draws no conversation, stays.
 func TestResume(t *testing.T) {

@@ -48,6 +48,10 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "1" Yes allow_once
 2 "2" Yes, and switch to accept edits (auto-approve file edits and common file commands) for this
 3 "3" No reject_once`,
+		"claude-2.1.332-search": `permission WebSearch(news of today)
+1 "1" Yes allow_once
+2 "2" Yes, and don't ask again for Web Search commands in /tmp/nk/kit/work allow_always
+3 "3" No reject_once`,
 		"claude-2.1.332-plan-permission": `permission Bash(touch made.txt)
 1 "\r" No reject_once
 2 "\x1b[B\r" Yes allow_once`,

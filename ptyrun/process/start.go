@@ -38,10 +38,11 @@ type Child struct {
 	exit Exit // written before done is closed
 
 	stopping sync.Mutex
+	helpers  []int // sessions of its helpers; with runningLock
 }
 
-// running has the started programs that are not stopped yet, by PID, and with the same Child those of StartBeside. It is
-// locked during a start, so that the new child is not taken for an adopted process.
+// running has the started programs that are not stopped yet, by PID, and with the same Child those of StartBeside and its
+// helpers. It is locked during a start, so that the new child is not taken for an adopted process.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)

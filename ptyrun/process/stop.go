@@ -37,7 +37,10 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 		c.in.Close()
 	}
 	ended, err := endAll(ctx, min(grace, maxLastGrace), c.pid, c.findTree)
-	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid })
+	runningLock.Lock()
+	helpers := slices.Clone(c.helpers)
+	runningLock.Unlock()
+	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid || slices.Contains(helpers, p.sid) })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
 		late := time.After(2 * readGrace)

@@ -48,19 +48,31 @@ func infoOf(k *unix.KinfoProc) Info {
 	}
 }
 
-// environment returns lines that end with NUL. kern.procargs2 has the number of arguments, the program's path, NULs,
-// the arguments, and the environment.
+// environment returns lines that end with NUL, and so does arguments.
 func environment(pid int) string {
+	_, lines := argumentsAndEnvironment(pid)
+	return lines
+}
+
+func arguments(pid int) string {
+	lines, _ := argumentsAndEnvironment(pid)
+	return lines
+}
+
+// argumentsAndEnvironment reads kern.procargs2, which has the number of arguments, the program's path, NULs, the
+// arguments, and the environment.
+func argumentsAndEnvironment(pid int) (arguments, environment string) {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
-		return ""
+		return "", ""
 	}
 	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
 	lines = strings.TrimLeft(lines, "\x00")
-	for n := binary.LittleEndian.Uint32(text); n > 0 && lines != ""; n-- {
-		_, lines, _ = strings.Cut(lines, "\x00")
+	environment = lines
+	for n := binary.LittleEndian.Uint32(text); n > 0 && environment != ""; n-- {
+		_, environment, _ = strings.Cut(environment, "\x00")
 	}
-	return lines
+	return strings.TrimSuffix(lines, environment), environment
 }
 
 // Parent returns the PID of this process's parent.

@@ -56,6 +56,12 @@ func readInfo(pid int) (Info, bool) {
 	return p, true
 }
 
+// arguments returns lines that end with NUL.
+func arguments(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(text)
+}
+
 // environment returns lines that end with NUL.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

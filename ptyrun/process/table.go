@@ -32,6 +32,11 @@ func InTerminals(name string) ([]Info, error) {
 	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || !p.hasTerminal || p.isZombie }), err
 }
 
+// Arguments returns the words that a process was started with, unless it has changed them.
+func Arguments(pid int) []string {
+	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
+}
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between

@@ -35,8 +35,19 @@ func (c *Child) Done() <-chan struct{}                               { return ni
 func (c *Child) Exit() Exit                                          { return Exit{} }
 func (c *Child) Stop(context.Context, time.Duration) ([]Info, error) { return nil, nil }
 
+// Helper cannot be started on this system.
+type Helper struct{}
+
+func StartHelper(Command, io.Writer) (*Helper, error) { return nil, errUnsupported }
+
+func (h *Helper) Done() <-chan struct{} { return nil }
+func (h *Helper) Exit() Exit            { return Exit{} }
+func (h *Helper) Kill()                 {}
+func (c *Child) Join(*Helper)           {}
+
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
+func Arguments(pid int) []string               { return nil }
 func Find(pid int) (p Info, ok bool)           { return p, false }
 func InTerminals(name string) ([]Info, error)  { return nil, errUnsupported }
 func Program() (p Info, ok bool)               { return p, false }

@@ -30,6 +30,8 @@ type Info struct {
 	Command []string  `json:"command"`       // null until it has started
 	Inject  string    `json:"inject,omitempty"`
 	Driver  string    `json:"driver,omitempty"` // the program's, as far as known
+
+	ServerDir string `json:"server_dir,omitempty"` // the directory with the socket of the program's own server
 }
 
 // Read reads an agent's file below its team's directory. If there is no valid file, Info is zero. A copy, as in a copy of

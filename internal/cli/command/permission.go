@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/failure"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -245,4 +246,20 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return nil
+}
+
+// SavePolicy saves the policy for the questions of a program that its person has just started as Me, as a runner does: by
+// that the program is judged until it ends, whatever is written into team.toml. A program that is known already, as after
+// a compaction, has one.
+func (s *Scope) SavePolicy() error {
+	own, _ := process.Program()
+	name := s.Me.Agent()
+	if slices.ContainsFunc(s.Team.Programs(name), func(p teams.Program) bool { return p.PID == own.PID }) {
+		return nil
+	}
+	p, err := s.Team.PolicyNow(name)
+	if err != nil { // doctor says what is wrong with team.toml; until it is right, nobody answers
+		return s.Team.ForgetPolicy(name)
+	}
+	return s.Team.SavePolicy(name, p)
 }

@@ -59,6 +59,9 @@ const (
 	Shell   Status = "shell"   // idle, while a command runs in the background
 )
 
+// IsIdle reports whether the session waits for its next prompt.
+func (s *Session) IsIdle() bool { return s.Status == Idle || s.Status == Shell }
+
 // Limits of what is read.
 const (
 	maxFile  = 64 << 10

@@ -25,6 +25,7 @@ type File struct {
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
 	Command  Command
+	Server   Server
 	Keys     Keys
 	Resume   Resume
 	Ways     []Way
@@ -41,6 +42,16 @@ type Command struct {
 	IsUnshared  []string `toml:"is_unshared"` // beginnings of arguments with which it shares none anyway
 	Subcommands []string // that draw no session and share nothing
 	ValueFlags  []string `toml:"value_flags"` // flags that take the next argument
+}
+
+// A Server says how the program gets a server of its own, instead of one that all its sessions share. {socket} stands for
+// the path of the server's socket.
+type Server struct {
+	Start  []string // the arguments that start one, right after the program's name
+	Use    []string // the arguments with which the program uses it, likewise
+	Dir    []string // more of them, that say where it works, so that it asks whether to trust that
+	IsDir  []string `toml:"is_dir"` // beginnings of arguments that say so
+	Barred []string // beginnings of arguments with which the program uses none but its own, or cannot use this one
 }
 
 // Keys are the keys that the program takes.
@@ -63,6 +74,9 @@ type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
 	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
+	// It tells its model that a paste of several lines, or of more bytes than this, is not the user's own text, and so gets
+	// lines one by one, and long ones in parts. 0: it does not.
+	MaxPaste int `toml:"max_paste"`
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so

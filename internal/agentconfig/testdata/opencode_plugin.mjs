@@ -1,0 +1,127 @@
+// Runs atm's plugin for opencode, which the first argument names, as opencode does, with a client that is none. The
+// plugin calls the program beside this test's directory, the second argument, which writes its input to "calls" there and
+// answers with what is in "mail", "look" or "answer".
+import assert from "node:assert/strict"
+import { mkdirSync, readFileSync, writeFileSync, existsSync, rmSync } from "node:fs"
+import { Worker, isMainThread, workerData } from "node:worker_threads"
+
+if (isMainThread) {
+  const [plugin, dir, what] = process.argv.slice(2)
+  if (what === "main") {
+    await headless(plugin, dir)
+  } else {
+    new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
+  }
+} else {
+  await (workerData.what === "resumed" ? resumed : inWorker)(workerData)
+  process.exit(0)
+}
+
+function calls(dir, type) {
+  const lines = existsSync(dir + "/calls") ? readFileSync(dir + "/calls", "utf8").trim().split("\n") : []
+  return lines.map((line) => JSON.parse(line)).filter((call) => !type || call.type === type)
+}
+
+async function until(what, is) {
+  for (const end = Date.now() + 60_000; ; await new Promise((done) => setTimeout(done, 20))) {
+    const value = is()
+    if (value) return value
+    assert(Date.now() < end, "timed out: " + what)
+  }
+}
+
+function fake(done) {
+  return {
+    session: {
+      list: async () => ({ data: [{ id: "ses_older", time: { updated: 1 } }, { id: "ses_old", time: { updated: 2 } }, { id: "ses_child", parentID: "ses_old", time: { updated: 3 } }] }),
+      create: async () => { done.push(["create"]); return { data: { id: "ses_made" } } },
+      messages: async () => ({ data: [{ info: { role: "user", sessionID: "ses_made", agent: "plan", model: { modelID: "m" } } }] }),
+      promptAsync: async (o) => { done.push(["prompt", o.path.id, o.body]); return { error: o.body.parts[0].text.includes("refuse") ? {} : undefined } },
+    },
+    tui: { publish: async (o) => { done.push([o.body.type, o.body.properties.sessionID]) } },
+    _client: { post: async (o) => { done.push(["reply", o.url, o.body]) } },
+  }
+}
+
+async function headless(plugin, dir) {
+  const done = [], { Atm } = await import(plugin)
+  const hooks = await Atm({ client: fake(done), directory: dir })
+  await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
+  await hooks.event({ event: { type: "permission.asked", properties: { id: "per_1", sessionID: "ses_1" } } })
+  assert.deepEqual(calls(dir).map((call) => [call.type, call.pushes]), [["session.created", undefined], ["permission.asked", undefined]])
+  assert.deepEqual(done, [])
+}
+
+// The newest session that is no sub-agent's is the one that --continue opens.
+async function resumed({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir]
+  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode", "--continue"] }))
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  await Atm({ client: fake(done), directory: dir })
+  await until("the prompt", () => done.length)
+  assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
+  assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
+}
+
+async function inWorker({ plugin, dir }) {
+  const inbox = dir + "/inbox", done = [], { Atm } = await import(plugin)
+  const deliver = (text, name) => {
+    writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], waiting: true }))
+    writeFileSync(dir + "/mail", JSON.stringify({ watch: [inbox], text }))
+    writeFileSync(inbox + "/" + name, "")
+  }
+  const prompts = () => done.filter(([what]) => what === "prompt")
+  mkdirSync(inbox)
+  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], arguments: ["opencode", "--model", "m"] }))
+  const hooks = await Atm({ client: fake(done), directory: dir })
+  const event = (type, properties) => hooks.event({ event: { type, properties } })
+
+  // Without mail there is no session. With some there is one, which is shown with the mail in it, in the mode of its last prompt.
+  await until("the first look", () => calls(dir, "atm.mail").length > 1) // at the start, and behind the watch
+  assert.deepEqual(done, [])
+  deliver("[atm] first", "1")
+  await until("the session to be shown", () => done.length === 3)
+  assert.deepEqual(done, [["create"],
+    ["prompt", "ses_made", { agent: "plan", model: { modelID: "m" }, variant: undefined, parts: [{ type: "text", text: "[atm] first" }] }],
+    ["tui.session.select", "ses_made"]])
+
+  // It is received when the model begins an answer to it or to a later prompt, and not before.
+  await event("session.created", { info: { id: "ses_made" } })
+  await event("message.part.updated", { sessionID: "ses_made", part: { type: "text", messageID: "msg_2", text: "[atm] first" } })
+  await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_3", parentID: "msg_1" } })
+  await event("session.idle", { sessionID: "ses_made" })
+  assert.deepEqual(done.slice(3), [["tui.session.select", "ses_made"]]) // the screen may not have been there before
+  await event("session.idle", { sessionID: "ses_made" })
+  assert.equal(done.length, 4)
+  assert.deepEqual(calls(dir, "atm.shown"), [])
+  await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
+  assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
+
+  // It follows the person to another session, and not into a sub-agent's.
+  await event("session.status", { sessionID: "ses_2", status: { type: "busy" } })
+  await event("session.created", { info: { id: "ses_child", parentID: "ses_2" } })
+  await event("session.status", { sessionID: "ses_child", status: { type: "busy" } })
+  assert.equal(calls(dir, "session.status").at(-1).subagent, true)
+  deliver("[atm] second", "2")
+  await until("the second prompt", () => prompts().length === 2)
+  assert.equal(prompts()[1][1], "ses_2")
+
+  // What a session does not take, it says.
+  deliver("[atm] refuse", "3")
+  assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")
+
+  // An answer from elsewhere is given; the person's ends the wait for one.
+  writeFileSync(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
+  await event("permission.asked", { id: "per_1", sessionID: "ses_2" })
+  const reply = await until("the reply", () => done.find(([what]) => what === "reply"))
+  assert.deepEqual(reply, ["reply", "/permission/per_1/reply", { reply: "reject", message: "no" }])
+  rmSync(dir + "/answer")
+  await event("permission.asked", { id: "per_2", sessionID: "ses_2", tool: { callID: "call_2" } })
+  await event("message.part.updated", { sessionID: "ses_2", part: { type: "tool", callID: "call_2", state: { status: "running" } } })
+  assert.deepEqual(calls(dir, "message.part.updated"), [])
+  await until("the wait", () => calls(dir, "permission.asked").length === 2)
+  await event("permission.replied", { requestID: "per_2", sessionID: "ses_2" })
+  assert.equal(calls(dir).at(-1).type, "permission.replied")
+  assert.equal(done.filter(([what]) => what === "reply").length, 1)
+  await hooks.dispose()
+}

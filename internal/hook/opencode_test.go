@@ -1,0 +1,118 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+)
+
+// asksForMail calls the hook as the plugin does that asks for mail.
+func asksForMail(t *testing.T, bob *mailbox.Box, session string, isNew bool, now time.Time) (a pushAnswer) {
+	t.Helper()
+	out, _ := call1(t, OpenCode, bob, fmt.Sprintf(`{"type":"atm.mail","pushes":true,"isNew":%v,"properties":{"sessionID":%q}}`, isNew, session), now)
+	if err := json.Unmarshal([]byte(out), &a); err != nil || strings.Count(out, "\n") != 1 {
+		t.Fatalf("%q: %v", out, err)
+	}
+	return a
+}
+
+// shows calls the hook as the plugin does that sees a text go to the model.
+func shows(t *testing.T, bob *mailbox.Box, session, text string, now time.Time) {
+	t.Helper()
+	in, err := json.Marshal(map[string]any{"type": "atm.shown", "pushes": true, "properties": map[string]string{"sessionID": session}, "text": text})
+	must(t, err)
+	if out, _ := call1(t, OpenCode, bob, string(in), now); out != "" {
+		t.Error(out)
+	}
+}
+
+// What the plugin pushes is unread until the plugin reports that the model gets it; what the agent does meanwhile proves
+// nothing.
+func TestPluginPushesMail(t *testing.T) {
+	t.Parallel()
+	bob, now := team(t, nil), time.Now()
+	if a := asksForMail(t, bob, "s1", true, now); a.Text != "" || a.Waiting || len(a.Watch) != 2 || !slices.Contains(a.Watch, bob.Path()+"/inbox/new") {
+		t.Errorf("without mail: %+v", a)
+	}
+	id := mail(t, bob, "rebase, please")
+	pushed := asksForMail(t, bob, "s1", false, now)
+	if want := "[atm " + id.Short(6) + " from alice, now] answer: atm reply " + id.Short(6) + " \"…\"\n  rebase, please\n[/atm]\n"; !strings.HasPrefix(pushed.Text, "[atm] 1 new message for bob; ") || !strings.HasSuffix(pushed.Text, want) {
+		t.Errorf("%+v", pushed)
+	}
+	busy := `{"type":"session.status","pushes":true,"properties":{"sessionID":"s1","status":{"type":"busy"}}}`
+	call1(t, OpenCode, bob, busy, now.Add(time.Minute))
+	if again := asksForMail(t, bob, "s1", false, now.Add(2*time.Minute)); again.Text != "" || where(t, bob, id) != mailbox.Unread {
+		t.Errorf("again: %+v, and it is %s", again, where(t, bob, id))
+	}
+	shows(t, bob, "s2", pushed.Text, now)
+	if where(t, bob, id) != mailbox.Unread {
+		t.Error("another session read it")
+	}
+	shows(t, bob, "s1", pushed.Text, now.Add(3*time.Minute))
+	if where(t, bob, id) != mailbox.Done {
+		t.Error("it is still unread")
+	}
+	if got := state(t, bob).Turn(); got.Transport != "hook" {
+		t.Errorf("the transport is %q", got.Transport)
+	}
+}
+
+// A look before there is a session claims nothing.
+func TestPluginLooksForMail(t *testing.T) {
+	t.Parallel()
+	bob, now := team(t, nil), time.Now()
+	if a := asksForMail(t, bob, "", true, now); a.Waiting {
+		t.Errorf("without mail: %+v", a)
+	}
+	mail(t, bob, "rebase, please")
+	for range 3 {
+		if a := asksForMail(t, bob, "", true, now); !a.Waiting || a.Text != "" {
+			t.Errorf("with mail: %+v", a)
+		}
+	}
+	if a := asksForMail(t, bob, "s1", true, now); !strings.HasPrefix(a.Text, "[atm] 1 new message for bob; ") {
+		t.Errorf("with a session: %+v", a)
+	}
+}
+
+// What a session did not take, and what a program had taken that was killed, is offered once more, marked.
+func TestPluginFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(t *testing.T, bob *mailbox.Box, now time.Time) (isNew bool){
+		"refused": func(t *testing.T, bob *mailbox.Box, now time.Time) bool {
+			call1(t, OpenCode, bob, `{"type":"atm.refused","pushes":true,"properties":{"sessionID":"s1"}}`, now)
+			return false
+		},
+		"killed": func(*testing.T, *mailbox.Box, time.Time) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bob, now := team(t, nil), time.Now()
+			mail(t, bob, "rebase, please")
+			asksForMail(t, bob, "s1", true, now)
+			now = now.Add(time.Minute)
+			again := asksForMail(t, bob, "s1", fail(t, bob, now), now)
+			if !strings.Contains(again.Text, ", may be a repeat] ") || !strings.Contains(again.Text, "\n  rebase, please\n") {
+				t.Errorf("%+v", again)
+			}
+		})
+	}
+}
+
+// Under a runner, which brings the mail itself, there is nothing to watch, nor for a program that is not the agent.
+func TestPluginOfAnotherPushesNothing(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	mail(t, bob, "rebase, please")
+	var out strings.Builder
+	_, err := Handle(ctx, OpenCode, []byte(`{"type":"atm.mail","properties":{"sessionID":"s1"}}`), Options{Box: bob, Now: time.Now(), IsSecond: true, Stdout: &out})
+	must(t, err)
+	underRunner(t, bob)
+	if a := asksForMail(t, bob, "s1", true, time.Now()); a.Text != "" || a.Waiting || a.Watch != nil || out.String() != "{}\n" {
+		t.Errorf("%+v, %s", a, out.String())
+	}
+}

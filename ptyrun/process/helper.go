@@ -1,0 +1,77 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+// Helper is a program that another one needs, such as its server. It is started before that one, in a session of its own
+// and without a terminal, and Stop ends it with the one that has joined it.
+type Helper struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	exit Exit // written before done is closed
+	of   *Child
+}
+
+// StartHelper starts one. What it prints goes to out, which one goroutine writes to.
+func StartHelper(c Command, out io.Writer) (*Helper, error) {
+	cmd, err := c.prepare()
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", c.Argv[0], err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, readGrace
+	h := &Helper{cmd: cmd, done: make(chan struct{}), of: &Child{}} // nobody's yet
+	if err := h.of.startBeside(cmd); err != nil {
+		return nil, fmt.Errorf("run %s: %w", c.Argv[0], NoProgramError{err})
+	}
+	go func() {
+		cmd.Wait()
+		unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // a wrapper may have died without its program
+		h.exit = exitOf(cmd)
+		runningLock.Lock()
+		delete(running, cmd.Process.Pid)
+		runningLock.Unlock()
+		close(h.done)
+	}()
+	return h, nil
+}
+
+// Done is closed when it has ended.
+func (h *Helper) Done() <-chan struct{} { return h.done }
+
+// Exit returns how it ended. Only after Done.
+func (h *Helper) Exit() Exit { return h.exit }
+
+// Kill kills one that nobody has joined, with its process group, and waits for it.
+func (h *Helper) Kill() {
+	if !h.hasEnded() {
+		unix.Kill(-h.cmd.Process.Pid, unix.SIGKILL)
+	}
+	<-h.done
+}
+
+func (h *Helper) hasEnded() bool {
+	select {
+	case <-h.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Join makes Stop end a helper, too. It is not among the processes that Stop returns.
+func (c *Child) Join(h *Helper) {
+	runningLock.Lock()
+	defer runningLock.Unlock()
+	pid := h.cmd.Process.Pid
+	if running[pid] == h.of {
+		running[pid], h.of = c, c
+	}
+	c.helpers = append(c.helpers, pid)
+}
