@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"sync"
@@ -54,6 +53,13 @@ func runHook(c *cli.Context) (err error) {
 	var isSecond bool
 	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
 		err = os.Chdir(dir) // the hook runs where the agent has gone
+	}
+	isCertain := true // whose conversation it is
+	if tool == hook.Codex && c.String("as") == "" {
+		names := terminalNames()
+		if isCertain = len(names) <= 1; len(names) == 1 && names[0] != os.Getenv("ATM_AGENT") {
+			c.Set("as", names[0])
+		}
 	}
 	if err == nil {
 		s, isSecond, err = openForHook(c)
@@ -107,7 +113,7 @@ func runHook(c *cli.Context) (err error) {
 					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
-				if tool == hook.Codex && !isSecond {
+				if tool == hook.Codex && !isSecond && isCertain {
 					err = errors.Join(err, startFollower(s, session.ID))
 				}
 			}
@@ -129,25 +135,6 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(err, e)
-}
-
-// startFollower starts the program that gives mail to a thread of Codex, unless one does already.
-func startFollower(s *command.Scope, thread string) error {
-	name := s.Me.Agent()
-	if p, _ := s.Team.Conversation(name, thread); len(p.Opens) > 0 && s.Team.IsFollowed(name) {
-		return nil
-	}
-	program, err := command.Companion("atm-codex")
-	if err != nil {
-		return nil // mail comes with the hooks then
-	}
-	cmd := exec.Command(program, "follow", string(name), thread, "--root", s.Root.Path, "--team", string(s.Team.Name))
-	cmd.Dir = s.Root.Path
-	command.Detach(cmd)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	return cmd.Process.Release()
 }
 
 // arguments are the words that the program was started with, which runs this hook.
