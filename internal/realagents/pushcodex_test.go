@@ -42,7 +42,7 @@ func (s *byHand) personHasLeft() {
 	bob := s.talks("bob")
 	bob.leave()
 	id := s.send("note for nobody")
-	time.Sleep(3 * time.Second) // it would be there within one
+	time.Sleep(20 * time.Second) // it would be there within one; the server takes a minute, as long as a wait may
 	s.wait("the conversation to end", func() bool { return s.hasEvent("bob", "session_end") })
 	if s.gets("note for nobody") > 0 || s.has(id, "read") {
 		s.t.Error("a thread got it that nobody sees")
