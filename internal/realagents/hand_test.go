@@ -346,7 +346,14 @@ func (w *window) clear() {
 	w.types(cmp.Or(map[string]string{"codex": "/new", "opencode": "/new"}[w.s.program], "/clear"))
 	time.Sleep(driver.SubmitDelay(10))
 	w.enter()
-	w.s.wait("the box to be empty", func() bool { r, _ := w.now(); return !r.HasDraft })
+	w.s.wait("the box to be empty", func() bool {
+		if w.shows("Where should the new conversation run?") { // Codex asks; the first answer is this directory
+			w.enter()
+			return true
+		}
+		r, _ := w.now()
+		return !r.HasDraft && w.s.program != "codex"
+	})
 	w.waitsFor("idle")
 }
 
