@@ -31,6 +31,12 @@ func Arguments(pid int) []string {
 	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
 }
 
+// InTerminals returns the running processes of a name that have a terminal, the oldest first.
+func InTerminals(name string) ([]Info, error) {
+	all, err := readTable()
+	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || !p.hasTerminal || p.isZombie }), err
+}
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between

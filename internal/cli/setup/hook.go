@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"sync"
@@ -106,6 +107,9 @@ func runHook(c *cli.Context) (err error) {
 					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
+				if tool == hook.Codex && !isSecond {
+					err = errors.Join(err, startFollower(s, session.ID))
+				}
 			}
 			if !isNew {
 				return ""
@@ -142,6 +146,25 @@ func isScript(tool hook.Tool) bool {
 		return entry != "" && entry != "cli"
 	}
 	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
+}
+
+// startFollower starts the program that gives mail to a thread of Codex, unless one does already.
+func startFollower(s *command.Scope, thread string) error {
+	name := s.Me.Agent()
+	if p, _ := s.Team.Conversation(name, thread); len(p.Opens) > 0 && s.Team.IsFollowed(name) {
+		return nil
+	}
+	program, err := command.Companion("atm-codex")
+	if err != nil {
+		return nil // mail comes with the hooks then
+	}
+	cmd := exec.Command(program, "follow", string(name), thread, "--root", s.Root.Path, "--team", string(s.Team.Name))
+	cmd.Dir = s.Root.Path
+	command.Detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
