@@ -60,12 +60,12 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
-		case other.PID == p.PID && !isNew && other.Session == p.Session:
+		case other.PID == p.PID && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
 				p.Opens = other.Opens
 			}
-			age := p.At.Sub(other.At).Abs()
-			if other.At = p.At; reflect.DeepEqual(other, p) && age < noteEvery {
+			isRecent := p.At.Sub(other.At).Abs() < noteEvery
+			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
 				return nil
 			}
 		}

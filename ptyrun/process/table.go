@@ -26,15 +26,15 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
-// Arguments returns the words that a process was started with, unless it has changed them.
-func Arguments(pid int) []string {
-	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
-}
-
 // InTerminals returns the running processes of a name that have a terminal, the oldest first.
 func InTerminals(name string) ([]Info, error) {
 	all, err := readTable()
 	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || !p.hasTerminal || p.isZombie }), err
+}
+
+// Arguments returns the words that a process was started with, unless it has changed them.
+func Arguments(pid int) []string {
+	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
 }
 
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }

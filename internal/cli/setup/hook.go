@@ -131,23 +131,6 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(err, e)
 }
 
-// arguments are the words that the program was started with, which runs this hook.
-func arguments() []string {
-	p, _ := process.Program()
-	return process.Arguments(p.PID)
-}
-
-// scripts are the words with which a program answers one prompt, and ends.
-var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
-
-// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
-func isScript(tool hook.Tool) bool {
-	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
-		return entry != "" && entry != "cli"
-	}
-	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
-}
-
 // startFollower starts the program that gives mail to a thread of Codex, unless one does already.
 func startFollower(s *command.Scope, thread string) error {
 	name := s.Me.Agent()
@@ -165,6 +148,23 @@ func startFollower(s *command.Scope, thread string) error {
 		return err
 	}
 	return cmd.Process.Release()
+}
+
+// arguments are the words that the program was started with, which runs this hook.
+func arguments() []string {
+	p, _ := process.Program()
+	return process.Arguments(p.PID)
+}
+
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
+func isScript(tool hook.Tool) bool {
+	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
+	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but

@@ -81,6 +81,11 @@ var (
 // errEnded ends the program.
 var errEnded = errors.New("there is nothing to follow any more")
 
+// errNotLoaded says that the server does not have the thread: its terminal has gone, or has not come back yet.
+var errNotLoaded = errors.New("codex's server does not have the thread")
+
+func isRunning(p teams.Program) bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+
 // isThread matches an id that may stand in a file's name and in an argument.
 var isThread = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`).MatchString
 
@@ -146,7 +151,9 @@ func (f *follower) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case time.Since(lastSeen) > patience:
-			f.team.ForgetConversation(f.box.Agent(), f.thread)
+			if p, _ := f.team.Conversation(f.box.Agent(), f.thread); errors.Is(err, errNotLoaded) || !isRunning(p) {
+				f.team.ForgetConversation(f.box.Agent(), f.thread)
+			}
 			return err
 		}
 		select {
@@ -182,12 +189,15 @@ func (f *follower) hangUp() {
 
 // recover asks the server what it has of the thread.
 func (f *follower) recover(ctx context.Context) error {
-	loaded, err := f.client.Loaded(ctx)
-	if err != nil {
+	if err := f.checkServer(); err != nil {
 		return err
 	}
-	if !slices.Contains(loaded, f.thread) {
-		return errors.New("codex's server does not have the thread")
+	loaded, err := f.client.Loaded(ctx)
+	if err == nil && !slices.Contains(loaded, f.thread) {
+		err = errNotLoaded
+	}
+	if err != nil {
+		return err
 	}
 	if err := f.note(); err != nil {
 		return err
@@ -204,19 +214,24 @@ func (f *follower) recover(ctx context.Context) error {
 	return err
 }
 
-// note notes that the server gives the mail to the conversation. The hooks have noted the process that runs them: another
-// one than the server has the thread by itself, as codex --no-daemon does, unless the server was restarted.
+// checkServer returns errEnded if another process than the server has the thread, as codex --no-daemon does. The hooks have
+// noted the process that runs them; a server that was restarted is another one.
+func (f *follower) checkServer() error {
+	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
+	if !ok || p.PID != f.client.PID() && isRunning(p) {
+		return errEnded
+	}
+	return nil
+}
+
+// note notes that the server gives the mail to the conversation.
 func (f *follower) note() error {
 	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
 	server, isKnown := process.Find(f.client.PID())
-	if !ok || !isKnown {
+	if !ok || !isKnown || f.checkServer() != nil {
 		return errEnded
 	}
-	if p.PID != server.PID && (process.Info{PID: p.PID, Start: p.Start}).IsRunning() {
-		return errEnded
-	}
-	isNoted := p.PID == server.PID && p.Start == server.Start && p.Server == f.socket && slices.Contains(p.Opens, agents.ServerQueue)
-	if isNoted {
+	if p.PID == server.PID && p.Start == server.Start && p.Server == f.socket && slices.Contains(p.Opens, agents.ServerQueue) {
 		return nil
 	}
 	p.Server, p.Opens = f.socket, []string{agents.ServerQueue}
@@ -379,11 +394,21 @@ func (f *follower) queue(ctx context.Context) (map[wire.ID]string, error) {
 	all, err := f.client.QueueList(ctx, f.thread)
 	inside := map[wire.ID]string{}
 	for _, q := range all {
-		if wire.IsID(q.ClientID) {
+		if f.isMail(q.ClientID) {
 			inside[wire.ID(q.ClientID)] = q.ID
 		}
 	}
 	return inside, err
+}
+
+// isMail reports whether an id that the server has is of a message to the member. Codex has ids of that form as well, for
+// what its person writes.
+func (f *follower) isMail(id string) bool {
+	if !wire.IsID(id) {
+		return false
+	}
+	_, err := f.box.Get(wire.ID(id))
+	return err == nil
 }
 
 // maxItems is how many of a thread's last items are looked through for messages of ours.
@@ -406,7 +431,7 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []codex.I
 	for _, item := range items {
 		switch {
 		case item.Type != codex.UserMessage:
-		case wire.IsID(item.ClientID):
+		case f.isMail(item.ClientID):
 			call.Shown = append(call.Shown, wire.ID(item.ClientID).Short(32))
 			delete(f.inside, wire.ID(item.ClientID))
 		case turn != "": // somebody has just typed it

@@ -211,6 +211,22 @@ func TestWithdrawnMailLeavesTheQueue(t *testing.T) {
 	})
 }
 
+// What a person has queued in the terminal is not ours, whatever its id.
+func TestThePersonsQueueStays(t *testing.T) {
+	s := newScene(t)
+	theirs := queued{ID: "q", ClientID: string(wire.NewID())}
+	s.queue = []queued{theirs}
+	s.become(codex.Idle, "")
+	s.follow()
+	m := s.send("Beside that.", nil)
+	eventually(t, "both in the queue", s.has(func() bool {
+		return len(s.queue) == 2 && s.queue[0].ClientID == theirs.ClientID && s.queue[1].ClientID == string(m.ID)
+	}))
+	_, err := s.team.Root().Withdraw(t.Context(), s.team.Box("lead"), m, s.bob.Address(), nil)
+	must(t, err)
+	eventually(t, "only the person's in the queue", s.has(func() bool { return len(s.queue) == 1 && s.queue[0].ClientID == theirs.ClientID }))
+}
+
 // What the server has already is not given again after the process was killed.
 func TestAfterAKill(t *testing.T) {
 	s := newScene(t)
