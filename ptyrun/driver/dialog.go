@@ -182,7 +182,18 @@ func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
 			return first, true
 		}
 	}
-	return y + 1, false
+	return max(y+1, d.transcriptEnd(l, at)), false
+}
+
+// transcriptEnd returns the row below the lowest row of the transcript above row at. (What is selected in a list may look
+// like a message.)
+func (d *Driver) transcriptEnd(l *Look, at int) int {
+	for y := at - 1; y >= 0; y-- {
+		if k := d.kindOf(l, y); k != otherRow && k != agents.MessageRow {
+			return y + 1
+		}
+	}
+	return 0
 }
 
 // callAbove is dialogTop for a dialog without a frame: it starts with the row of the tool's call, or where that is none on
@@ -420,7 +431,8 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 	case agents.Between:
 		f.first = l.borderAbove(end) + 1
 		ok = f.first > 0
-	case agents.Lowest: // in place of everything else
+	case agents.Lowest:
+		f.first = d.transcriptEnd(l, end)
 		ok = hasAny(strings.Join(textRows(l, max(0, end-3), end), " "), d.screen.Dialog.Hints)
 	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")

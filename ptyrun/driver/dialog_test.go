@@ -172,7 +172,9 @@ func TestUnknownDialogs(t *testing.T) {
 		"claude-2.1.332-permissions": "Permissions  Recently blocked",
 		"claude-2.1.332-resume":      "Resume session",
 		"claude-2.1.332-theme":       "Theme",
+		"codex-0.171-model":          "Select Model and Effort",
 		"codex-0.171-resume":         "Resume a previous session",
+		"codex-0.171-theme":          "Select Syntax Theme",
 	} {
 		q := driverOf(t, file).Read(look(t, file), Reading{}).Dialog
 		if q == nil || q.Kind != "unknown" || !strings.HasPrefix(q.Prompt, want) {
