@@ -48,6 +48,9 @@ func compileMark(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.ReplaceAll(pattern, "~", blank+"*") + `)`)
 }
 
+// maxMark is how far one of these is looked for: the less there is to read, the faster.
+const maxMark = 512
+
 // isMark reports whether a text begins with a mark that is to be broken. <size_t> is a type of C, and Vec<Event> one of
 // Rust.
 func isMark(before rune, s string, marks breaks) bool {
@@ -65,6 +68,7 @@ func isMark(before rune, s string, marks breaks) bool {
 	if name == "" || !strings.Contains("cstuphre", strings.ToLower(name[:1])) { // else one look at each bracket of a program is dear
 		return false
 	}
+	s = s[:min(len(s), maxMark)]
 	return knownMark().MatchString(s) || !isLetter(before) && eventMark().MatchString(s)
 }
 
