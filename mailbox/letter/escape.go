@@ -67,7 +67,7 @@ func escape(s, allowed string, marks breaks) string {
 func visible(s, allowed string, marks breaks) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for before := rune(0); s != ""; {
-			if marks != noMarks && mayBeginPhrase(before, s) && knownPhrase().MatchString(s) {
+			if marks != noMarks && mayBeginPhrase(before, s) && knownPhrase().MatchString(s[:min(len(s), maxMark)]) {
 				n := strings.IndexFunc(s, unicode.IsSpace) // behind its first word
 				if !yield(s[:n]+`\`, n) {
 					return

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // theirNames matches the names of the tags by which a program around a model, or a model's template, marks who speaks.
@@ -18,7 +19,7 @@ const (
 	blank    = `[\s\p{Z}]`
 	tagNames = `cross-session-message|task-notification|system-reminder|teammate-message|user-prompt-submit-hook`
 	varNames = `pasted_content|user_input|hook_context`
-	phrases  = `stop hook (?:feedback|blocking error)|user steering update|another claude session|the user sent (?:the following|a new) message`
+	phrases  = `stop hook (?:feedback|blocking error)|user steering update|another claude session|user sent (?:the following|a new) message`
 )
 
 const tagEnd = `(?:~/?~>|` + blank + `~[a-z_:-]+~=~["'])`
@@ -47,20 +48,34 @@ func compileMark(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.ReplaceAll(pattern, "~", blank+"*") + `)`)
 }
 
+// maxMark is how far one of these is looked for: the less there is to read, the faster.
+const maxMark = 512
+
 // isMark reports whether a text begins with a mark that is to be broken. <size_t> is a type of C, and Vec<Event> one of
 // Rust.
 func isMark(before rune, s string, marks breaks) bool {
-	if marks == allMarks && ourMark().MatchString(s) {
+	if marks == allMarks && s[0] == '[' && ourMark().MatchString(s) {
 		return true
 	}
+	if marks == noMarks {
+		return false
+	}
 	found := theirMark().FindString(s)
-	isTheirs := found != "" && !strings.HasSuffix(found, "_t>") || knownMark().MatchString(s) || !isLetter(before) && eventMark().MatchString(s)
-	return marks != noMarks && isTheirs
+	if found != "" && !strings.HasSuffix(found, "_t>") {
+		return true
+	}
+	name := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(s[1:], unicode.IsSpace), "/"), unicode.IsSpace)
+	if name == "" || !strings.Contains("cstuphre", strings.ToLower(name[:1])) { // else one look at each bracket of a program is dear
+		return false
+	}
+	s = s[:min(len(s), maxMark)]
+	return knownMark().MatchString(s) || !isLetter(before) && eventMark().MatchString(s)
 }
 
-// mayBeginPhrase reports whether a text begins a word with a letter that begins a phrase.
+// mayBeginPhrase reports whether a text begins a word that begins a phrase.
 func mayBeginPhrase(before rune, s string) bool {
-	return !isLetter(before) && strings.IndexByte("AaSsTtUu", s[0]) >= 0
+	begins := func(word string) bool { return len(s) > len(word) && strings.EqualFold(s[:len(word)], word) }
+	return !isLetter(before) && strings.IndexByte("AaSsUu", s[0]) >= 0 && (begins("stop") || begins("user") || begins("another"))
 }
 
 func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
