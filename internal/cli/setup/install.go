@@ -122,6 +122,9 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	if r.MCP {
 		flags += " --mcp"
 	}
+	if r.Accept {
+		flags += " --accept"
+	}
 	if r.Local {
 		flags += " --local"
 	}
