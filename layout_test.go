@@ -81,12 +81,14 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	internal/testteam
+	internal/push/codex/follow
 	internal/room
 	internal/web
 	internal/tui
 	cmd/atm
 	cmd/atm-tui
 	cmd/atm-acp
+	cmd/atm-codex
 	cmd/atm-bridge
 	cmd/atm-runner
 	cmd/atm-mcp
@@ -121,7 +123,7 @@ var importers = map[string][]string{
 	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
 	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/runner", "internal/tui", "internal/web"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/push/codex/follow", "internal/runner", "internal/tui", "internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},

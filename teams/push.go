@@ -89,7 +89,11 @@ func (t *Team) bound(name wire.Name) (p Program, ok bool) {
 	if running, err := t.Running(name); running || err != nil {
 		return p, false
 	}
-	return slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) }), true
+	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
+	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
+		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
+	}
+	return p, true
 }
 
 // handOff gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program

@@ -288,8 +288,13 @@ func (s *byHand) mailAfterClear() {
 // What was sent to a program that was killed reaches the next one.
 func (s *byHand) programIsKilled() {
 	bob := s.talks("bob")
-	bob.says("DOTOOL")
-	bob.waitsFor("blocked")
+	if s.program == "codex" { // whose server would show the question again
+		bob.says("DOSLOW")
+		bob.waitsFor("busy")
+	} else {
+		bob.says("DOTOOL")
+		bob.waitsFor("blocked")
+	}
 	s.send("note before the kill")
 	bob.kill()
 	s.send("note after the kill")

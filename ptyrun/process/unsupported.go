@@ -49,6 +49,7 @@ func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
 func Arguments(pid int) []string               { return nil }
 func Find(pid int) (p Info, ok bool)           { return p, false }
+func InTerminals(name string) ([]Info, error)  { return nil, errUnsupported }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }

@@ -2,12 +2,7 @@
 
 package agent
 
-import (
-	"os/exec"
-	"syscall"
-)
+import "syscall"
 
 // resized is never sent here: package control refuses to run agents in terminals on this system.
 const resized = syscall.Signal(0x1c)
-
-func detach(*exec.Cmd) {}

@@ -23,6 +23,9 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
 	},
+	"codex": {
+		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: below CODEX_HOME)"},
+	},
 	"web": {
 		&cli.StringFlag{Name: "listen", Usage: "serve at `HOST:PORT` (default 127.0.0.1:0: any free port)"},
 		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},

@@ -55,6 +55,13 @@ func runHook(c *cli.Context) (err error) {
 	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
 		err = os.Chdir(dir) // the hook runs where the agent has gone
 	}
+	isCertain := true // whose conversation it is
+	if tool == hook.Codex && c.String("as") == "" {
+		names := terminalNames()
+		if isCertain = len(names) <= 1; len(names) == 1 && names[0] != os.Getenv("ATM_AGENT") {
+			c.Set("as", names[0])
+		}
+	}
 	if err == nil {
 		s, isSecond, err = openForHook(c)
 	}
@@ -108,6 +115,9 @@ func runHook(c *cli.Context) (err error) {
 					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
+				if tool == hook.Codex && !isSecond && isCertain {
+					err = errors.Join(err, startFollower(s, session.ID))
+				}
 			}
 			if !isNew {
 				return ""

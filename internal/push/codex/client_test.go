@@ -370,3 +370,26 @@ func TestFindSocket(t *testing.T) {
 		}
 	}
 }
+
+func TestCommandLine(t *testing.T) {
+	for _, test := range []struct {
+		a     Approval
+		line  string
+		isAll bool
+	}{
+		{Approval{Command: "/bin/bash -lc 'touch a; ls'"}, "touch a; ls", true},
+		{Approval{Command: "/usr/bin/zsh -lc ls", Kind: "command", Network: json.RawMessage("null")}, "ls", true},
+		{Approval{Command: "/bin/bash -lc ls", Kind: "stdin"}, "ls", false},
+		{Approval{Command: "/bin/bash -lc ls", Network: json.RawMessage(`{"host":"h"}`)}, "ls", false},
+		{Approval{Command: "/bin/bash -lc ls", More: json.RawMessage(`{}`)}, "ls", false},
+		{Approval{Command: `/bin/bash -lc "echo 'x'"`}, `/bin/bash -lc "echo 'x'"`, false},
+		{Approval{Command: `/bin/bash -lc 'a'\''b'`}, `/bin/bash -lc 'a'\''b'`, false},
+		{Approval{Command: "/bin/bash -lc 'ls' 'x'"}, "/bin/bash -lc 'ls' 'x'", false},
+		{Approval{Command: "env X=1 bash -lc ls"}, "env X=1 bash -lc ls", false},
+		{Approval{}, "", false},
+	} {
+		if line, isAll := test.a.Line(); line != test.line || isAll != test.isAll {
+			t.Errorf("%+v: %q, %v", test.a, line, isAll)
+		}
+	}
+}

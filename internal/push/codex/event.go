@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 )
 
 // What an Event may be; there are many more.
@@ -16,6 +17,8 @@ const (
 	QueueChanged  = "thread/queue/changed"
 	ThreadClosed  = "thread/closed" // nobody has it in memory any more
 	Resolved      = "serverRequest/resolved"
+
+	ReadStateChanged = "thread/readState/changed"
 
 	ApproveCommand    = "item/commandExecution/requestApproval"
 	ApproveFileChange = "item/fileChange/requestApproval"
@@ -85,6 +88,16 @@ func (e Event) Status() Status {
 	}](e).Status
 }
 
+// IsRead reports, of ReadStateChanged, that a terminal has shown all there is.
+func (e Event) IsRead() bool {
+	state := read[struct {
+		State *struct {
+			First json.RawMessage `json:"firstUnread"`
+		} `json:"readState"`
+	}](e).State
+	return state != nil && string(state.First) == "null"
+}
+
 // An Approval is what an agent asks for. All clients are asked, and the first answer counts; Resolved tells the others.
 type Approval struct {
 	Item      string `json:"itemId"`
@@ -95,7 +108,27 @@ type Approval struct {
 	GrantRoot string `json:"grantRoot"`
 	StartedAt int64  `json:"startedAtMs"`
 
+	// It asks for more than to run Command, if any of these says so.
+	Kind    string          `json:"kind"` // "" or "command"
+	Network json.RawMessage `json:"networkApprovalContext"`
+	More    json.RawMessage `json:"additionalPermissions"`
+
 	Decisions []json.RawMessage `json:"availableDecisions"` // empty: it does not say
+}
+
+// inShell matches a command that a shell runs, if it is quoted in the simplest way.
+var inShell = regexp.MustCompile(`^(?:/[\w./-]*/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([\w./-]+))$`)
+
+// Line returns what the shell of a command runs, whole, and whether the approval is for that and no more. Else it returns
+// the command as it is.
+func (a Approval) Line() (line string, isAll bool) {
+	isNone := func(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
+	m := inShell.FindStringSubmatch(a.Command)
+	if m == nil {
+		return a.Command, false
+	}
+	isPlain := (a.Kind == "" || a.Kind == "command") && isNone(a.Network) && isNone(a.More)
+	return m[1] + m[2], isPlain
 }
 
 // Approval is of ApproveCommand and ApproveFileChange.

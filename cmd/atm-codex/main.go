@@ -1,0 +1,12 @@
+// Command atm-codex gives mail to a thread of Codex that a person has started. The hooks of atm install codex start it.
+package main
+
+import (
+	"os"
+
+	"github.com/agentteammail/atm/internal/push/codex/follow"
+)
+
+var version = "dev" // set by the linker
+
+func main() { os.Exit(follow.Main(version, os.Args[1:])) }
