@@ -107,6 +107,7 @@ export const Atm = async ({ client, directory }) => {
       watchAll(answer.watch ?? [])
       if (session === undefined && answer.arguments) {
         const id = await opened(answer.arguments)
+        if (id && session === undefined) await tell({ type: "atm.resumed", properties: { sessionID: id } })
         session ??= id
       }
       if (session && answer.waiting) answer = await ask()

@@ -11,11 +11,13 @@ import (
 )
 
 // The plugin's own calls. askMail asks for mail to push into a session. The answer is a pushAnswer. isMailShown tells of
-// a text with mail that the model is about to get, and mailRefused that a session did not take what was pushed.
+// a text with mail that the model is about to get, mailRefused that a session did not take what was pushed, and isResumed
+// that a new program has opened a session.
 const (
 	askMail     = "atm.mail"
 	isMailShown = "atm.shown"
 	mailRefused = "atm.refused"
+	isResumed   = "atm.resumed"
 )
 
 // pushAnswer is what the plugin gets for askMail.
@@ -71,6 +73,8 @@ func (c *call) opencode() {
 		c.Shown, c.answersAlways = shown(in.Text("text")), true
 	case mailRefused:
 		c.Forgets = askMail
+	case isResumed:
+		c.interruptOpen("") // by the end of the program before
 	case "session.created":
 		c.startSession("created")
 	case "session.deleted":

@@ -234,6 +234,7 @@ func TestUnderstand(t *testing.T) {
 		"opencode tool done":  {OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"o1","type":"tool","tool":"bash","callID":"c1","state":{"status":"error","error":"no"}}}}`, turn{ID: "o1#3", Open: true}, []string{"tool_call_end o1#3 tool=bash tool_call_id=c1 error=no"}, ""},
 		"opencode text":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"text","text":"hello"}}}`, turn{ID: "o1#3", Open: true}, nil, ""},
 		"opencode end":        {OpenCode, `{"type":"session.deleted","properties":{"sessionID":"o1","info":{"id":"o1"}}}`, turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted", "session_end reason=deleted"}, "ends"},
+		"opencode resumed":    {OpenCode, `{"type":"atm.resumed","properties":{"sessionID":"o1"}}`, turn{ID: "o1#3", Open: true, Blocked: true}, []string{"turn_completed o1#3 status=interrupted"}, ""},
 		"opencode other":      {OpenCode, `{"type":"todo.updated","properties":{"sessionID":"o1","todos":[]}}`, turn{}, nil, ""},
 	} {
 		t.Run(about, func(t *testing.T) {

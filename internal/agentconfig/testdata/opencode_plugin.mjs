@@ -60,6 +60,7 @@ async function resumed({ plugin, dir }) {
   await Atm({ client: fake(done), directory: dir })
   await until("the prompt", () => done.length)
   assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
+  assert.equal(calls(dir, "atm.resumed")[0].properties.sessionID, "ses_old")
   assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
 }
 
