@@ -309,6 +309,22 @@ func TestThePersonHasLeft(t *testing.T) {
 	}
 }
 
+// The turn that a pushed message begins may be the first one of a server: its hooks do not give the message again.
+func TestSessionBeginsWithAPush(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	m := s.send("Once.", nil)
+	eventually(t, "the message in the queue", s.isQueued(m))
+	begins := mailbox.HookCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
+	h, err := s.bob.HandOver(t.Context(), begins, mailbox.ReadOptions{})
+	must(t, err)
+	if len(h.Items) != 0 {
+		t.Errorf("it was given again")
+	}
+	s.become(codex.Active, "U1")
+	eventually(t, "the message to be read", s.isRead(m))
+}
+
 // The hooks tell that the person is there, also while there is no connection.
 func TestThePersonIsBack(t *testing.T) {
 	s := newScene(t)
