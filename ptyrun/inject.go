@@ -57,6 +57,10 @@ const (
 func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
+// mayHaveBegunTurn reports whether work on the screen may be the text's. A program may begin before it has confirmed what
+// is pushed.
+func (t *typing) mayHaveBegunTurn() bool { return t.isSubmitted() || t != nil && t.isPush && t.step > 0 }
+
 // holdsKeys reports whether a person's keys would come between what is written.
 func (t *typing) holdsKeys() bool { return t.hasBegun() && !t.isPush }
 

@@ -57,6 +57,11 @@ export const Atm = async ({ client, directory }) => {
     if (prompt?.sessionID !== id) prompt = (await client.session.messages({ path: { id } })).data?.findLast((m) => m.info.role === "user")?.info
     return prompt && { agent: prompt.agent, model: prompt.model, variant: prompt.model?.variant }
   }
+  // Without an answer it was not recorded: a lock may have been held for too long.
+  const receive = async (shown, tries = 5) => {
+    if ((await tell(shown)) || tries === 1) return
+    setTimeout(() => receive(shown, tries - 1), 2000)
+  }
   // Keeps in mind where the person is, and tells what the model got.
   const follow = (event) => {
     const { type, properties: p = {} } = event, id = sessionOf(event)
@@ -68,12 +73,12 @@ export const Atm = async ({ client, directory }) => {
     if (type === "message.updated" && p.info.role === "assistant") {
       for (const [message, text] of queued) {
         if (message > p.info.parentID || !queued.delete(message)) continue
-        queue = queue.then(() => tell({ type: "atm.shown", properties: { sessionID: id }, text }))
+        queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
     }
     if (session !== hidden) hidden = undefined
     if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
-    if (type === "session.created" || type === "session.idle") lookSoon()
+    if (/^session\.(created|idle|deleted)$/.test(type)) lookSoon()
   }
 
   // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
@@ -106,12 +111,14 @@ export const Atm = async ({ client, directory }) => {
       }
       if (session && answer.waiting) answer = await ask()
       if (answer.waiting && session === "") {
-        session = hidden = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        const made = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        session ||= made // else the person has just begun one
+        hidden = made
         answer = await ask()
       }
       isNew &&= !session
       if (answer.text) await push(session, answer.text)
-      if (answer.text) await show()
+      if (answer.text && session === hidden) await show()
     } catch {
       if (watchers.size) lookLater()
     }
@@ -120,7 +127,7 @@ export const Atm = async ({ client, directory }) => {
   const lookSoon = () => {
     if (!pushes || isAsked) return
     isAsked = true
-    looks = looks.then(look)
+    looks = looks.then(() => queue).then(look)
   }
   const watchAll = (dirs) => {
     for (const dir of dirs.filter((dir) => !watchers.has(dir))) {

@@ -239,28 +239,12 @@ func (w *wait) record(ctx context.Context) error {
 
 // open appends the question, and has a rule answer it or notifies whoever may.
 func (w *wait) open(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	err := w.record(ctx)
-	if err != nil {
+	if isRuled, err := w.openInLog(ctx); err != nil || isRuled {
 		return err
 	}
-	q, isInTurn := w.q, false
-	if w.asked, isInTurn, err = w.inLog(); err != nil {
-		return err
-	}
-	if w.asked == nil { // as late as its turn
-		return ErrOver
-	}
-	if w.next = reducer.ToolRunning; !isInTurn {
-		w.next = reducer.Idle
-	}
-	w.seen() // a first look, while it certainly asks
-	if o := w.ruledOption(); o != nil {
-		return w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
-	}
+	q := w.q
 	options, _ := json.Marshal(q.Options) // strings: cannot fail
-	err = w.team.NotifyRequest(ctx, w.box, teams.DialogRequest{
+	err := w.team.NotifyRequest(ctx, w.box, teams.DialogRequest{
 		ID: w.notice, Kind: cmp.Or(map[string]string{reducer.Question: "question"}[q.Kind], q.Kind), Prompt: q.Prompt, Tool: q.Tool,
 		Input: cmp.Or(q.Input, q.Prompt), Options: options, HasNoScreen: true,
 	}, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
@@ -268,6 +252,30 @@ func (w *wait) open(ctx context.Context) error {
 		w.o.Log.Error("telling the lead about a question", "err", err)
 	}
 	return nil
+}
+
+// openInLog appends the question, and has a rule answer it.
+func (w *wait) openInLog(ctx context.Context) (isRuled bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.record(ctx); err != nil {
+		return false, err
+	}
+	isInTurn := false
+	if w.asked, isInTurn, err = w.inLog(); err != nil {
+		return false, err
+	}
+	if w.asked == nil { // as late as its turn
+		return false, ErrOver
+	}
+	if w.next = reducer.ToolRunning; !isInTurn {
+		w.next = reducer.Idle
+	}
+	w.seen() // a first look, while it certainly asks
+	if o := w.ruledOption(); o != nil {
+		return true, w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
+	}
+	return false, nil
 }
 
 // ruledOption returns the option that a rule chooses; nil: none.

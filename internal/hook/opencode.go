@@ -68,7 +68,7 @@ func (c *call) opencode() {
 		c.replyAs, c.IsPush, c.IsNewProgram = asPush, true, string(in.Get("isNew")) == "true"
 		c.answersAlways, c.isPeek = true, c.Session == ""
 	case isMailShown:
-		c.Shown = shown(in.Text("text"))
+		c.Shown, c.answersAlways = shown(in.Text("text")), true
 	case mailRefused:
 		c.Forgets = askMail
 	case "session.created":

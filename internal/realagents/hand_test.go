@@ -346,25 +346,31 @@ func (w *window) clear() {
 	w.types(cmp.Or(map[string]string{"codex": "/new", "opencode": "/new"}[w.s.program], "/clear"))
 	time.Sleep(driver.SubmitDelay(10))
 	w.enter()
-	w.s.wait("the box to be empty", func() bool {
-		if w.shows("Where should the new conversation run?") { // Codex asks; the first answer is this directory
-			w.enter()
-			return true
-		}
-		r, _ := w.now()
-		return !r.HasDraft && w.s.program != "codex"
-	})
+	w.s.wait("the box to be empty", func() bool { r, _ := w.now(); return !r.HasDraft })
+	if w.s.program == "codex" { // which asks in which directory
+		w.waitsFor("blocked")
+		w.enter()
+	}
 	w.waitsFor("idle")
 }
 
-// resume starts the program again under a name, with the newest conversation.
+// resume starts the program again under a name, with the newest conversation. What Codex's server still asks is allowed.
 func (s *byHand) resume(agent string) *window {
 	s.t.Helper()
 	argv, err := driver.Resume([]string{s.program}, false, driver.Newest, s.program)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.open(agent, argv[1:]...)
+	w := s.start(agent, argv[1:]...)
+	s.wait("the prompt or a question", func() bool {
+		r, held := w.now()
+		return held > driver.FirstSettle && (r.Dialog != nil || r.Prompt)
+	})
+	if r, _ := w.now(); r.Dialog != nil {
+		w.approve()
+	}
+	w.waitsFor("idle")
+	return w
 }
 
 // Each program, started by hand, tells atm by its hooks what it does.

@@ -92,6 +92,7 @@ var captures = []struct {
 	{"codex-0.171-answer", reducer.Idle, "", "", ""},
 	{"codex-0.171-limit", reducer.Limited, "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https:// chatgpt.com/settings/usage to purchase more credits or try again at 6:42 PM.", "", ""},
 	{"codex-0.171-nocolor-tools", reducer.Idle, "", "", ""},
+	{"codex-0.171-resume", reducer.Confirming, "unknown", "dialog", ""},
 	{"codex-0.171-still-busy", reducer.Responding, "", "busy", ""},
 	{"codex-0.171-still-done", reducer.Idle, "", "", ""},
 	{"codex-0.171-tools", reducer.Idle, "", "", ""},

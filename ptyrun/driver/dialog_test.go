@@ -172,6 +172,7 @@ func TestUnknownDialogs(t *testing.T) {
 		"claude-2.1.332-permissions": "Permissions  Recently blocked",
 		"claude-2.1.332-resume":      "Resume session",
 		"claude-2.1.332-theme":       "Theme",
+		"codex-0.171-resume":         "Resume a previous session",
 	} {
 		q := driverOf(t, file).Read(look(t, file), Reading{}).Dialog
 		if q == nil || q.Kind != "unknown" || !strings.HasPrefix(q.Prompt, want) {

@@ -96,6 +96,7 @@ async function inWorker({ plugin, dir }) {
   assert.deepEqual(calls(dir, "atm.shown"), [])
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
+  await until("the receipt again, which nobody has recorded", () => calls(dir, "atm.shown").length === 2)
 
   // It follows the person to another session, and not into a sub-agent's.
   await event("session.status", { sessionID: "ses_2", status: { type: "busy" } })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -78,7 +79,8 @@ func runHook(c *cli.Context) (err error) {
 		err = markShell(file, s)
 	}
 	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
-	if tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+	canAsk := runtime.GOOS != "windows"                                                    // where no kernel says whose process answers
+	if canAsk && (tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli") { // else it would keep claude -p, which nobody looks at
 		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
 			return askFor(ctx, s, tool, p, give)
 		}

@@ -173,7 +173,7 @@ type Dialog struct {
 	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
 	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
 	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
-	Hints       []string // the keys that are named below buttons
+	Hints       []string // the keys that are named below buttons, or in shape "lowest" below a list on the whole screen
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
 	FreeHint    string   `toml:"free_hint"`    // below options of which none need be selected
