@@ -42,9 +42,10 @@ type HookCall struct {
 
 	// IsPush says that the mail is not an answer to a hook, but is given to the program beside them. It may wait in the
 	// program, so no other call proves that it was received than one that has it in its Shown.
-	IsPush bool
-	Shown  []string                  // short ids (wire.ID.Short) of messages that the program shows its model with this call
-	IsGone func(session string) bool // reports whether the program of a session has ended; nil: that is not known
+	IsPush      bool
+	KeepsPushed bool                      // with IsNewProgram: what was pushed is not lost, since a server has it
+	Shown       []string                  // short ids (wire.ID.Short) of messages that the program shows its model with this call
+	IsGone      func(session string) bool // reports whether the program of a session has ended; nil: that is not known
 }
 
 func (call *HookCall) owner() string { return ownerSession + call.Session }
@@ -131,7 +132,7 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 			continue
 		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
-		case h.call.IsNewProgram || h.call.EndsSession || h.call.Forgets != "" && strings.HasPrefix(c.Call, h.call.Forgets):
+		case h.call.IsNewProgram && !(c.IsPush && h.call.KeepsPushed) || h.call.EndsSession || h.call.Forgets != "" && strings.HasPrefix(c.Call, h.call.Forgets):
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case !h.call.proves(id, c):

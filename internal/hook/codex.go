@@ -13,6 +13,7 @@ import (
 func (c *call) codex() {
 	in := c.in
 	c.answersAlways = true // some versions take empty output for an error
+	c.KeepsPushed = true   // its server keeps a queue, and begins the session with the first prompt, which may be from there
 	c.identify(in.Text("session_id"), in.Text("hook_event_name"), in.Text("turn_id"))
 	c.thread = c.Session
 	c.handleEvent()

@@ -53,15 +53,14 @@ func (s *byHand) personHasLeft() {
 	s.gotOnce(bob, id, "note for nobody")
 }
 
-// The terminal of a server that was killed starts another, and goes on with its thread.
+// A terminal whose server was killed waits for the next one, which another terminal starts, and goes on with its thread.
 func (s *byHand) serverIsBack() {
 	bob := s.talks("bob")
 	if s.endProcesses("app-server --listen") == 0 {
 		s.t.Fatal("Codex has no server:\n", s.leftovers())
 	}
 	id := s.send("note while it is away")
-	bob.waitsFor("idle")
-	bob.says("hello again")
+	s.open("bob")
 	s.gotOnce(bob, id, "note while it is away")
 	s.gotOnce(bob, s.send("note with the new server"), "note with the new server")
 }

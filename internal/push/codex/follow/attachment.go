@@ -32,8 +32,8 @@ var terminals = func() ([]process.Info, error) { return process.InTerminals("cod
 
 // prove notes that a terminal shows the thread.
 func (a *attachment) prove(now time.Time) {
-	a.proved = now
 	a.look(now)
+	a.proved = now
 }
 
 func (a *attachment) look(now time.Time) {
@@ -55,7 +55,7 @@ func (a *attachment) wait(now time.Time) time.Duration {
 	if len(a.seen) == 0 {
 		return noTerminal
 	}
-	if a.goneAt.IsZero() || a.proved.After(a.goneAt) {
+	if !a.proved.Before(a.goneAt) {
 		return 0
 	}
 	return max(0, a.goneAt.Add(unloadAfter).Sub(now))

@@ -25,6 +25,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -160,11 +161,25 @@ func (f *follower) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(retry):
 		case e := <-news:
-			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+			if f.takeNews(e) != nil {
 				return nil
 			}
 		}
 	}
+}
+
+// takeNews takes what is new in the mailbox. A prompt that the hooks report and that is no mail was typed.
+func (f *follower) takeNews(e watcher.Entry) error {
+	if errors.Is(e.Err, mailbox.ErrNoAgent) {
+		return errEnded
+	}
+	if e.Event == nil || e.Event.Kind != wire.TurnStarted || e.Event.Session != f.thread || e.Event.Source != "hook" {
+		return nil
+	}
+	if !strings.HasPrefix(e.Event.Text("prompt"), "[atm]") {
+		f.attachment.prove(time.Now())
+	}
+	return nil
 }
 
 // connect connects to the server, and finds out what it has already.
@@ -268,8 +283,8 @@ func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
 			return context.Cause(ctx)
 		case <-time.After(again):
 		case e := <-news:
-			if errors.Is(e.Err, mailbox.ErrNoAgent) {
-				return errEnded
+			if err := f.takeNews(e); err != nil {
+				return err
 			}
 		case e, ok := <-f.client.Events():
 			if !ok {

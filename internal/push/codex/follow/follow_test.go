@@ -309,6 +309,40 @@ func TestThePersonHasLeft(t *testing.T) {
 	}
 }
 
+// The turn that a pushed message begins may be the first one of a server: its hooks do not give the message again.
+func TestSessionBeginsWithAPush(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	m := s.send("Once.", nil)
+	eventually(t, "the message in the queue", s.isQueued(m))
+	begins := mailbox.HookCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
+	h, err := s.bob.HandOver(t.Context(), begins, mailbox.ReadOptions{})
+	must(t, err)
+	if len(h.Items) != 0 {
+		t.Errorf("it was given again")
+	}
+	s.become(codex.Active, "U1")
+	eventually(t, "the message to be read", s.isRead(m))
+}
+
+// The hooks tell that the person is there, also while there is no connection.
+func TestThePersonIsBack(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	m := s.send("One.", nil)
+	eventually(t, "the message in the queue", s.isQueued(m))
+	s.become(codex.Active, "U1")
+	eventually(t, "the message to be read", s.isRead(m))
+	s.become(codex.Idle, "")
+	showTerminals(t, process.Info{PID: 1, Start: 1})
+	second := s.send("Two.", nil)
+	eventually(t, "the end of listening", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/unsubscribe" }))
+	typed := wire.Event{Kind: wire.TurnStarted, Source: "hook", Session: "T", TurnID: "U2"}.With("prompt", "hello")
+	must(t, s.bob.Log().Append(t.Context(), typed))
+	eventually(t, "the message in the queue", s.isQueued(second))
+}
+
 func TestAttachment(t *testing.T) {
 	one, two := process.Info{PID: 1, Start: 1}, process.Info{PID: 2, Start: 1}
 	now := time.Now()
@@ -334,6 +368,9 @@ func TestAttachment(t *testing.T) {
 	now = now.Add(time.Second)
 	a.prove(now)
 	check("somebody has typed", 0)
+	showTerminals(t, two)
+	a.prove(now) // which finds that the other one has ended
+	check("somebody has typed in the new one", 0)
 }
 
 func TestOneFollows(t *testing.T) {
