@@ -169,7 +169,7 @@ func (s *team) stop() {
 // wait waits for something to be so: as long as it may take on a slow machine.
 func (s *team) wait(what string, isSo func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(60 * time.Second); !isSo(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !isSo(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("waited in vain for %s", what)
 		}
