@@ -48,20 +48,36 @@ func infoOf(k *unix.KinfoProc) Info {
 	}
 }
 
-// environment returns lines that end with NUL. kern.procargs2 has the number of arguments, the program's path, NULs,
-// the arguments, and the environment.
-func environment(pid int) string {
+// startOf returns a process's arguments, and its environment as lines that end with NUL. kern.procargs2 has the number of
+// arguments, the program's path, NULs, the arguments, and the environment.
+func startOf(pid int) (args []string, env string) {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
-		return ""
+		return nil, ""
 	}
 	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
 	lines = strings.TrimLeft(lines, "\x00")
 	for n := binary.LittleEndian.Uint32(text); n > 0 && lines != ""; n-- {
-		_, lines, _ = strings.Cut(lines, "\x00")
+		var arg string
+		arg, lines, _ = strings.Cut(lines, "\x00")
+		args = append(args, arg)
 	}
-	return lines
+	return args, lines
 }
+
+func environment(pid int) string {
+	_, env := startOf(pid)
+	return env
+}
+
+// Arguments returns a process's command line, as far as it can be seen.
+func Arguments(pid int) []string {
+	args, _ := startOf(pid)
+	return args
+}
+
+// Dir returns the directory that a process was started in, as far as it can be seen.
+func Dir(pid int) string { return envValue(Environment(pid), "PWD") }
 
 // Parent returns the PID of this process's parent.
 func Parent() int { return os.Getppid() }

@@ -62,6 +62,21 @@ func environment(pid int) string {
 	return string(text)
 }
 
+// Arguments returns a process's command line, as far as it can be seen.
+func Arguments(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// Dir returns the directory that a process is in, as far as it can be seen.
+func Dir(pid int) string {
+	dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	return dir
+}
+
 // self returns this process's PID in the process table; 0 if there is none.
 func self() int {
 	link, _ := os.Readlink("/proc/self")

@@ -51,6 +51,9 @@ func Find(pid int) (p Info, ok bool)           { return p, false }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }
+func Arguments(pid int) []string               { return nil }
+func Dir(pid int) string                       { return "" }
+func Named(name string) []Info                 { return nil }
 func Inherited() [][]string                    { return nil }
 func Leftovers(mark string) ([]Info, error)    { return nil, nil }
 func EndLeftovers(mark string) ([]Info, error) { return nil, nil }
