@@ -29,7 +29,7 @@ TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents clean
+.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -76,6 +76,7 @@ race:
 
 check: vet gofmt
 	$(STATICCHECK) ./...
+	$(GO) test -run TestCapabilities ./internal/realagents
 	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
 	elif echo "$$out" | grep -qE 'fetching vulnerabilities|not available|403 Forbidden|dial tcp'; then echo "govulncheck: its data cannot be had here"; \
 	else echo "$$out"; exit 1; fi
@@ -126,9 +127,17 @@ bench-runners: build
 
 # The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
 # GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
-# ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude
+# ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude. With RESULTS=1 the results are noted in testdata/results.json,
+# of which capabilities makes docs/capabilities.md.
 real-agents:
-	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
+
+capabilities:
+	$(GO) test -count=1 -run TestCapabilities ./internal/realagents -update
+
+# How long mail takes into programs that a person started, and what runs meanwhile: make bench-push IDLE=30 RUN=/claude
+bench-push:
+	ATM_REAL_AGENTS=1 ATM_REAL_MEASURE=1 IDLE='$(IDLE)' $(GO) test -count=1 -v -timeout 60m -run 'TestMeasurePush$(RUN)' ./internal/realagents
 
 clean:
 	rm -rf bin dist

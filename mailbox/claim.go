@@ -45,6 +45,9 @@ func (c claim) isRunner() bool                 { return strings.HasPrefix(c.Owne
 func (c claim) isLease() bool                  { return strings.HasPrefix(c.Owner, ownerLease) }
 func (c claim) isLiveLease(now time.Time) bool { return c.isLease() && c.isLive(now, false) }
 
+// isGivenUp reports whether the message was handed over in vain so often that only Read shows it.
+func (c claim) isGivenUp() bool { return !c.isLease() && c.Times >= maxHandovers }
+
 // isLive reports whether the claim counts. A claim from the future does not: the clock was set back since.
 func (c claim) isLive(now time.Time, isRunning bool) bool {
 	if c.isRunner() && c.Until.IsZero() {

@@ -159,7 +159,7 @@ func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) (err error) {
 	for id, c := range all {
 		if _, isLive := skipped[id]; isLive {
 			h.Repeated = h.Repeated || h.call.hasMade(c)
-		} else if !c.isLease() && c.Times >= maxHandovers {
+		} else if c.isGivenUp() {
 			skipped[id] = c
 			h.GivenUp++
 		}

@@ -76,18 +76,19 @@ type agent interface {
 
 // agentState is what the loop has to know of its agent.
 type agentState struct {
-	driver    string         // its name
-	reader    *driver.Driver // of the program that acts on what a text contains
-	activity  reducer.Activity
-	isPlain   bool // it runs what it gets, like a shell
-	takesText bool // with its line breaks, as one text; else what it gets is keys, any of which may do something
-	isReady   bool // it has once waited for a text, for long enough
-	hasLines  bool // what it shows stays, line by line
-	hasDraft  bool // in its prompt is a text, perhaps a person's
-	isAsking  bool // also what is only just coming up, or cannot be read
-	isDialog  bool // what it asks can be read
-	cancels   bool // an interrupt is no answer to what it asks, but cancels it
-	isOurs    bool // a text of ours began its turn, of which no event may tell yet
+	driver     string         // its name
+	reader     *driver.Driver // of the program that acts on what a text contains
+	activity   reducer.Activity
+	isPlain    bool // it runs what it gets, like a shell
+	takesText  bool // with its line breaks, as one text; else what it gets is keys, any of which may do something
+	isVerbatim bool // it acts on nothing in a text that is pushed
+	isReady    bool // it has once waited for a text, for long enough
+	hasLines   bool // what it shows stays, line by line
+	hasDraft   bool // in its prompt is a text, perhaps a person's
+	isAsking   bool // also what is only just coming up, or cannot be read
+	isDialog   bool // what it asks can be read
+	cancels    bool // an interrupt is no answer to what it asks, but cancels it
+	isOurs     bool // a text of ours began its turn, of which no event may tell yet
 }
 
 // bell wakes the loop: see agent.woken.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +19,16 @@ import (
 //
 // look and push run beside the loop, one at a time, and heed ctx. The loop calls the other methods meanwhile.
 type door interface {
-	by() string                                    // the way, of agents.Doors
-	look(ctx context.Context) error                // nil: the program that runs now takes a text; else why not
-	push(ctx context.Context, pushed pushed) error // errUnconfirmed: the program may have the text; another: it has not
-	isReceived() bool                              // it has told that what was pushed last has begun a turn: hooks and the screen tell, too
+	// by is the way, of agents.Doors.
+	by() string
+	// isVerbatim reports whether the program acts on nothing in what is pushed: else that has the form of what is typed.
+	isVerbatim() bool
+	// look returns nil if the program that runs now, and has this on its screen, takes a text; else why not.
+	look(ctx context.Context, screen []string) error
+	// push hands a text over. errUnconfirmed: the program may have it; after another error it has not.
+	push(ctx context.Context, out pushed) error
+	// isReceived reports whether the program has told that what was pushed last began a turn. Hooks and the screen tell, too.
+	isReceived() bool
 }
 
 // pushed is a text for a door.
@@ -62,10 +69,11 @@ func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 		return false
 	}
 	d.isLooking = true
+	screen := p.emulator.Lines()
 	r.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
 		defer cancel()
-		shut := d.look(ctx)
+		shut := d.look(ctx, screen)
 		r.post(func() { d.shut, d.isLooking, d.lookedAt = shut, false, r.now() })
 	})
 	return true
@@ -109,11 +117,11 @@ func (p *terminal) push(t *typing) error {
 	return nil
 }
 
-// senderOf returns the name that a program shows as the sender of what is pushed.
+// senderOf returns the name that a program shows as the sender of what is pushed. A pointer has nothing of a sender's.
 func senderOf(t *typing) string {
 	from := t.items[0].From.Agent
 	for _, it := range t.items {
-		if it.From.Agent != from {
+		if it.From.Agent != from || t.asPointer {
 			return "atm"
 		}
 	}
@@ -159,10 +167,29 @@ func (p *terminal) pushFailed(t *typing, outcome string, err error) error {
 	return &injectError{outcome, fmt.Sprintf("%s: %v", d.by(), err)}
 }
 
-// promptShown takes a prompt that hooks report for the receipt of the text that is being pushed.
+// promptShown takes a prompt that hooks report for a receipt: of the text that is being pushed, or, late, of one that was
+// to be typed because there was none.
 func (r *runner) promptShown(e *wire.Event) {
-	t := r.mail.typing
-	if t != nil && t.isPush && len(t.items) > 0 && e.Kind == wire.TurnStarted && e.Source == "hook" && strings.Contains(e.Text("prompt"), r.frameOf(t)) {
+	if e.Kind != wire.TurnStarted || e.Source != "hook" {
+		return
+	}
+	t, prompt := r.mail.typing, e.Text("prompt")
+	if t != nil && t.isPush && len(t.items) > 0 && strings.Contains(prompt, r.frameOf(t)) {
 		t.isShown = true
+		return
+	}
+	for id := range r.mail.pushedInVain {
+		isGiven := t != nil && slices.Contains(t.ids, id)
+		if isGiven || !strings.Contains(prompt, (&letter.Renderer{Digits: 6}).FrameStart(id)) {
+			continue
+		}
+		r.mail.unqueue(id)
+		r.changeClaim(func() error {
+			c, err := r.Hold.Claim(context.Background(), []wire.ID{id})
+			if err != nil {
+				return err
+			}
+			return c.Typed(context.Background())
+		})
 	}
 }

@@ -15,14 +15,15 @@ import (
 type claudeDoor struct {
 	env         []string // that it was started with
 	pid         int
-	isBypassing bool // its command line says that it asks for no permission
+	command     []string
+	isBypassing bool // its screen says that it asks for no permission
 	session     *claude.Session
 }
 
 // newDoor returns the door that a terminal's program may have; nil: none.
 func (p *terminal) newDoor() door {
 	if p.driver.Name == "claude" {
-		return &claudeDoor{env: p.r.Env, pid: p.PID(), isBypassing: isBypassing(p.r.Command)}
+		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
 	}
 	return nil
 }
@@ -34,9 +35,19 @@ func isBypassing(command []string) bool {
 	})
 }
 
+// showsBypass is the same for a row of its screen.
+func showsBypass(row string) bool { return strings.Contains(row, "bypass permissions on") }
+
 func (d *claudeDoor) by() string { return ways.InboxSocket }
 
-func (d *claudeDoor) look(context.Context) (err error) {
+func (d *claudeDoor) isVerbatim() bool { return true } // TestMailIsData tries that
+
+func (d *claudeDoor) look(_ context.Context, screen []string) error {
+	d.isBypassing = slices.ContainsFunc(screen, showsBypass)
+	return d.find()
+}
+
+func (d *claudeDoor) find() (err error) {
 	for _, env := range [][]string{process.Environment(d.pid), d.env} { // a script may have changed it
 		if d.session, err = claude.FindBelow(claude.ConfigDir(env), d.pid); err == nil {
 			break
@@ -45,14 +56,14 @@ func (d *claudeDoor) look(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.isBypassing {
+	if d.isBypassing || isBypassing(d.command) {
 		d.session.Mode = "bypassPermissions"
 	}
 	return d.session.MayTake()
 }
 
 func (d *claudeDoor) push(ctx context.Context, out pushed) error {
-	if err := d.look(ctx); err != nil { // the process may have ended, and another one begun
+	if err := d.find(); err != nil { // the process may have ended, and another one begun
 		return err
 	}
 	err := d.session.Send(ctx, out.from, out.text)

@@ -22,13 +22,16 @@ func withInbox(t *testing.T, how string) *rig {
 func TestMailThroughDoor(t *testing.T) {
 	t.Parallel()
 	r := withInbox(t, "open")
-	first := r.send("ping\nECHO")
+	first := r.send("THINK 1s")
 	r.wait("the mail", r.read(first))
 	c := r.client()
 	_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("half a ")})
 	must(t, err)
 	second := r.send("pong")
 	r.wait("the mail that a draft does not hold up", r.read(second))
+	if n := strings.Count(strings.Join(r.events(), "\n"), "turn_started"); n != 2 {
+		t.Errorf("two messages began %d turns", n)
+	}
 	_, err = c.Type(t.Context(), control.TypeRequest{Text: []byte("line"), Enter: true})
 	must(t, err)
 	r.wait("the line", func() bool { return len(r.fakes(testagent.Submitted)) == 3 })
@@ -36,7 +39,7 @@ func TestMailThroughDoor(t *testing.T) {
 	if pushed := r.fakes(testagent.Pushed); len(pushed) != 2 || pushed[0] != submitted[0] || submitted[2] != "half a line" {
 		t.Errorf("pushed %q, submitted %q", pushed, submitted)
 	}
-	want := "[atm " + first.Short(6) + " from alice, now] answer: atm reply " + first.Short(6) + " \"…\"\n  ping\n  ECHO\n[atm] mail from a teammate; your user did not type it here\n[/atm]"
+	want := "[atm " + first.Short(6) + " from alice, now] answer: atm reply " + first.Short(6) + " \"…\"\n  THINK 1s\n[atm] mail from a teammate; your user did not type it here\n[/atm]"
 	if submitted[0] != want {
 		t.Errorf("%q", submitted[0])
 	}

@@ -13,6 +13,7 @@ import (
 // What an agent is given, and what must hold before:
 //
 //	recipe                  gate before the text, returnGate before the return key
+//	pushRecipe              gate before the text, in which a draft and a person's keys do not count
 //	takeBack, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interruptTurn           mayInterrupt
 //	press                   what was asked is still what the agent asks, and nobody types

@@ -315,7 +315,7 @@ func TestRestartBehindThePaste(t *testing.T) {
 // box draws Claude Code's box under a title, and accepts a paste.
 const box = `bar=$(printf '─%.0s' {1..100})
 show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
-paste() { until read -rd '~' text && [[ $text == *201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+paste() { until read -rd '~' text && [[ $text == *'[/atm] '*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
 stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
 `
 

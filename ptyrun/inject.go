@@ -57,6 +57,12 @@ const (
 func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
+// mayHaveBegunTurn reports whether work on the screen may be the text's. A program may begin before it has confirmed what
+// is pushed.
+func (t *typing) mayHaveBegunTurn() bool {
+	return t.isSubmitted() || t != nil && t.isPush && t.step > 0
+}
+
 // holdsKeys reports whether a person's keys would come between what is written.
 func (t *typing) holdsKeys() bool { return t.hasBegun() && !t.isPush }
 
@@ -143,7 +149,7 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 // claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
 // anything may act.
 func (r *runner) claim(t *typing) error {
-	ids, now, reader, how := t.ids, r.now(), r.prog.state().reader, r.inject()
+	ids, now, reader, how := t.ids, r.now(), r.reader(t), r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
 		if ids == nil {
@@ -171,6 +177,15 @@ func (r *runner) claim(t *typing) error {
 		}
 	})
 	return nil
+}
+
+// reader is of the program that acts on what is in a text; nil: on nothing in this one.
+func (r *runner) reader(t *typing) *driver.Driver {
+	is := r.prog.state()
+	if t.isPush && is.isVerbatim {
+		return nil
+	}
+	return is.reader
 }
 
 // inject is how mail gets into the program that runs, as far as atm knows what that is.
@@ -261,7 +276,7 @@ func (r *runner) mailText(t *typing, now time.Time) string {
 	case t.asPointer, !to.takesText && !t.isPush:
 		return ""
 	}
-	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
+	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader(t))
 }
 
 func (r *runner) addMarkers(what string, t *typing) {

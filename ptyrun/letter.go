@@ -18,13 +18,18 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Bytes: maxLetter}
 }
 
-// letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be.
+// letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be. Nil: the
+// program acts on no text that it gets so.
 func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
 	var b strings.Builder
 	for i, f := range mailbox.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
 		m := *items[i].Message
 		m.Body = r.follower.Body(items[i].Message)
+		if d == nil {
+			b.Write(l.Frame(&m, f))
+			continue
+		}
 		one, legend, ok := d.AsData(string(l.Frame(&m, f)))
 		if !ok {
 			return ""
@@ -80,11 +85,17 @@ func (p *terminal) takesText() bool { return p.emulator.Modes().Paste || p.drive
 
 // keysOf returns the bytes that put a clean text into the draft of this program.
 func (p *terminal) keysOf(text string) []byte {
-	isPaste := p.emulator.Modes().Paste
-	if !isPaste && p.driver.TakesAsIs() {
+	switch isPaste := p.emulator.Modes().Paste; {
+	case isPaste:
+		var b []byte
+		for _, piece := range p.driver.Pastes(text) {
+			b = append(b, keysOf(piece, true, false)...)
+		}
+		return b
+	case p.driver.TakesAsIs():
 		return []byte(text)
 	}
-	return []byte(keysOf(text, isPaste, p.driver.Plain))
+	return []byte(keysOf(text, false, p.driver.Plain))
 }
 
 // untypable says why a text cannot be typed; "": it can.

@@ -55,7 +55,7 @@ func TestFrames(t *testing.T) {
 	})
 }
 
-// A text goes in as a paste, else as it is if the program takes it so, else as one line.
+// A text goes in as a paste, or line by line if the program distrusts a long one, else as it is if the program takes it so, else as one line.
 func TestKeysOfProgram(t *testing.T) {
 	for _, c := range []struct {
 		driver, output string
@@ -64,6 +64,7 @@ func TestKeysOfProgram(t *testing.T) {
 	}{
 		{"gemini", "", false, "a b"},
 		{"gemini", "\x1b[?2004h", true, pasteOn + "a\nb" + pasteOff},
+		{"claude", "\x1b[?2004h", true, pasteOn + "a\n" + pasteOff + pasteOn + "b" + pasteOff},
 		{"continue", "", true, "a\nb"},
 		{"continue", "\x1b[?2004h", true, pasteOn + "a\nb" + pasteOff},
 	} {

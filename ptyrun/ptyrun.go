@@ -8,7 +8,8 @@
 //
 // What you may rely on:
 //
-//   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key.
+//   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key. A program
+//     that takes mail beside its prompt (door) gets it there; then a person's draft and keys are no gate.
 //   - A message is data: nothing in it makes the program do anything, unless Options.Inject is Execute. What the program
 //     would act on is typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
@@ -48,6 +49,7 @@
 //	resume                   the conversation that a program continues
 //	mail, gate, root         which text is next; whether it may be given now
 //	letter, outcome          as what text; what becomes of the message
+//	door                     mail that is pushed beside the prompt
 //	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
 //	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
 //	inject, draft            how a text is typed; what of ours is left in the draft

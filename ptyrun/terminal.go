@@ -207,7 +207,7 @@ func (p *terminal) declared() screen.Status {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(),
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.doorway.isOpen() && p.doorway.isVerbatim(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }

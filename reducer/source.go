@@ -9,6 +9,7 @@ import "time"
 //	hook      the program's hooks                                            at some points of a turn
 //	event     a program of your own (atm event, a file)                      likewise
 //	declared  the program itself, with a status sequence (OSC 7501)          always
+//	file      a file that the program keeps of its state (Claude Code)       always
 //	title     the title of its window                                        always
 //	progress  its progress bar (OSC 9;4), which counts as a title does       always
 //	screen    what a driver reads from its screen                            always
@@ -28,6 +29,7 @@ const (
 	FromHook     Source = "hook"
 	FromEvent    Source = "event"
 	FromDeclared Source = "declared"
+	FromFile     Source = "file"
 	FromTitle    Source = "title"
 	FromProgress Source = "progress"
 	FromScreen   Source = "screen"
@@ -43,7 +45,7 @@ func (s Source) rank() int {
 		return 4
 	case FromHook, FromEvent:
 		return 3
-	case FromDeclared:
+	case FromDeclared, FromFile:
 		return 2
 	case FromTitle, FromProgress:
 		return 1
@@ -72,7 +74,7 @@ func (e *event) restsOn() Source {
 		return FromHook
 	case "pty":
 		switch s := Source(e.Text("evidence")); s {
-		case FromDeclared, FromTitle, FromProgress:
+		case FromDeclared, FromFile, FromTitle, FromProgress:
 			return s
 		}
 		switch e.kind {

@@ -212,6 +212,9 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 		}
 	}
 	m.Programs = t.Programs(name)
+	if declared := m.declaredState(s, evidence.Now); declared != nil {
+		m.setView(declared, declared.Evaluate(evidence))
+	}
 	if text := m.Sharing(); text != "" {
 		m.addNote(text)
 	}

@@ -65,11 +65,12 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
-		case other.PID == p.PID && !isNew && p.At.Sub(other.At).Abs() < noteEvery:
+		case other.PID == p.PID && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
 				p.Opens = other.Opens
 			}
-			if other.At = p.At; reflect.DeepEqual(other, p) {
+			isRecent := p.At.Sub(other.At).Abs() < noteEvery
+			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
 				return nil
 			}
 		}
@@ -118,6 +119,25 @@ func (t *Team) notedPrograms(name wire.Name) (all []Program) {
 		}
 	}
 	return all
+}
+
+// ProgramOf returns the member, of any team, whose program, started by a person, is the first of these processes that is
+// one. A member can remove the note of its program.
+func (r *Root) ProgramOf(pids []int) (a wire.Address) {
+	teams, _ := r.Teams()
+	nearest := len(pids)
+	for _, name := range teams {
+		t, _ := r.Team(name) // Teams has opened it
+		agents, _ := t.Agents()
+		for _, agent := range agents {
+			for _, p := range t.Programs(agent) {
+				if i := slices.Index(pids, p.PID); i >= 0 && i < nearest {
+					nearest, a = i, t.Box(agent).Address()
+				}
+			}
+		}
+	}
+	return a
 }
 
 // Sharing says which programs have a member's name at the same time; "": at most one has it.

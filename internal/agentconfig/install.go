@@ -50,6 +50,7 @@ type Request struct {
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
+	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool
 }
@@ -71,7 +72,7 @@ type Change struct {
 // Install writes a tool's configuration.
 func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
 
-// Uninstall removes all that Install wrote. It ignores r.MCP and r.Agent.
+// Uninstall removes all that Install wrote. It ignores r.MCP, r.Accept and r.Agent.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.MCP, r.Agent, r.isRemoval = false, "", true
 	return p.editFiles(r)

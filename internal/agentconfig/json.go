@@ -234,7 +234,8 @@ type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
 	events  []string
-	waiting string // the event whose hook may wait for a person's answer, "": none
+	waiting []string          // the events whose hooks may wait
+	more    map[string]string // further members of an event's hook
 }
 
 // aDay is the timeout of a hook that waits, in seconds.
@@ -270,10 +271,10 @@ func (h hookSet) settings() []setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
 	return each(h.events, func(event string) setting {
 		timeout := h.timeout
-		if event == h.waiting {
+		if slices.Contains(h.waiting, event) {
 			timeout = aDay
 		}
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d}]}`, quoted(h.command), timeout)
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
 	})
 }

@@ -10,11 +10,11 @@ const pushes = !isMainThread && !!agent
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
-  const seen = new Map(), told = new Map(), children = new Set()
+  const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
-  const start = (program, args, input, timeout) => {
+  const start = (args, input, timeout) => {
     const env = { ...process.env, ...(agent && { ATM_AGENT: agent }) }
-    const child = spawn(program, args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
+    const child = spawn(atm[0], args, { cwd: directory, env, stdio: ["pipe", "pipe", "ignore"], timeout })
     const output = new Promise((done) => {
       let out = ""
       child.on("error", () => done(""))
@@ -25,12 +25,16 @@ export const Atm = async ({ client, directory }) => {
     child.stdin.end(input)
     return { child, output }
   }
-  const run = (program, args, input = "") => start(program, args, input, 10_000).output
+  const run = (args, input = "") => start(args, input, 10_000).output
   const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }) })
-  const tell = (event) => run(atm[0], atm.slice(1), call(event))
+  const tell = (event) => run(atm.slice(1), call(event))
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
     const part = p.part?.state?.status, session = p.status?.type
+    // That a call runs may be told behind its question: it would count as the answer.
+    if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
+    if (type === "permission.replied") asking.delete(p.requestID)
+    if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
     if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(p.part.callID, part)
     if (type === "session.status") return !repeats(p.sessionID, session) || session === "retry"
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
@@ -39,17 +43,24 @@ export const Atm = async ({ client, directory }) => {
   // The session that the person was last seen in gets the mail. "": the program shows none, so one is made and shown,
   // which keeps what stands in the box. undefined: not known yet.
   let session, prompt
-  const opened = async () => {
-    const args = await run("ps", ["-ww", "-o", "args=", "-p", String(process.pid)])
-    if (!args || / --fork\b/.test(args)) return undefined
-    const isLast = / (-c|--continue)\b/.test(args)
-    const last = isLast && (await client.session.list()).data.filter((s) => !s.parentID).sort((a, b) => b.time.updated - a.time.updated)[0]?.id
-    return / (?:-s|--session)[ =]?(ses_\w+)/.exec(args)?.[1] ?? (last || "")
+  const opened = async (words) => {
+    const find = (...flags) => words.findIndex((word) => flags.includes(word.split("=")[0]))
+    const id = find("--session", "-s")
+    if (find("--fork") >= 0) return undefined
+    if (id >= 0) return words[id].split("=")[1] ?? words[id + 1]
+    if (find("--continue", "-c") < 0) return ""
+    const all = (await client.session.list({ throwOnError: true })).data.filter((s) => !s.parentID)
+    return all.sort((a, b) => b.time.updated - a.time.updated)[0]?.id ?? ""
   }
   // How the person last asked there, so that mail does not leave the mode plan.
   const mode = async (id) => {
     if (prompt?.sessionID !== id) prompt = (await client.session.messages({ path: { id } })).data?.findLast((m) => m.info.role === "user")?.info
     return prompt && { agent: prompt.agent, model: prompt.model, variant: prompt.model?.variant }
+  }
+  // Without an answer it was not recorded: a lock may have been held for too long.
+  const receive = async (shown, tries = 5) => {
+    if ((await tell(shown)) || tries === 1) return
+    setTimeout(() => receive(shown, tries - 1), 2000)
   }
   // Keeps in mind where the person is, and tells what the model got.
   const follow = (event) => {
@@ -62,12 +73,12 @@ export const Atm = async ({ client, directory }) => {
     if (type === "message.updated" && p.info.role === "assistant") {
       for (const [message, text] of queued) {
         if (message > p.info.parentID || !queued.delete(message)) continue
-        queue = queue.then(() => tell({ type: "atm.shown", properties: { sessionID: id }, text }))
+        queue.then(() => receive({ type: "atm.shown", properties: { sessionID: id }, text }))
       }
     }
     if (session !== hidden) hidden = undefined
     if (type === "session.idle" && id === hidden) show().finally(() => { hidden = undefined })
-    if (type === "session.created" || type === "session.idle") lookSoon()
+    if (/^session\.(created|idle|deleted)$/.test(type)) lookSoon()
   }
 
   // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
@@ -82,7 +93,7 @@ export const Atm = async ({ client, directory }) => {
     await tell({ type: "atm.refused", properties: { sessionID: id } })
   }
   const watchers = new Map()
-  let looks = pushes && opened().then((id) => { session ??= id }, () => {})
+  let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen
   let isNew = true, isAsked = false, isOver = false, hidden, timer
   // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
   const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
@@ -94,13 +105,20 @@ export const Atm = async ({ client, directory }) => {
       const ask = async () => JSON.parse(await tell({ type: "atm.mail", isNew, properties: { sessionID: session } }))
       let answer = await ask()
       watchAll(answer.watch ?? [])
+      if (session === undefined && answer.arguments) {
+        const id = await opened(answer.arguments)
+        session ??= id
+      }
+      if (session && answer.waiting) answer = await ask()
       if (answer.waiting && session === "") {
-        session = hidden = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        const made = (await client.session.create({ body: {}, throwOnError: true })).data.id
+        session ||= made // else the person has just begun one
+        hidden = made
         answer = await ask()
       }
       isNew &&= !session
       if (answer.text) await push(session, answer.text)
-      if (answer.text) await show()
+      if (answer.text && session === hidden) await show()
     } catch {
       if (watchers.size) lookLater()
     }
@@ -109,7 +127,7 @@ export const Atm = async ({ client, directory }) => {
   const lookSoon = () => {
     if (!pushes || isAsked) return
     isAsked = true
-    looks = looks.then(look)
+    looks = looks.then(() => queue).then(look)
   }
   const watchAll = (dirs) => {
     for (const dir of dirs.filter((dir) => !watchers.has(dir))) {
@@ -127,14 +145,14 @@ export const Atm = async ({ client, directory }) => {
   // A call for each permission asked for waits for an answer from elsewhere, until the person answers.
   const asked = new Map()
   const waitForAnswer = (event) => {
-    const { id, sessionID } = event.properties
-    const waiting = start(atm[0], atm.slice(1), call(event))
+    const { id } = event.properties
+    const waiting = start(atm.slice(1), call(event))
     asked.set(id, waiting)
     waiting.output.then(async (out) => {
       asked.delete(id)
       if (!out) return
-      const { response, message } = JSON.parse(out)
-      await client.postSessionIdPermissionsPermissionId({ path: { id: sessionID, permissionID: id }, body: { response, message } })
+      // The client has no method that takes a message with the reply.
+      await client._client.post({ url: `/permission/${id}/reply`, body: JSON.parse(out), headers: { "Content-Type": "application/json" } })
     }).catch(() => {})
   }
   const endWait = (id) => {
@@ -163,7 +181,7 @@ export const Atm = async ({ client, directory }) => {
     },
     "experimental.chat.system.transform": async ({ sessionID }, out) => {
       if (children.has(sessionID) || !agent) return
-      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(atm[0], ["primer"])))
+      if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(["primer"])))
       if (told.get(sessionID)) out.system.push(told.get(sessionID))
     },
 $ENV  }

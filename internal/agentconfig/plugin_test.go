@@ -14,7 +14,7 @@ func TestPlugin(t *testing.T) {
 	if err != nil {
 		t.Skip("needs node")
 	}
-	for _, thread := range []string{"worker", "main"} {
+	for _, thread := range []string{"worker", "resumed", "main"} {
 		t.Run(thread, func(t *testing.T) {
 			h := newSetup(t)
 			h.write("bin/atm", `#!/bin/sh
@@ -24,6 +24,7 @@ printf '%s\n' "$in" >>calls
 case $in in
 *'"atm.mail"'*'"sessionID":"ses'*) cat mail 2>/dev/null && rm mail || echo '{}' ;;
 *'"atm.mail"'*) cat look ;;
+*'"atm.shown"'*) [ -e told ] && echo '{}' || touch told ;;
 *'"permission.asked"'*'"pushes"'*) cat answer 2>/dev/null || exec sleep 600 ;;
 esac
 `)

@@ -24,8 +24,12 @@ func allowed(verbs []string) string { return "runs without asking: atm " + strin
 var claudeEvents = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "StopFailure", "Notification", "PreToolUse", "PostToolUse",
 	"PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied", "Elicitation", "ElicitationResult",
-	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
+	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle", "FileChanged",
 }
+
+// claudeWake has Claude Code begin a turn when its hook, which it does not wait for, exits with 2. The person sees the
+// summary, and the model the message before what the hook says.
+const claudeWake = `, "asyncRewake": true, "rewakeSummary": "atm: new mail", "rewakeMessage": "Mail from your team:"`
 
 // claude plans the configuration of Claude Code (2.1): all of it is in settings.json. Bash(atm send:*) allows "atm
 // send", alone or followed by a blank and more, and by "<FILE"; Claude splits a line of several commands first. env is
@@ -42,7 +46,16 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
-	h := hookSet{tool: r.Tool, events: claudeEvents, timeout: 10, waiting: "PermissionRequest", command: shellLine(p.command("", "hook", r.Tool))}
+	if !r.Local && (r.Accept || r.isRemoval) { // a project's file may only be stricter
+		settings = append(settings, setting{
+			pointer: "/crossSessionInbound", value: quoted("accept"), keepsTheirs: true,
+			change: "takes messages of other programs of yours without asking, also in bypass mode",
+		})
+	}
+	h := hookSet{
+		tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool)),
+		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},
+	}
 	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
 }
 
@@ -97,17 +110,18 @@ func (p *Installer) gemini(r Request, top string) (edits []edit, notes []string)
 	dir := p.path(r, top, ".gemini", "GEMINI_CLI_HOME", "", ".gemini")
 	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, geminiJSON, h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
+	notes = []string{"gemini takes mail in a turn only: while it is idle, mail waits for its next prompt, and its questions are answered at its terminal; atm run types mail in, and answers"}
 	if !r.Local {
 		const head, tail = "[[rule]]\ntoolName = \"run_shell_command\"\n", "decision = \"allow\"\npriority = 100\n"
 		prefixes := each(verbs, func(verb string) string { return "  \"atm " + verb + "\",\n" })
 		rules := head + "commandPrefix = [\n" + strings.Join(prefixes, "") + "]\n" + tail +
 			head + "commandRegex = 'atm (" + strings.Join(looks, "|") + ")\"'\n" + tail // the quote ends the command
-		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, rules, allowed(policy.Unasked))), nil
+		return append(edits, ownFile(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, rules, allowed(policy.Unasked))), notes
 	}
-	notes = []string{
+	notes = append(notes,
 		"gemini reads .gemini here once the folder is trusted; its sandboxAllowedPaths replace your own",
 		"gemini reads policies from your home directory only: atm install gemini lets it run atm without asking",
-	}
+	)
 	if r.Agent != "" {
 		notes = append(notes, "gemini's settings cannot set ATM_AGENT for the commands it runs: the hooks say --as "+r.Agent+"; start gemini with ATM_AGENT="+r.Agent+" gemini")
 	}

@@ -145,6 +145,7 @@ type wait struct {
 	asked  *reducer.Waiting // as it is in the log; nil: not yet
 	next   reducer.Activity // what an answer lets the program do, but for a rejection
 	answer *Answer          // nil: nobody has answered
+	after  reducer.Activity // what the program was seen to do instead of asking
 }
 
 func (w *wait) prepare(ctx context.Context) (err error) {
@@ -204,8 +205,12 @@ func (w *wait) serve(ctx context.Context, follow func(context.Context) error) er
 	serving.Wait() // whoever has answered is told
 	end(nil)
 	server.Close()
-	w.close(ctx, err)
-	return errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
+	isCancelled := w.close(ctx)
+	err = errors.Join(err, w.team.RemoveQuestionDir(name, w.q.ID))
+	if isCancelled {
+		w.seeAfter(ctx)
+	}
+	return err
 }
 
 // record appends the event that opens the question.
@@ -234,27 +239,12 @@ func (w *wait) record(ctx context.Context) error {
 
 // open appends the question, and has a rule answer it or notifies whoever may.
 func (w *wait) open(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	err := w.record(ctx)
-	if err != nil {
+	if isRuled, err := w.openInLog(ctx); err != nil || isRuled {
 		return err
 	}
-	q, isInTurn := w.q, false
-	if w.asked, isInTurn, err = w.inLog(); err != nil {
-		return err
-	}
-	if w.asked == nil { // as late as its turn
-		return ErrOver
-	}
-	if w.next = reducer.ToolRunning; !isInTurn {
-		w.next = reducer.Idle
-	}
-	if o := w.ruledOption(); o != nil {
-		return w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
-	}
+	q := w.q
 	options, _ := json.Marshal(q.Options) // strings: cannot fail
-	err = w.team.NotifyRequest(ctx, w.box, teams.DialogRequest{
+	err := w.team.NotifyRequest(ctx, w.box, teams.DialogRequest{
 		ID: w.notice, Kind: cmp.Or(map[string]string{reducer.Question: "question"}[q.Kind], q.Kind), Prompt: q.Prompt, Tool: q.Tool,
 		Input: cmp.Or(q.Input, q.Prompt), Options: options, HasNoScreen: true,
 	}, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})
@@ -262,6 +252,30 @@ func (w *wait) open(ctx context.Context) error {
 		w.o.Log.Error("telling the lead about a question", "err", err)
 	}
 	return nil
+}
+
+// openInLog appends the question, and has a rule answer it.
+func (w *wait) openInLog(ctx context.Context) (isRuled bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.record(ctx); err != nil {
+		return false, err
+	}
+	isInTurn := false
+	if w.asked, isInTurn, err = w.inLog(); err != nil {
+		return false, err
+	}
+	if w.asked == nil { // as late as its turn
+		return false, ErrOver
+	}
+	if w.next = reducer.ToolRunning; !isInTurn {
+		w.next = reducer.Idle
+	}
+	w.seen() // a first look, while it certainly asks
+	if o := w.ruledOption(); o != nil {
+		return true, w.accept(ctx, Answer{Option: *o, IsDeny: o.Denies(), By: ByRule})
+	}
+	return false, nil
 }
 
 // ruledOption returns the option that a rule chooses; nil: none.
@@ -314,6 +328,7 @@ func (w *wait) checkOpen() error {
 		return errors.New("the log has another text for the question than was asked")
 	}
 	if a := w.seen(); a != reducer.Unknown && a != reducer.Confirming && a != reducer.AwaitingInput {
+		w.after = a
 		return ErrOver
 	}
 	return nil
@@ -324,19 +339,6 @@ func (w *wait) seen() reducer.Activity {
 		return reducer.Unknown
 	}
 	return w.o.Now()
-}
-
-// seenAfter is what the program is seen to do once it no longer asks, Unknown if that is not to be seen within a second.
-func (w *wait) seenAfter() reducer.Activity {
-	for until := time.Now().Add(time.Second); ; time.Sleep(50 * time.Millisecond) {
-		a := w.seen()
-		if a != reducer.Confirming && a != reducer.AwaitingInput {
-			return a
-		}
-		if time.Now().After(until) {
-			return reducer.Unknown
-		}
-	}
 }
 
 // lookAgain ends the wait if the question is over. A log that cannot be read now may be read later.
@@ -390,19 +392,40 @@ func (w *wait) append(ctx context.Context, e wire.Event) {
 }
 
 // close records how a question that was opened has ended, unless the log says so or it is still open, and withdraws the
-// message about it.
-func (w *wait) close(ctx context.Context, why error) {
+// message about it. isUnclear says that it could not record what the program does instead. It is quick: the program that
+// has ended this process with a signal may not wait.
+func (w *wait) close(ctx context.Context) (isUnclear bool) {
 	if w.asked == nil {
-		return
+		return false
 	}
 	if isLate := errors.Is(ctx.Err(), context.DeadlineExceeded); w.answer == nil && !isLate {
 		if now, _, err := w.inLog(); err == nil && now != nil {
-			w.append(ctx, w.closing(w.seenAfter()))
+			isUnclear = w.after == ""
+			w.append(ctx, w.closing(cmp.Or(w.after, reducer.Unknown)))
 		}
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	if err := w.team.WithdrawRequest(limited, w.box, w.notice); err != nil {
 		w.o.Log.Error("withdrawing a question", "err", err)
+	}
+	return isUnclear
+}
+
+// seeAfter records that the program is seen to be idle or to have ended, if it is within a second and nothing else has
+// happened. That it works is what the log has already.
+func (w *wait) seeAfter(ctx context.Context) {
+	log := w.box.Log()
+	closed, err := log.LastSeq()
+	for until := time.Now().Add(time.Second); w.o.Now != nil && err == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		a := w.o.Now()
+		if a != reducer.Idle && a != reducer.Exited {
+			continue
+		}
+		if last, err := log.LastSeq(); err == nil && last == closed {
+			e := w.closing(a)
+			w.append(ctx, e.With("previous", string(reducer.Unknown)))
+		}
+		return
 	}
 }

@@ -9,14 +9,27 @@ import (
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // wait is the control.Handler of its socket: it takes answers, and nothing else.
 var _ control.Handler = (*wait)(nil)
 
+// CheckRight refuses more than a runner's: below a program that a person has started under another member's name, a process
+// is that member's, even if it has removed from its environment that it is an agent's.
 func (w *wait) CheckRight(right control.Right, pid int, by string) error {
+	if of := w.team.Root().ProgramOf(process.Ancestors(pid)); right == control.Answer && of != (wire.Address{}) {
+		if of.Team != w.team.Name {
+			return refused(of.String() + " is of another team")
+		}
+		if err := w.policy.CheckAnswerer(w.box.Agent(), of.Agent, true); err != nil {
+			return refused(err.Error())
+		}
+		by = string(of.Agent)
+	}
 	err := w.scope.CheckRight(w.policy, w.box.Agent(), w.o.Program.PID, right, pid, by)
 	if err != nil {
 		return refused(err.Error())

@@ -74,18 +74,19 @@ func (c *call) answer() (exit int, err error) {
 		Decision string `json:"decision,omitempty"`
 		Reason   string `json:"reason,omitempty"`
 		Output   struct {
-			Event   string `json:"hookEventName"`
-			Context string `json:"additionalContext"`
+			Event   string   `json:"hookEventName"`
+			Context string   `json:"additionalContext,omitempty"`
+			Watch   []string `json:"watchPaths,omitempty"`
 		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
 	document.Message = c.warning
 	switch {
-	case text == "" && !c.answersAlways:
+	case text == "" && c.watch == nil && !c.answersAlways:
 		return 0, nil
 	case c.replyAs == asPush:
 		return 0, c.write(c.pushAnswer(text))
-	case text == "": // the document stays {}
+	case text == "" && c.watch == nil: // the document stays {}
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
@@ -95,7 +96,7 @@ func (c *call) answer() (exit int, err error) {
 			document.Decision = "deny"
 		}
 	default:
-		document.Output.Event, document.Output.Context = c.kind, text
+		document.Output.Event, document.Output.Context, document.Output.Watch = c.kind, text, c.watch
 	}
 	return 0, c.write(document)
 }

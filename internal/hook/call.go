@@ -27,6 +27,7 @@ type call struct {
 	turn     string // "": the tool did not say
 	thread   string
 	subagent string // the sub-agent that it comes from; "": the agent itself
+	isWake   bool   // the inbox has changed, and the program may be woken
 	isUnique bool   // the input differs from that of every later call
 
 	events    []wire.Event // to append
@@ -39,6 +40,7 @@ type call struct {
 	replyAs       replyWay
 	isPeek        bool // whether there is mail is all that the answer says
 	wantsPrimer   bool
+	watch         []string        // what the program shall watch for this session
 	warning       string          // of the answer, for the person too
 	text          strings.Builder // of the answer
 	answersAlways bool            // with {} if there is no text

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func (c *call) handleEvent() {
 		if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
 			c.Forgets = c.kind + " "
 		}
-		c.startTurn(in.Text("prompt"))
+		c.startTurn(personsPrompt(in.Text("prompt")))
 	case "Stop": // mail may continue the turn, but not twice in a row
 		active := "again"
 		if c.isFirstStop() {
@@ -102,6 +103,8 @@ func (c *call) handleEvent() {
 			activity = "idle"
 		}
 		c.changeState(activity, "")
+	case "FileChanged":
+		c.isWake = true
 	case "TeammateIdle":
 		if in.Text("teammate_name") == string(c.o.Box.Agent()) { // another teammate has its own hooks
 			c.ProvesReceipt, c.replyAs, c.IsAmbiguous = true, onStderr, true
@@ -113,6 +116,9 @@ func (c *call) handleEvent() {
 func (c *call) handleSessionStart() {
 	source := c.in.Text("source")
 	c.replyAs, c.wantsPrimer, c.IsNewProgram = asContext, true, source != "compact"
+	if c.tool == Claude && c.o.Wakes != nil {
+		c.watch = watched(filepath.Join(c.o.Box.Path(), "inbox"))
+	}
 	if c.IsNewProgram {
 		c.turn = "" // the prompt may be /clear, to which the model says nothing
 	}

@@ -54,6 +54,7 @@ func (c *call) gemini() {
 		}
 	case "SessionStart":
 		c.handleSessionStart()
+		c.replyAs = none // it forgets what is added here when it resumes or clears a conversation; BeforeAgent has the mail
 	case "SessionEnd":
 		c.endSession(in.Text("reason"))
 	}

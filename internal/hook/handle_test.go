@@ -131,7 +131,6 @@ func TestMailGoesOut(t *testing.T) {
 		{Codex, "PostToolUse", `,"tool_name":"Bash","tool_use_id":"c1"`, "PreToolUse", "PostToolUse", "", "{}\n", false},
 		{Codex, "Stop", `,"stop_hook_active":false,"last_assistant_message":null`, "PreToolUse", "", "block", "{}\n", false},
 		{Gemini, "BeforeAgent", `,"prompt":"x"`, "BeforeTool", "BeforeAgent", "", "", false},
-		{Gemini, "SessionStart", `,"source":"startup"`, "BeforeTool", "SessionStart", "", "", false},
 		{Gemini, "AfterTool", `,"tool_name":"ls","tool_response":{}`, "BeforeTool", "AfterTool", "", "", false},
 		{Gemini, "AfterAgent", `,"prompt":"x","prompt_response":"y","stop_hook_active":false`, "BeforeTool", "", "deny", "", false},
 	} {
@@ -346,6 +345,50 @@ func TestStopWithoutReader(t *testing.T) {
 	Handle(ctx, Claude, []byte(stop), Options{Box: bob, State: folded(t, bob), Stdout: brokenWriter{}})
 	if all := strings.Join(toldAll(events(t, bob)), "\n"); !strings.Contains(all, "turn_completed") || !strings.Contains(all, "turn_idle") {
 		t.Error(all)
+	}
+}
+
+// Gemini CLI forgets what its SessionStart hook adds when it resumes or clears a conversation, so no mail goes out there.
+func TestGeminiForgetsSessionStart(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{"startup", "resume", "clear"} {
+		bob := team(t, nil)
+		id := mail(t, bob, "rebase, please")
+		in := calledWith(Gemini, "SessionStart", `,"source":"`+source+`"`)
+		var out strings.Builder
+		o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Primer: func() string { return "You are bob.\n" }}
+		if _, err := Handle(ctx, Gemini, []byte(in), o); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := answerOf(t, out.String()); text != "You are bob.\n" {
+			t.Errorf("%s: %q", source, text)
+		}
+		if out, _ := call1(t, Gemini, bob, calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`), time.Now()); !strings.Contains(out, "rebase, please") {
+			t.Errorf("%s: the first prompt has no mail: %q", source, out)
+		}
+		if where(t, bob, id) != mailbox.Unread {
+			t.Errorf("%s: it counts as read", source)
+		}
+	}
+}
+
+// What a script reads ends with the model's answer: mail does not go on with that turn, and waits.
+func TestScriptEndsWithItsTurn(t *testing.T) {
+	t.Parallel()
+	for tool, end := range map[Tool][2]string{
+		Claude: {"Stop", `,"stop_hook_active":false`}, Codex: {"Stop", `,"stop_hook_active":false`},
+		Gemini: {"AfterAgent", `,"prompt":"x","prompt_response":"y","stop_hook_active":false`},
+	} {
+		bob := team(t, nil)
+		id := mail(t, bob, "rebase, please")
+		var out strings.Builder
+		o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), IsScript: true, Stdout: &out, Stderr: &out}
+		if exit, err := Handle(ctx, tool, []byte(calledWith(tool, end[0], end[1])), o); exit != 0 || err != nil || strings.Contains(out.String(), "rebase") {
+			t.Errorf("%s: exit %d, %v, %q", tool, exit, err, out.String())
+		}
+		if where(t, bob, id) != mailbox.Unread || state(t, bob).Word() != reducer.WordIdle {
+			t.Errorf("%s: the message is %v, and bob %s", tool, where(t, bob, id), state(t, bob).Word())
+		}
 	}
 }
 

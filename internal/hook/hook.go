@@ -5,7 +5,7 @@
 //		tool       mail goes out at                            and keeps the turn going at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
 //		codex      UserPromptSubmit SessionStart PostToolUse   Stop
-//		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
+//		gemini     BeforeAgent AfterTool                       AfterAgent
 //		opencode   atm.mail, for the plugin to push it
 //
 //	  - It fails open: if Handle returns an error, which is for stderr, nothing was written to stdout.
@@ -14,11 +14,13 @@
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go).
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
 //	    it gets none to push.
+//	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
 package hook
@@ -94,7 +96,13 @@ type Options struct {
 	Ends     func() // is told that a session ends; nil: nobody
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
+	IsScript bool   // a script reads what the program prints
 	Flags    string // what a command needs to act as this agent: " --as bob"
+
+	Arguments func() []string // what the program was started with; nil: unknown
+
+	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
+	Wakes func() (may, isIdle bool)
 
 	// Ask appends a request's event, waits for the answer and calls give with it, which gives it to the program. It returns
 	// without an error if the person has answered. nil: only the person can answer, at the program's own dialog.
@@ -135,7 +143,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
-		if warning := c.o.Begins(session, c.beginsSession); warning != "" && c.wantsPrimer { // OpenCode would not show it
+		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning
 			c.text.WriteString(c.warning + "\n")
 		}
@@ -145,6 +153,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if c.o.IsSecond {
 		return c.answer()
+	}
+	if c.isWake {
+		return c.wake(ctx)
 	}
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
@@ -185,6 +196,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
+	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
+		c.CanCarryMail = false
+	}
 	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}

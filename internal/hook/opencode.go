@@ -20,9 +20,10 @@ const (
 
 // pushAnswer is what the plugin gets for askMail.
 type pushAnswer struct {
-	Watch   []string `json:"watch,omitempty"`  // the directories in which mail appears; none: a runner brings it
-	Waiting bool     `json:"waiting,omitzero"` // there is mail, to be had with a session
-	Text    string   `json:"text,omitzero"`    // the mail
+	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
+	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
+	Arguments []string `json:"arguments,omitempty"` // the program\'s, if it does not know its session
+	Text      string   `json:"text,omitzero"`       // the mail
 }
 
 func (c *call) pushAnswer(mail string) (a pushAnswer) {
@@ -31,8 +32,12 @@ func (c *call) pushAnswer(mail string) (a pushAnswer) {
 	}
 	inbox := filepath.Join(c.o.Box.Path(), "inbox")
 	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
-	if a.Waiting = c.isPeek && mail != ""; !a.Waiting {
+	if !c.isPeek {
 		a.Text = mail
+		return a
+	}
+	if a.Waiting = mail != ""; c.o.Arguments != nil {
+		a.Arguments = c.o.Arguments()
 	}
 	return a
 }
@@ -63,7 +68,7 @@ func (c *call) opencode() {
 		c.replyAs, c.IsPush, c.IsNewProgram = asPush, true, string(in.Get("isNew")) == "true"
 		c.answersAlways, c.isPeek = true, c.Session == ""
 	case isMailShown:
-		c.Shown = shown(in.Text("text"))
+		c.Shown, c.answersAlways = shown(in.Text("text")), true
 	case mailRefused:
 		c.Forgets = askMail
 	case "session.created":
@@ -155,6 +160,32 @@ func (c *call) dialogID(p *busProperties) string {
 func (c *call) askBusPermission(p *busProperties) {
 	prompt := cmp.Or(describe(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 	c.askPermission(p.Permission, prompt, "id", c.dialogID(p), "tool_call_id", p.Tool.CallID)
+	if !c.hasPlugin || c.o.Ask == nil || c.o.IsSecond || p.ID == "" || c.hasRunner() {
+		return
+	}
+	last := len(c.events) - 1
+	c.permission = &Permission{Event: c.events[last], ID: p.ID, Tool: p.Permission, Prompt: prompt, IsCommand: p.Permission == "bash"}
+	c.events = c.events[:last]
+	var what struct {
+		Command, FilePath string
+		Files             json.RawMessage // of a patch
+	}
+	json.Unmarshal(p.Metadata, &what)
+	switch {
+	case p.Permission == "bash":
+		c.permission.Input = what.Command
+	case p.Permission == "edit" && what.Files == nil:
+		c.permission.Input = what.FilePath
+	}
+	if c.permission.IsRisky = c.permission.Input == ""; c.permission.IsRisky { // only this much is known of it
+		c.permission.Input = strings.Join(p.Patterns, " ")
+	}
+}
+
+// busAnswer is what the plugin gets for a permission request.
+type busAnswer struct {
+	Reply   string `json:"reply"` // once, always, reject
+	Message string `json:"message,omitzero"`
 }
 
 const retrying = "API retry"

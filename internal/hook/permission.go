@@ -11,7 +11,8 @@ import (
 
 // Permission is a request for a tool, whose program lets its hook answer.
 type Permission struct {
-	Event  wire.Event // opens the question, without an id of it
+	Event  wire.Event // opens the question
+	ID     string     // the program's own of the question; "": it has none
 	Tool   string
 	Prompt string // what the tool is about to do, in short
 
@@ -23,6 +24,7 @@ type Permission struct {
 
 // Verdict is the answer to a Permission.
 type Verdict struct {
+	Option string // the id of the answer, if the program has its own
 	IsDeny bool
 	By     string // who has answered
 	Reason string // of a denial; ""; none
@@ -62,6 +64,9 @@ func (c *call) askClaudePermission() {
 // waitForVerdict waits for the answer to a request, and writes it. Without one the person answers the dialog.
 func (c *call) waitForVerdict(ctx context.Context) error {
 	return c.o.Ask(ctx, c.permission, func(v Verdict) error {
+		if c.tool == OpenCode {
+			return c.write(busAnswer{v.Option, v.reason()})
+		}
 		var document struct {
 			Output struct {
 				Event    string `json:"hookEventName"`
@@ -73,17 +78,19 @@ func (c *call) waitForVerdict(ctx context.Context) error {
 		}
 		document.Output.Event, document.Output.Decision.Behavior = c.kind, "allow"
 		if v.IsDeny {
-			why := ""
-			if v.Reason != "" {
-				why = ": " + v.Reason
-			}
-			document.Output.Decision.Behavior = "deny"
-			document.Output.Decision.Message = fmt.Sprintf("%s %s says no%s", prefix, v.By, why)
+			document.Output.Decision.Behavior, document.Output.Decision.Message = "deny", v.reason()
 		}
-		out, err := wire.Marshal(document)
-		if err == nil {
-			_, err = c.o.Stdout.Write(append(out, '\n'))
-		}
-		return err
+		return c.write(document)
 	})
+}
+
+// reason tells the model who has denied what it asked for, and why; "": nobody has.
+func (v Verdict) reason() string {
+	switch {
+	case !v.IsDeny:
+		return ""
+	case v.Reason == "":
+		return fmt.Sprintf("%s %s says no", prefix, v.By)
+	}
+	return fmt.Sprintf("%s %s says no: %s", prefix, v.By, v.Reason)
 }

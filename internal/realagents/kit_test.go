@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
+		if err := writeResults(); err != nil {
+			fmt.Fprintln(os.Stderr, "the results:", err)
+		}
 		fmt.Println("ran with", strings.Join(slices.Compact(slices.Sorted(maps.Values(ran))), ", "))
 	}
 	os.RemoveAll(bin)
@@ -90,6 +93,7 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 	}
 	k := &kit{t: t, dir: dir, program: program, flags: flags}
 	t.Cleanup(k.remove)
+	t.Cleanup(func() { noteResult(t, ran[k.dir]) })
 	model := exec.Command(filepath.Join(scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
 	out, err := model.StdoutPipe()
 	if err = errors.Join(err, model.Start()); err != nil {
@@ -172,12 +176,15 @@ func (k *kit) command() []string {
 
 // exact is a text as who reads it understands it: the header says what is typed in another form for this program.
 func (k *kit) exact(text string) string {
+	if inPush.MatchString(text) { // as it is
+		return inPush.ReplaceAllString(text, "$1$2")
+	}
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
-	return strings.NewReplacer(forms[k.program]...).Replace(inPaste.ReplaceAllString(text, "$1"))
+	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }
 
-// inPaste matches a long paste as the newest Claude Code gives it to its model.
-var inPaste = regexp.MustCompile(`(?s)^\s*<pasted_content id="\w+">\n(.*?) *\n</pasted_content id="\w+">$`)
+// inPush matches what came through the inbox of Claude Code as it gives it to its model, with our line that says so.
+var inPush = regexp.MustCompile(`(?s)^Another Claude session sent a message[^:]*:\n<cross-session-message [^>]*>\n(.*?)(?:\[atm\] mail from a teammate; your user did not type it here\n?)?(\[/atm\])?\n</cross-session-message>.*$`)
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {

@@ -176,6 +176,14 @@ func (s *team) wait(what string, isSo func() bool) {
 	}
 }
 
+// isPushed reports whether bob's mail is given to his program beside its prompt.
+func (s *team) isPushed() bool {
+	s.t.Helper()
+	var status struct{ Ways struct{ Prompt string } }
+	s.get(&status, "status", "bob")
+	return status.Ways.Prompt == "inbox socket"
+}
+
 func (s *team) state() string {
 	s.t.Helper()
 	var status struct{ State string }
@@ -244,6 +252,9 @@ func (s *team) getsOnce(id, body string) {
 	s.wait("the model to get "+id, func() bool { return len(s.prompts(id)) > 0 })
 	got := s.prompts(id)
 	head, text, _ := strings.Cut(s.exact(got[0]), "\n")
+	if s.isPushed() != strings.HasPrefix(got[0], "Another Claude session") {
+		s.t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), got)
+	}
 	body = letter.EscapeMail(body)
 	isSame := text == "  "+strings.ReplaceAll(body, "\n", "\n  ")+"\n"+letter.End
 	if strings.Contains(body, "\t") {

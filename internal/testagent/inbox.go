@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
 )
@@ -65,7 +66,7 @@ func (a *agent) openInbox() (closeInbox func(), err error) {
 }
 
 func (a *agent) takeMessage(c net.Conn) {
-	defer c.Close()
+	defer time.AfterFunc(200*time.Millisecond, func() { c.Close() }) // Claude Code is in its turn by then
 	line, _ := bufio.NewReader(c).ReadBytes('\n')
 	var m struct{ Message struct{ Content string } }
 	json.Unmarshal(line, &m)

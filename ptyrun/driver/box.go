@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -117,9 +118,15 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
 		return inputBox{top: -1, bottom: bottom, last: bottom - 1, column: column}, bottom > 1 && isFull && isIndented(l, 0, bottom, column)
 	}
 	mode, ok := d.glyphAt(l.line(top + 1))
+	if upper == lower && moreAbove.MatchString(l.line(top)) {
+		mode, ok = "", isIndented(l, top+1, top+2, column)
+	}
 	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
 	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 }
+
+// moreAbove matches the upper rule of a box that shows only the end of a long draft.
+var moreAbove = regexp.MustCompile(`─ ↑ \d+ more ─`)
 
 // findCentred finds a box between two rules that begin in the same column, behind blanks.
 func (d *Driver) findCentred(l *Look) (p inputBox, ok bool) {

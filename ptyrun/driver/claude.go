@@ -46,6 +46,9 @@ func (d *Driver) claudeRequest(l *Look, first, end int) (tool, input string) {
 		}
 		return tool, input
 	}
+	if m := searchCall.FindStringSubmatch(input); m != nil {
+		return "WebSearch", m[1]
+	}
 	m := mcpCall.FindStringSubmatch(input)
 	if m == nil {
 		return "", ""
@@ -94,7 +97,8 @@ func (d *Driver) indentedInput(l *Look, tool string, first, end int) (input stri
 }
 
 var (
-	fetchCall = regexp.MustCompile(`^url: (\S+)\nprompt: `)
-	namedCall = regexp.MustCompile(`(?s)^(\w+)\((.*)\)$`)
-	mcpCall   = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
+	fetchCall  = regexp.MustCompile(`^url: (\S+)\nprompt: `)
+	searchCall = regexp.MustCompile(`^Web Search\("(.*)"\)$`)
+	namedCall  = regexp.MustCompile(`(?s)^(\w+)\((.*)\)$`)
+	mcpCall    = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 )

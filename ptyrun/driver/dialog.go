@@ -420,6 +420,8 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 	case agents.Between:
 		f.first = l.borderAbove(end) + 1
 		ok = f.first > 0
+	case agents.Lowest: // in place of everything else
+		ok = hasAny(strings.Join(textRows(l, max(0, end-3), end), " "), d.screen.Dialog.Hints)
 	case agents.Framed:
 		ok = strings.HasPrefix(l.line(end-1), "╰")
 		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {

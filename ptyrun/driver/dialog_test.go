@@ -48,6 +48,10 @@ func TestDialogsOfTheCaptures(t *testing.T) {
 1 "1" Yes allow_once
 2 "2" Yes, and switch to accept edits (auto-approve file edits and common file commands) for this
 3 "3" No reject_once`,
+		"claude-2.1.332-search": `permission WebSearch(news of today)
+1 "1" Yes allow_once
+2 "2" Yes, and don't ask again for Web Search commands in /tmp/nk/kit/work allow_always
+3 "3" No reject_once`,
 		"claude-2.1.332-plan-permission": `permission Bash(touch made.txt)
 1 "\r" No reject_once
 2 "\x1b[B\r" Yes allow_once`,
@@ -168,6 +172,7 @@ func TestUnknownDialogs(t *testing.T) {
 		"claude-2.1.332-permissions": "Permissions  Recently blocked",
 		"claude-2.1.332-resume":      "Resume session",
 		"claude-2.1.332-theme":       "Theme",
+		"codex-0.171-resume":         "Resume a previous session",
 	} {
 		q := driverOf(t, file).Read(look(t, file), Reading{}).Dialog
 		if q == nil || q.Kind != "unknown" || !strings.HasPrefix(q.Prompt, want) {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
@@ -22,18 +23,38 @@ func (d *Driver) AsData(text string) (typed, legend string, ok bool) {
 	if typing == nil {
 		typing = &careful
 	}
+	var legends []string
+	typed = text
+	for _, e := range typing.Escapes {
+		if e.Pattern.MatchString(typed) {
+			typed, legends = e.Pattern.ReplaceAllString(typed, e.Typed), append(legends, e.Legend)
+		}
+	}
+	pasted := strings.Join(d.Pastes(typed), "\n")
 	for _, p := range typing.Refused {
-		if actsOn(text, p.Regexp) {
+		if actsOn(text, p.Regexp) || actsOn(pasted, p.Regexp) {
 			return "", "", false
 		}
 	}
-	var legends []string
-	for _, e := range typing.Escapes {
-		if e.Pattern.MatchString(text) {
-			text, legends = e.Pattern.ReplaceAllString(text, e.Typed), append(legends, e.Legend)
-		}
+	return typed, strings.Join(legends, ", "), true
+}
+
+// Pastes returns the pieces in which a text is pasted, one right after the other: the whole, unless the program distrusts
+// long pastes.
+func (d *Driver) Pastes(text string) (pieces []string) {
+	if d.file.Typing == nil || d.file.Typing.MaxPaste == 0 {
+		return []string{text}
 	}
-	return text, strings.Join(legends, ", "), true
+	for line := range strings.Lines(text) {
+		for n := d.file.Typing.MaxPaste; len(line) > n; n = d.file.Typing.MaxPaste {
+			for !utf8.RuneStart(line[n]) {
+				n--
+			}
+			pieces, line = append(pieces, line[:n]), line[n:]
+		}
+		pieces = append(pieces, line)
+	}
+	return pieces
 }
 
 // TakesAsIs reports whether the program takes what it gets in one piece for a text, with its line breaks, although it does

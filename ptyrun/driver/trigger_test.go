@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // What the programs' own code takes for a trigger in a submitted text, as they search for it. Where their patterns look
@@ -13,7 +14,7 @@ import (
 var found = map[string]func(text string) bool{
 	"claude": func(text string) bool {
 		return claudeMention.MatchString(text) || claudeSkill.MatchString(text) || claudeWord.MatchString(text) ||
-			slices.ContainsFunc(claudePieces(text), func(s string) bool { return claudeImage.MatchString(unquoted(strings.TrimSpace(s))) })
+			hasClaudeImage(text)
 	},
 	"codex": func(text string) bool {
 		return codexMention.MatchString(text) || codexLink.MatchString(text)
@@ -43,6 +44,10 @@ var (
 	copilotMention = regexp.MustCompile(`@[^\\\s]`)
 	piPaste        = regexp.MustCompile(`\[paste #\d+( (\+\d+ lines|\d+ chars))?\]`)
 )
+
+func hasClaudeImage(pasted string) bool {
+	return slices.ContainsFunc(claudePieces(pasted), func(s string) bool { return claudeImage.MatchString(unquoted(strings.TrimSpace(s))) })
+}
 
 // claudePieces are the parts of a pasted text that may be paths. Both versions split at line feeds; one of them at every
 // blank before a path, the other also before a quoted one.
@@ -116,6 +121,38 @@ func TestAsData(t *testing.T) {
 		for _, place := range places {
 			checkAsData(t, strings.ReplaceAll(place, "%", trigger))
 		}
+	}
+}
+
+// What a long line is cut into holds no trigger either.
+func TestAsDataInPieces(t *testing.T) {
+	path := " /a/b.png"
+	for n := 680; n < 720; n++ {
+		text := strings.Repeat("x", n-len(path)) + path + " is what I mean."
+		typed, _, ok := claude.AsData(text)
+		for _, piece := range claude.Pastes(typed) {
+			if ok && hasClaudeImage(piece) {
+				t.Errorf("%d: it attaches the piece %q", n, piece)
+			}
+		}
+	}
+}
+
+func TestPastes(t *testing.T) {
+	text := "one\n\n\ttwo\n" + strings.Repeat("é", 1000) + "\n" + strings.Repeat("日本", 350) + "x\nlast "
+	for _, d := range []*Driver{claude, codex} {
+		pieces := d.Pastes(text)
+		if strings.Join(pieces, "") != text {
+			t.Errorf("%s: %q", d.Name, pieces)
+		}
+		for _, p := range pieces {
+			if d == claude && (len(p) > 700 || strings.Contains(strings.TrimSuffix(p, "\n"), "\n") || !utf8.ValidString(p)) {
+				t.Errorf("%s: the piece %q", d.Name, p)
+			}
+		}
+	}
+	if pieces := codex.Pastes(text); len(pieces) != 1 {
+		t.Errorf("codex gets %d pieces", len(pieces))
 	}
 }
 

@@ -378,3 +378,16 @@ func TestIgnoredSignalsAreNotInherited(t *testing.T) {
 	shell(t, "kill -HUP $$; exit 0").ends(Exit{129, "SIGHUP"})
 	syscall.Kill(os.Getpid(), syscall.SIGHUP) // would end this test
 }
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if got := Arguments(cmd.Process.Pid); !slices.Equal(got, []string{"sleep", "60"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -48,32 +48,31 @@ func infoOf(k *unix.KinfoProc) Info {
 	}
 }
 
-// startOf returns a process's arguments, and its environment as lines that end with NUL. kern.procargs2 has the number of
-// arguments, the program's path, NULs, the arguments, and the environment.
-func startOf(pid int) (args []string, env string) {
+// environment returns lines that end with NUL, and so does arguments.
+func environment(pid int) string {
+	_, lines := argumentsAndEnvironment(pid)
+	return lines
+}
+
+func arguments(pid int) string {
+	lines, _ := argumentsAndEnvironment(pid)
+	return lines
+}
+
+// argumentsAndEnvironment reads kern.procargs2, which has the number of arguments, the program's path, NULs, the
+// arguments, and the environment.
+func argumentsAndEnvironment(pid int) (arguments, environment string) {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
-		return nil, ""
+		return "", ""
 	}
 	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
 	lines = strings.TrimLeft(lines, "\x00")
-	for n := binary.LittleEndian.Uint32(text); n > 0 && lines != ""; n-- {
-		var arg string
-		arg, lines, _ = strings.Cut(lines, "\x00")
-		args = append(args, arg)
+	environment = lines
+	for n := binary.LittleEndian.Uint32(text); n > 0 && environment != ""; n-- {
+		_, environment, _ = strings.Cut(environment, "\x00")
 	}
-	return args, lines
-}
-
-func environment(pid int) string {
-	_, env := startOf(pid)
-	return env
-}
-
-// Arguments returns a process's command line, as far as it can be seen.
-func Arguments(pid int) []string {
-	args, _ := startOf(pid)
-	return args
+	return strings.TrimSuffix(lines, environment), environment
 }
 
 // Dir returns the directory that a process was started in, as far as it can be seen.

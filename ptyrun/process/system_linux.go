@@ -56,19 +56,16 @@ func readInfo(pid int) (Info, bool) {
 	return p, true
 }
 
+// arguments returns lines that end with NUL.
+func arguments(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(text)
+}
+
 // environment returns lines that end with NUL.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return string(text)
-}
-
-// Arguments returns a process's command line, as far as it can be seen.
-func Arguments(pid int) []string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if len(text) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
 // Dir returns the directory that a process is in, as far as it can be seen.

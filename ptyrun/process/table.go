@@ -26,6 +26,11 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
+// Arguments returns the words that a process was started with, unless it has changed them.
+func Arguments(pid int) []string {
+	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")
+}
+
 func isOlder(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) }
 
 // signalAll sends signals to processes. SIGTERM reaches a suspended process only with SIGCONT. The microseconds between

@@ -6,14 +6,14 @@ import { mkdirSync, readFileSync, writeFileSync, existsSync, rmSync } from "node
 import { Worker, isMainThread, workerData } from "node:worker_threads"
 
 if (isMainThread) {
-  const [plugin, dir, isWorker] = process.argv.slice(2)
-  if (isWorker === "main") {
+  const [plugin, dir, what] = process.argv.slice(2)
+  if (what === "main") {
     await headless(plugin, dir)
   } else {
-    new Worker(new URL(import.meta.url), { workerData: { plugin, dir } }).on("error", (error) => { console.error(error); process.exit(1) })
+    new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
   }
 } else {
-  await inWorker(workerData)
+  await (workerData.what === "resumed" ? resumed : inWorker)(workerData)
   process.exit(0)
 }
 
@@ -33,13 +33,13 @@ async function until(what, is) {
 function fake(done) {
   return {
     session: {
-      list: async () => ({ data: [{ id: "ses_old", time: { updated: 1 } }] }),
+      list: async () => ({ data: [{ id: "ses_older", time: { updated: 1 } }, { id: "ses_old", time: { updated: 2 } }, { id: "ses_child", parentID: "ses_old", time: { updated: 3 } }] }),
       create: async () => { done.push(["create"]); return { data: { id: "ses_made" } } },
       messages: async () => ({ data: [{ info: { role: "user", sessionID: "ses_made", agent: "plan", model: { modelID: "m" } } }] }),
       promptAsync: async (o) => { done.push(["prompt", o.path.id, o.body]); return { error: o.body.parts[0].text.includes("refuse") ? {} : undefined } },
     },
     tui: { publish: async (o) => { done.push([o.body.type, o.body.properties.sessionID]) } },
-    postSessionIdPermissionsPermissionId: async (o) => { done.push(["reply", o.path, o.body]) },
+    _client: { post: async (o) => { done.push(["reply", o.url, o.body]) } },
   }
 }
 
@@ -52,6 +52,17 @@ async function headless(plugin, dir) {
   assert.deepEqual(done, [])
 }
 
+// The newest session that is no sub-agent's is the one that --continue opens.
+async function resumed({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir]
+  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode", "--continue"] }))
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  await Atm({ client: fake(done), directory: dir })
+  await until("the prompt", () => done.length)
+  assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
+  assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
+}
+
 async function inWorker({ plugin, dir }) {
   const inbox = dir + "/inbox", done = [], { Atm } = await import(plugin)
   const deliver = (text, name) => {
@@ -61,7 +72,7 @@ async function inWorker({ plugin, dir }) {
   }
   const prompts = () => done.filter(([what]) => what === "prompt")
   mkdirSync(inbox)
-  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox] }))
+  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], arguments: ["opencode", "--model", "m"] }))
   const hooks = await Atm({ client: fake(done), directory: dir })
   const event = (type, properties) => hooks.event({ event: { type, properties } })
 
@@ -85,6 +96,7 @@ async function inWorker({ plugin, dir }) {
   assert.deepEqual(calls(dir, "atm.shown"), [])
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
+  await until("the receipt again, which nobody has recorded", () => calls(dir, "atm.shown").length === 2)
 
   // It follows the person to another session, and not into a sub-agent's.
   await event("session.status", { sessionID: "ses_2", status: { type: "busy" } })
@@ -100,11 +112,14 @@ async function inWorker({ plugin, dir }) {
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")
 
   // An answer from elsewhere is given; the person's ends the wait for one.
-  writeFileSync(dir + "/answer", JSON.stringify({ response: "once" }))
+  writeFileSync(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
   await event("permission.asked", { id: "per_1", sessionID: "ses_2" })
-  await until("the reply", () => done.some(([what, path]) => what === "reply" && path.permissionID === "per_1"))
+  const reply = await until("the reply", () => done.find(([what]) => what === "reply"))
+  assert.deepEqual(reply, ["reply", "/permission/per_1/reply", { reply: "reject", message: "no" }])
   rmSync(dir + "/answer")
-  await event("permission.asked", { id: "per_2", sessionID: "ses_2" })
+  await event("permission.asked", { id: "per_2", sessionID: "ses_2", tool: { callID: "call_2" } })
+  await event("message.part.updated", { sessionID: "ses_2", part: { type: "tool", callID: "call_2", state: { status: "running" } } })
+  assert.deepEqual(calls(dir, "message.part.updated"), [])
   await until("the wait", () => calls(dir, "permission.asked").length === 2)
   await event("permission.replied", { requestID: "per_2", sessionID: "ses_2" })
   assert.equal(calls(dir).at(-1).type, "permission.replied")

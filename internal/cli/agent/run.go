@@ -305,14 +305,14 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 }
 
 // awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
-// or for quietWithin if the driver knows no prompts and nothing promises some, and then returns the agent as started. p
-// is nil if somebody else has started the runner.
+// or until for quietWithin the driver has known no prompts and nothing has promised some, and then returns the agent as
+// started. p is nil if somebody else has started the runner.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
-	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", promptWithin
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
 	if p == nil {
 		r.State, unready = "running", "running"
 	}
-	asking, began := 0, time.Now()
+	asking, began, promised := 0, time.Now(), time.Time{}
 	for ctx.Err() == nil {
 		var status control.Status
 		err := k.s.AskRunner(ctx, r.Name, func(client *control.Client) (err error) {
@@ -324,7 +324,11 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		if status.Driver == "plain" && !(status.Gate == control.GateStarting && k.startsAgent()) {
+		if status.Driver != "plain" || status.Gate == control.GateStarting && k.startsAgent() {
+			promised = time.Now()
+		}
+		patience := promptWithin
+		if time.Since(promised) > quietWithin {
 			patience = quietWithin
 		}
 		switch {

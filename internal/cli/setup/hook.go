@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -81,20 +83,31 @@ func runHook(c *cli.Context) (err error) {
 		err = markShell(file, s)
 	}
 	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
-	if os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" { // else it would keep claude -p, which nobody looks at
+	canAsk := runtime.GOOS != "windows"                                                    // where no kernel says whose process answers
+	if canAsk && (tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli") { // else it would keep claude -p, which nobody looks at
 		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return askForClaude(ctx, s, p, give)
+			return askFor(ctx, s, tool, p, give)
 		}
 	}
 	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
+	running, _ := s.Team.Running(s.Me.Agent())
+	var wakes func() (may, isIdle bool)
+	var opens []string
+	// A script's claude -p would wait for such a hook, or lose what it says.
+	if tool == hook.Claude && os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" && !running {
+		wakes, opens = func() (bool, bool) { return s.Team.Wakes(s.Me.Agent()) }, []string{agents.WatchedInbox}
+	}
 	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
 	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, Flags: s.Flags(), Ask: asks, Stdout: os.Stdout, Stderr: os.Stderr,
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks,
+		Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
 		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
+		Wakes:      wakes,
+		Arguments:  arguments,
 		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
 		Begins: func(session hook.Session, isNew bool) string {
-			if running, _ := s.Team.Running(s.Me.Agent()); !running || isSecond { // a runner knows its own
+			if !running || isSecond { // a runner knows its own
 				ended() // before those are forgotten
 				if isNew && !isSecond {
 					err = errors.Join(err, s.SavePolicy())
@@ -103,6 +116,8 @@ func runHook(c *cli.Context) (err error) {
 				p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv("CLAUDE_CODE_ENTRYPOINT"), s.Flags()
 				if session.HasPlugin {
 					p.Opens = []string{agents.Plugin}
+				} else if isNew {
+					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
 			}
@@ -124,6 +139,23 @@ func runHook(c *cli.Context) (err error) {
 		return failure.Exit(exit)
 	}
 	return errors.Join(err, e)
+}
+
+// arguments are the words that the program was started with, which runs this hook.
+func arguments() []string {
+	p, _ := process.Program()
+	return process.Arguments(p.PID)
+}
+
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
+func isScript(tool hook.Tool) bool {
+	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
+	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
 // markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but

@@ -22,9 +22,10 @@ import (
 // it does when the person has answered.
 const askWithin = 24*time.Hour - time.Minute
 
-// askForClaude waits for an answer to a permission request of the Claude Code that has started this hook. Claude Code
-// ends it with SIGTERM when the person has said no, and does not tell it of a yes.
-func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, give func(hook.Verdict) error) error {
+// askFor waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
+// SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
+// answered.
+func askFor(ctx context.Context, s *command.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -40,11 +41,16 @@ func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, giv
 		}
 	}
 	program, _ := process.Program()
-	_, err := ask.Wait(ctx, s.Team, s.Me, ask.Question{Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}, ask.Options{
+	q := ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}
+	now := claudeActivity(ctx, program)
+	if tool == hook.OpenCode {
+		q.Options, now = opencodeOptions, endOf(program)
+	}
+	_, err := ask.Wait(ctx, s.Team, s.Me, q, ask.Options{
 		Program: program,
-		Now:     claudeActivity(program),
+		Now:     now,
 		Give: func(a ask.Answer) error {
-			return give(hook.Verdict{IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
+			return give(hook.Verdict{Option: a.Option.ID, IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
 		},
 	})
 	if errors.Is(err, ask.ErrOver) || errors.Is(err, ask.ErrAsked) || ctx.Err() != nil {
@@ -53,40 +59,53 @@ func askForClaude(ctx context.Context, s *command.Scope, p *hook.Permission, giv
 	return err
 }
 
+// opencodeOptions are the answers that OpenCode takes.
+var opencodeOptions = []policy.Option{
+	{ID: "once", Label: "Allow once", Kind: "allow_once"},
+	{ID: "always", Label: "Allow always", Kind: "allow_always"},
+	{ID: "reject", Label: "Reject", Kind: "reject_once"},
+}
+
+// endOf returns a function that says whether a program has ended, and no more.
+func endOf(program process.Info) func() reducer.Activity {
+	return func() reducer.Activity {
+		if program.PID != 0 && !program.IsRunning() {
+			return reducer.Exited
+		}
+		return reducer.Unknown
+	}
+}
+
 // claudeActivity returns a function that says what a Claude Code is seen to do, by the file of its session. That has said
-// that it waits for its person before it counts that it does not.
-func claudeActivity(program process.Info) func() reducer.Activity {
+// that it waits for its person before it counts that it does not, unless ctx has ended: it follows within a second.
+func claudeActivity(ctx context.Context, program process.Info) func() reducer.Activity {
 	dir, hasWaited := claude.ConfigDir(process.Environment(program.PID)), false
 	look := func() reducer.Activity {
 		if program.PID != 0 && !program.IsRunning() {
 			return reducer.Exited
 		}
 		session, err := claude.Find(dir, program.PID)
-		if err != nil {
+		switch {
+		case err != nil:
 			return reducer.Unknown
-		}
-		switch session.Status {
-		case claude.Waiting:
+		case session.Status == claude.Waiting:
 			hasWaited = true
 			return reducer.Confirming
-		case claude.Busy:
+		case !hasWaited && ctx.Err() == nil:
+			return reducer.Unknown
+		case session.Status == claude.Busy:
 			return reducer.Thinking
-		case claude.Idle, claude.Shell:
+		case session.Status == claude.Idle || session.Status == claude.Shell:
 			return reducer.Idle
 		}
 		return reducer.Unknown
 	}
-	return func() reducer.Activity {
-		a := look()
+	return func() (a reducer.Activity) {
 		for range 10 { // between the dialogs of two sub-agents it is at work for a moment
-			if a != reducer.Thinking && a != reducer.Idle || !hasWaited {
+			if a = look(); a != reducer.Thinking || ctx.Err() != nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
-			a = look()
-		}
-		if !hasWaited && a != reducer.Exited {
-			return reducer.Unknown
 		}
 		return a
 	}

@@ -37,7 +37,9 @@ var uninstallFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "dry-run", Usage: "print what would change, and write nothing"},
 }
 
-var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1, cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}))
+var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
+	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
+	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
 
 // install runs install and uninstall.
 func install(c *cli.Context) error {
@@ -107,6 +109,9 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 		r.Local = true
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
 			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
+	}
+	if r.Accept = c.Bool("accept"); r.Accept && (tool != "claude" || r.Local || r.MCP) {
+		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
 	return r, err

@@ -39,7 +39,8 @@ type Session struct {
 	Name       string `json:"name"`
 	Socket     string `json:"messagingSocketPath"` // "": it has none
 	Status     Status `json:"status"`
-	WaitingFor string `json:"waitingFor"` // if Status is Waiting: "permission prompt", "input needed", "dialog open"
+	StatusAt   int64  `json:"statusUpdatedAt"` // since when, in milliseconds since 1970
+	WaitingFor string `json:"waitingFor"`      // if Status is Waiting: "permission prompt", "input needed", "dialog open"
 	Version    string `json:"version"`
 	ProcStart  string `json:"procStart"` // Linux: see process.Info; macOS: as ps writes it, in UTC
 
@@ -58,6 +59,9 @@ const (
 	Waiting Status = "waiting" // for its person
 	Shell   Status = "shell"   // idle, while a command runs in the background
 )
+
+// IsIdle reports whether the session waits for its next prompt.
+func (s *Session) IsIdle() bool { return s.Status == Idle || s.Status == Shell }
 
 // Limits of what is read.
 const (

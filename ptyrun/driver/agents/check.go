@@ -110,6 +110,8 @@ type checker struct {
 	terms    int // conditions yet
 }
 
+const minPaste = 100 // bytes
+
 // add adds a mistake once: a condition is checked wherever it is named.
 func (k *checker) add(line int, format string, args ...any) {
 	m := tomlfile.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}
@@ -140,6 +142,9 @@ func (k *checker) check(f *File) {
 	if t := f.Typing; t != nil {
 		k.checkLength("typing.escapes", len(t.Escapes))
 		k.checkLength("typing.refused", len(t.Refused))
+		if n := t.MaxPaste; n != 0 && n < minPaste {
+			k.add(k.lines.Of("typing.max_paste"), "typing.max_paste: %d bytes are too few: %d at least", n, minPaste)
+		}
 		for i, e := range t.Escapes {
 			if path := fmt.Sprintf("typing.escapes.%d", i); e.Pattern.Regexp == nil || e.Typed == "" || e.Legend == "" {
 				k.add(k.lines.Of(path), "an escape needs a pattern, what is typed and a legend")

@@ -74,6 +74,9 @@ type Typing struct {
 	Escapes []Escape
 	Refused []Pattern // what the program acts on in any form
 	AsIs    bool      `toml:"as_is"` // takes a text for one even without bracketed paste, with its line breaks
+	// It tells its model that a paste of several lines, or of more bytes than this, is not the user's own text, and so gets
+	// lines one by one, and long ones in parts. 0: it does not.
+	MaxPaste int `toml:"max_paste"`
 }
 
 // An Escape is the form in which a program leaves a trigger alone. Its typed form must not come from anything else, so
@@ -170,7 +173,7 @@ type Dialog struct {
 	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
 	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
 	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
-	Hints       []string // the keys that are named below buttons
+	Hints       []string // the keys that are named below buttons, or in shape "lowest" below a list on the whole screen
 	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
 	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
 	FreeHint    string   `toml:"free_hint"`    // below options of which none need be selected

@@ -1,0 +1,87 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// Claude Code watches an idle agent's inbox, and calls its hook FileChanged there. An answer with exit code 2 begins a turn
+// (asyncRewake), whose UserPromptSubmit then takes the mail along. While a turn runs, its other hooks take the mail.
+const (
+	wakePoll     = 200 * time.Millisecond
+	wakePollBusy = time.Second // while a turn goes on for long
+
+	wakeOnce = 4 * time.Second // two wakes within that time are one
+)
+
+// maxWatched is how many files an inbox may have for all of it to be watched: the program watches each. Of a larger one
+// it watches what is delivered, and not what a person drops beside that.
+const maxWatched = 300
+
+func watched(inbox string) []string {
+	n := 0
+	filepath.WalkDir(inbox, func(string, fs.DirEntry, error) error {
+		if n++; n > maxWatched {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if n > maxWatched {
+		return []string{filepath.Join(inbox, "new")}
+	}
+	return []string{inbox}
+}
+
+// wake wakes the program once it is idle, if mail still waits then that nobody has claimed. What it writes has nothing of a
+// sender's. It ends with the program, and while another process waits so.
+func (c *call) wake(ctx context.Context) (exit int, err error) {
+	if c.o.Wakes == nil {
+		return 0, nil
+	}
+	unlock, err := c.o.Box.LockWake(ctx)
+	if err != nil {
+		return 0, nil
+	}
+	defer unlock()
+	for i := 0; ; i++ {
+		n, err := c.o.Box.Waiting(ctx, mailbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		if n == 0 || err != nil {
+			return 0, err
+		}
+		may, isIdle := c.o.Wakes()
+		if !may {
+			return 0, nil
+		}
+		if isIdle {
+			if isFirst, err := c.o.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
+				_, err = fmt.Fprintf(c.o.Stderr, "%s for %s. Below this note is what they say; if not, run: atm read%s\n",
+					letter.Many(n, "new message"), c.o.Box.Agent(), c.o.Flags)
+				return 2, err
+			}
+		}
+		pause := wakePoll
+		if i > 20 {
+			pause = wakePollBusy
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// personsPrompt returns a prompt, "" if the program has begun the turn itself, as after a wake.
+func personsPrompt(prompt string) string {
+	if strings.HasPrefix(prompt, "<task-notification>") {
+		return ""
+	}
+	return prompt
+}

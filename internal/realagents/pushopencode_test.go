@@ -1,0 +1,82 @@
+//go:build linux
+
+package realagents
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What opencode does beside TestByHand: its plugin has mail before there is a conversation, keeps to the person's mode,
+// and has its questions answered from elsewhere.
+func TestPushOpencode(t *testing.T) {
+	for name, do := range map[string]func(*byHand){
+		"before the first prompt": (*byHand).mailMakesConversation,
+		"plan mode":               (*byHand).mailKeepsMode,
+		"questions":               (*byHand).questionsFromElsewhere,
+	} {
+		t.Run(name, func(t *testing.T) { do(newByHand(t, "opencode", false)) })
+	}
+}
+
+// The conversation that mail begins is shown, and the half-written line is still in the box.
+func (s *byHand) mailMakesConversation() {
+	bob := s.open("bob")
+	check := bob.halfLine()
+	s.gotOnce(bob, s.send("note before all"), "note before all")
+	bob.waitsForText("note before all")
+	check()
+	s.gotOnce(bob, s.send("note to go on"), "note to go on")
+	bob.waitsForText("note to go on")
+}
+
+// In the mode plan, which forbids changes, the answer to mail is made in it as well.
+func (s *byHand) mailKeepsMode() {
+	bob := s.open("bob", "--agent", "plan")
+	bob.says("hello")
+	bob.waitsFor("idle")
+	s.gotOnce(bob, s.send("note for a plan"), "note for a plan")
+	bob.waitsForText("note for a plan")
+	isBuild := func(line string) bool { return strings.Contains(line, "Build ·") }
+	if lines := bob.lines(); slices.ContainsFunc(lines, isBuild) {
+		s.t.Errorf("it left the mode plan:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func (s *byHand) questionsFromElsewhere() {
+	bob := s.talks("bob")
+	made := filepath.Join(s.kit.dir, "work", "made.txt")
+	asks := func(n int) {
+		s.t.Helper()
+		os.Remove(made)
+		bob.says("DOTOOL" + strings.Repeat(" again", n))
+		bob.waitsFor("blocked")
+		s.wait("the question to be served", func() bool { return strings.Contains(s.do("pending"), "once Allow once") })
+	}
+	goesOn := func() {
+		s.t.Helper()
+		bob.waitsFor("idle")
+		s.wait("nobody to wait for an answer", func() bool { return !strings.Contains(s.leftovers(), "atm hook opencode") })
+		if out := s.do("pending"); !strings.Contains(out, "nothing") {
+			s.t.Errorf("atm pending: %s", out)
+		}
+	}
+	asks(0)
+	s.do("approve", "bob", "--as", "lead")
+	s.wait("the command to have run", s.isMade)
+	goesOn()
+	asks(1)
+	s.do("reject", "bob", "--reason", "not while I look", "--as", "lead")
+	s.wait("the model to get the reason", func() bool { return s.gets("lead says no: not while I look") > 0 })
+	goesOn()
+	if s.isMade() {
+		s.t.Error("the command ran that was denied")
+	}
+	asks(2)
+	bob.approve()
+	s.wait("the command to have run", s.isMade)
+	goesOn()
+}
