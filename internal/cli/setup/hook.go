@@ -55,11 +55,17 @@ func runHook(c *cli.Context) (err error) {
 	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
 		err = os.Chdir(dir) // the hook runs where the agent has gone
 	}
-	isCertain := true // whose conversation it is
-	if tool == hook.Codex && c.String("as") == "" {
-		names := terminalNames()
-		if isCertain = len(names) <= 1; len(names) == 1 && names[0] != os.Getenv("ATM_AGENT") {
-			c.Set("as", names[0])
+	read := sync.OnceValues(func() ([]byte, error) {
+		if c.Args().Len() > 1 { // Codex's older form
+			return []byte(c.Args().Get(1)), nil
+		}
+		return hook.ReadInput(os.Stdin, hookInput)
+	})
+	var program teams.Program
+	if err == nil {
+		var warning string
+		if program, warning, err = findCaller(c, tool, read); warning != "" {
+			return errors.Join(err, warnPerson(warning))
 		}
 	}
 	if err == nil {
@@ -69,10 +75,8 @@ func runHook(c *cli.Context) (err error) {
 		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
-	var in []byte
-	if c.Args().Len() > 1 { // Codex's older form
-		in = []byte(c.Args().Get(1))
-	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
+	in, err := read()
+	if err != nil {
 		return err
 	}
 	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !isSecond { // when a session begins
@@ -108,23 +112,24 @@ func runHook(c *cli.Context) (err error) {
 				if isNew && !isSecond {
 					err = errors.Join(err, s.SavePolicy())
 				}
-				p := teams.Program{Tool: string(tool), Session: session.ID, Mode: session.Mode, Entry: os.Getenv("CLAUDE_CODE_ENTRYPOINT"), Flags: s.Flags()}
+				p := program
+				p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv("CLAUDE_CODE_ENTRYPOINT"), s.Flags()
 				if session.HasPlugin {
 					p.Opens = []string{agents.Plugin}
 				} else if isNew {
 					p.Opens = opens
 				}
 				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
-				if tool == hook.Codex && !isSecond && isCertain {
+				if tool == hook.Codex && !isSecond {
 					err = errors.Join(err, startFollower(s, session.ID))
 				}
 			}
 			if !isNew {
 				return ""
 			}
-			return s.Team.SharingWarning(s.Me.Agent(), string(tool), !isSecond)
+			return s.Team.SharingWarning(s.Me.Agent(), program, !isSecond)
 		},
-		Ends: func() { s.Team.ForgetProgram(s.Me.Agent()) },
+		Ends: func() { s.Team.ForgetProgram(s.Me.Agent(), program) },
 		Primer: func() string {
 			text, err := primerText(s, true)
 			if s.WarnUnaccepted(); err != nil || s.CheckAccepted() != nil {
