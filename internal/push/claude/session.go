@@ -27,7 +27,7 @@ import (
 )
 
 // ErrNoSession is the error for a process or conversation of which Claude Code says nothing.
-var ErrNoSession = errors.New("Claude Code has no such session")
+var ErrNoSession = errors.New("no such session of Claude Code")
 
 // Session is what Claude Code says of one of its processes.
 type Session struct {
@@ -111,7 +111,7 @@ func FindSession(configDir, id string) (found *Session, err error) {
 		switch {
 		case err != nil || s.ID != id || id == "": // one that ended, or lies, is none
 		case found != nil:
-			return nil, fmt.Errorf("Claude Code's processes %d and %d have the same session", found.PID, s.PID)
+			return nil, fmt.Errorf("processes %d and %d of Claude Code have the same session", found.PID, s.PID)
 		default:
 			found = s
 		}
@@ -141,7 +141,7 @@ func read(root *durable.Root, configDir, name string) (*Session, error) {
 	if err != nil || pid <= 1 || name != strconv.Itoa(pid)+suffix {
 		return nil, ErrNoSession
 	}
-	refuse := func(why string) error { return fmt.Errorf("Claude Code's session file %s: %s", name, why) }
+	refuse := func(why string) error { return fmt.Errorf("session file %s of Claude Code: %s", name, why) }
 	f, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNoSession
