@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -115,10 +116,25 @@ func (t *Team) notedPrograms(name wire.Name) (all []Program) {
 		var p Program
 		data, err := t.readRunFile(name, path.Base(programsDir)+"/"+file)
 		if err == nil && json.Unmarshal(data, &p) == nil && file == strconv.Itoa(p.PID)+".json" {
+			if !t.areFlags(p.Flags, name) {
+				p.Flags = ""
+			}
+			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
+				p.At = time.Time{}
+			}
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// areFlags reports whether a text is nothing but flags that say who the member is. It stands beside mail, outside of what
+// marks that as a teammate's, and agents can write the file that has it.
+func (t *Team) areFlags(text string, name wire.Name) bool {
+	text = strings.TrimPrefix(text, " --root "+policy.Quote(t.root.Path))
+	text = strings.TrimPrefix(text, " --team "+string(t.Name))
+	as := []string{"", " --as " + string(name), " --as @" + string(name), " --as " + string(name) + "@" + string(t.Name)}
+	return slices.Contains(as, text)
 }
 
 // ProgramOf returns the member, of any team, whose program, started by a person, is the first of these processes that is

@@ -14,7 +14,7 @@ type Permission struct {
 	Event  wire.Event // opens the question
 	ID     string     // the program's own of the question; "": it has none
 	Tool   string
-	Prompt string // what the tool is about to do, in short
+	Prompt string // what the tool is about to do, for whoever answers: at least Input
 
 	// What a rule sees: the whole command, path or address; for a tool that atm does not know all its arguments.
 	Input     string
@@ -43,13 +43,13 @@ var forPerson = map[string]bool{"AskUserQuestion": true, "ExitPlanMode": true}
 // is open meanwhile.
 func (c *call) askClaudePermission() {
 	tool, arguments := c.in.Text("tool_name"), c.in.Get("tool_input")
-	prompt := cmp.Or(describe(arguments), string(arguments))
-	c.askPermission(tool, prompt)
+	short := cmp.Or(describe(arguments), string(arguments))
+	c.askPermission(tool, short)
 	if c.tool != Claude || c.o.Ask == nil || c.o.IsSecond || forPerson[tool] || c.hasRunner() {
 		return
 	}
 	last := len(c.events) - 1
-	p := &Permission{Event: c.events[last], Tool: tool, Prompt: prompt, Input: string(arguments), IsCommand: tool == "Bash"}
+	p := &Permission{Event: c.events[last], Tool: tool, Input: string(arguments), IsCommand: tool == "Bash"}
 	c.events = c.events[:last]
 	var in map[string]any
 	json.Unmarshal(arguments, &in)
@@ -58,6 +58,9 @@ func (c *call) askClaudePermission() {
 	}
 	isUnboxed, isGiven := in["dangerouslyDisableSandbox"]
 	p.IsRisky = isGiven && isUnboxed != false || p.Input == ""
+	if p.Prompt = cmp.Or(p.Input, short); isGiven && isUnboxed != false {
+		p.Prompt += " (without its sandbox)"
+	}
 	c.permission = p
 }
 

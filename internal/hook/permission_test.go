@@ -48,6 +48,9 @@ func TestPermission(t *testing.T) {
 		if got.Tool != c.want.Tool || got.Input != c.want.Input || got.IsCommand != c.want.IsCommand || got.IsRisky != c.want.IsRisky {
 			t.Errorf("%s: asked %+.300v", about, got)
 		}
+		if shows := strings.Contains(asked.Prompt, got.Input) && strings.Contains(asked.Prompt, "sandbox") == (about == "without sandbox"); !shows {
+			t.Errorf("%s: who answers sees only %q", about, asked.Prompt)
+		}
 		if all := strings.Join(toldAll(events(t, bob)), "\n"); strings.Count(all, "confirm_required") != 1 {
 			t.Errorf("%s: the log has\n%.500s", about, all)
 		}
