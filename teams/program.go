@@ -48,14 +48,19 @@ func programFile(name wire.Name, pid int) string {
 // noteEvery is how old the note of a program may be that has nothing new to say.
 const noteEvery = time.Minute
 
-// NoteProgram notes that this hook's program uses the member's name, and forgets those that have ended. It finds out the
-// process itself. isNew says that its session begins.
+// ThisProgram returns the program whose hook this is, with its tool and process only.
+func ThisProgram(tool string) Program {
+	info, _ := process.Program() // zero if it cannot be told
+	return Program{Tool: tool, PID: info.PID, Start: info.Start}
+}
+
+// NoteProgram notes that a program uses the member's name, and forgets those that have ended. isNew says that its session
+// begins.
 func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
-	info, ok := process.Program()
-	if !ok {
+	if p.PID == 0 {
 		return nil
 	}
-	p.PID, p.Start, p.At = info.PID, info.Start, time.Now().UTC().Round(0)
+	p.At = time.Now().UTC().Round(0)
 	for _, other := range t.notedPrograms(name) {
 		switch {
 		case !other.isRunning():
@@ -75,7 +80,7 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		return err
 	}
 	data, _ := json.Marshal(p) // strings, numbers and a time: cannot fail
-	return t.Dir().Replace(programFile(name, info.PID), append(data, '\n'), false)
+	return t.Dir().Replace(programFile(name, p.PID), append(data, '\n'), false)
 }
 
 // EndedSessions returns the conversations of a member's programs that have ended without saying so, as far as these are
@@ -90,9 +95,9 @@ func (t *Team) EndedSessions(name wire.Name) (sessions []string) {
 }
 
 // ForgetProgram undoes NoteProgram when the session ends.
-func (t *Team) ForgetProgram(name wire.Name) {
-	if info, ok := process.Program(); ok {
-		t.Dir().Remove(programFile(name, info.PID))
+func (t *Team) ForgetProgram(name wire.Name, p Program) {
+	if p.PID != 0 {
+		t.Dir().Remove(programFile(name, p.PID))
 	}
 }
 
@@ -153,11 +158,10 @@ func (m *Member) Sharing() string {
 
 // SharingWarning tells a program that begins a session under a member's name that another one has the name, and what to
 // type; "": none has it. isOwn says that the member's runner has started this program.
-func (t *Team) SharingWarning(name wire.Name, tool string, isOwn bool) string {
-	own, _ := process.Program()
+func (t *Team) SharingWarning(name wire.Name, own Program, isOwn bool) string {
 	others := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return p.PID == own.PID })
 	isRunning, _ := t.Running(name)
-	again := fmt.Sprintf("ATM_AGENT=NAME %s (atm team shows the names, atm team add NAME adds one)", cmp.Or(tool, "CMD"))
+	again := fmt.Sprintf("ATM_AGENT=NAME %s (atm team shows the names, atm team add NAME adds one)", cmp.Or(own.Tool, "CMD"))
 	switch {
 	case isRunning && !isOwn:
 		return fmt.Sprintf("atm runs %s already, and gives it the mail. This program gets none, and its hooks do nothing. "+

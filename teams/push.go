@@ -27,19 +27,17 @@ import (
 type Handoff struct {
 	By   string // of agents.Doors; "": no way is open now
 	IsIn bool   // the program has taken the mail. Else it takes it itself, or, without By, at its next turn
+	to   Member // as the member was before
 	Why  string // why the mail is not in; "": it is, or nobody has to know
 }
 
 // handoffTime limits how long a sender tries.
 const handoffTime = 3 * time.Second
 
-// errNotNow says that a way is there and takes nothing from outside: the program looks itself.
-var errNotNow = errors.New("it looks itself")
-
 // A door is a way that is open to a program.
 type door struct {
 	by   string
-	give func(ctx context.Context, from, text string) error // errNotNow: nothing was given. nil: the program looks itself
+	give func(ctx context.Context, from, text string) error // nil: the program looks itself
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
@@ -110,6 +108,7 @@ func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
 	if h.By = d.by; d.give == nil {
 		return h
 	}
+	h.to, _ = t.Summary(name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, handoffTime)
 	defer cancel()
 	if err := t.give(ctx, name, p, d); err != nil {
@@ -134,7 +133,7 @@ func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) err
 	if err != nil || len(h.Items) == 0 { // somebody else has just given it
 		return errors.Join(err, h.NotSent(ctx))
 	}
-	err = d.give(ctx, senderOf(h.Items), hook.Mail(h, l, name))
+	err = d.give(ctx, senderOf(h.Items), hook.PushedMail(h, l))
 	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
 		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
 	}
@@ -211,6 +210,9 @@ func (m *Member) waitsInside() bool {
 
 // handed says when the member sees a message that was given to its program; "": it was not.
 func (m *Member) handed(h Handoff) string {
+	if h.IsIn {
+		m = &h.to
+	}
 	state := string(m.State)
 	if m.State == reducer.WordBusy && m.Since != nil {
 		state += " " + letter.Span(time.Since(*m.Since))

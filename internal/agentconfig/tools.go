@@ -64,9 +64,9 @@ var codexEvents = []string{
 	"PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
 }
 
-// sharedServer is a note for who has ATM_AGENT name the agent: the server has the variables of whoever started it
-// first.
-const sharedServer = "all your codex sessions share one server, and so one agent's name, unless you start them with codex --no-daemon"
+// sharedServer is a note for who has ATM_AGENT name the agent: an MCP server has the variables of whoever started Codex's
+// server first.
+const sharedServer = "all your codex sessions share one server, and so atm's tools one agent's name, unless you start them with codex --no-daemon"
 
 // codex plans the configuration of Codex (0.169): hooks.json, a file of rules of atm's own, and config.toml. Codex runs
 // a hook only after the user has trusted it in /hooks. The trust depends on the hook's text and its place in the list,
@@ -79,9 +79,6 @@ const sharedServer = "all your codex sessions share one server, and so one agent
 func (p *Installer) codex(r Request, top string) (edits []edit, notes []string) {
 	dir := p.path(r, top, ".codex", "CODEX_HOME", ".codex", "")
 	notes = []string{"codex runs new and changed hooks only after you trust them: start codex and type /hooks"}
-	if r.Agent == "" {
-		notes = append(notes, sharedServer)
-	}
 	if r.Local {
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main worktree, and its writable_roots replace your own")
 	}

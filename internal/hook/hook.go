@@ -211,7 +211,11 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		if c.text.Len() > 0 {
 			c.text.WriteByte('\n')
 		}
-		c.text.WriteString(Mail(h, l, box.Agent()))
+		if c.IsPush {
+			c.text.WriteString(PushedMail(h, l))
+		} else {
+			c.text.WriteString(Mail(h, l, box.Agent()))
+		}
 	}
 	return h, err
 }

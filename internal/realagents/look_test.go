@@ -312,3 +312,33 @@ func TestDeclared(t *testing.T) {
 		})
 	}
 }
+
+// Two people's Codex in one HOME share a server, which has the environment of the first: each still acts under its own
+// name, and an agent that atm runs beside them does not touch it.
+func TestTwoCodexByHand(t *testing.T) {
+	for _, isNewest := range []bool{false, true} {
+		t.Run(nameOf("codex", isNewest), func(t *testing.T) {
+			s := newByHand(t, "codex", isNewest)
+			profile := "PATH=" + filepath.Join(s.kit.dir, "bin") + ":$PATH\n" // of the login shell that runs commands
+			if err := os.WriteFile(filepath.Join(s.home, ".bash_profile"), []byte(profile), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.do("team", "add", "dora")
+			sends := func(w *window, word string) {
+				w.says("DORUN atm send lead " + word)
+				w.waitsFor("idle")
+				s.wait(word+" from "+w.agent, func() bool { return strings.Contains(s.do("search", word, "to:lead"), w.agent+" to lead") })
+			}
+			bob := s.open("bob")
+			sends(bob, "first")
+			carl := s.open("carl")
+			sends(carl, "second")
+			sends(bob, "third")
+			s.do(append([]string{"run", "dora", "--detach", "--"}, s.command()...)...)
+			s.do("wait", "--idle", "dora", "--timeout", "60s")
+			s.do("stop", "dora")
+			bob.leave()
+			sends(carl, "fourth")
+		})
+	}
+}

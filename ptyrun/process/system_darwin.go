@@ -75,6 +75,9 @@ func argumentsAndEnvironment(pid int) (arguments, environment string) {
 	return strings.TrimSuffix(lines, environment), environment
 }
 
+// Dir returns the directory that a process was started in, as far as it can be seen.
+func Dir(pid int) string { return envValue(Environment(pid), "PWD") }
+
 // Parent returns the PID of this process's parent.
 func Parent() int { return os.Getppid() }
 

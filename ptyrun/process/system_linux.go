@@ -68,6 +68,12 @@ func environment(pid int) string {
 	return string(text)
 }
 
+// Dir returns the directory that a process is in, as far as it can be seen.
+func Dir(pid int) string {
+	dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	return dir
+}
+
 // self returns this process's PID in the process table; 0 if there is none.
 func self() int {
 	link, _ := os.Readlink("/proc/self")

@@ -96,6 +96,12 @@ func Inherited() (all [][]string) {
 	return all
 }
 
+// Named returns the running processes whose program has a name, the oldest first.
+func Named(name string) []Info {
+	all, _ := readTable()
+	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || p.isZombie })
+}
+
 // protected returns this process and its ancestors, which are never ended.
 func protected() []int { return append(Ancestors(os.Getpid()), 1) }
 

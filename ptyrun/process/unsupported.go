@@ -47,12 +47,14 @@ func (c *Child) Join(*Helper)           {}
 
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
-func Arguments(pid int) []string               { return nil }
 func Find(pid int) (p Info, ok bool)           { return p, false }
 func InTerminals(name string) ([]Info, error)  { return nil, errUnsupported }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }
+func Arguments(pid int) []string               { return nil }
+func Dir(pid int) string                       { return "" }
+func Named(name string) []Info                 { return nil }
 func Inherited() [][]string                    { return nil }
 func Leftovers(mark string) ([]Info, error)    { return nil, nil }
 func EndLeftovers(mark string) ([]Info, error) { return nil, nil }

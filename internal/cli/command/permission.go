@@ -73,6 +73,9 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 	if by, err := wire.ParseAddress(env(ShellOf), ""); err == nil {
 		return by, true
 	}
+	if by, _, ok := s.Team.Root().MemberOfThread(env(teams.ThreadVariable)); ok {
+		return by, true
+	}
 	return wire.Address{}, hasAgentMark(env)
 }
 

@@ -177,10 +177,20 @@ func (s *Scope) findMe() error {
 	return err
 }
 
-// GivenIdentity returns the name that --as or ATM_AGENT gives, and which of the two; "": none.
+// GivenIdentity returns the name that --as gives, the thread of Codex in which this runs, or ATM_AGENT, and which of these;
+// "": none.
 func GivenIdentity(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
 		return c.String("as"), "--as"
+	}
+	if thread := os.Getenv(teams.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
+		if found, _, err := rootdir.Find(Place(c)); err == nil {
+			if root, err := teams.Open(found, nil); err == nil {
+				if of, _, ok := root.MemberOfThread(thread); ok {
+					return of.String(), teams.ThreadVariable
+				}
+			}
+		}
 	}
 	return os.Getenv("ATM_AGENT"), "ATM_AGENT"
 }

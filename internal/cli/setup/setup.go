@@ -274,7 +274,11 @@ func primer(c *cli.Context) error {
 	s.WarnUnaccepted()
 	text, err := primerText(s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
-		if warning := s.Team.SharingWarning(s.Me.Agent(), "", s.MayWrite() == nil); warning != "" {
+		own := teams.ThisProgram("")
+		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
+			own.PID = shows.PID
+		}
+		if warning := s.Team.SharingWarning(s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
 			text = "Careful: " + warning + "\n\n" + text
 		}
 	}

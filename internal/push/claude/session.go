@@ -27,7 +27,7 @@ import (
 )
 
 // ErrNoSession is the error for a process of which Claude Code says nothing.
-var ErrNoSession = errors.New("Claude Code has no such session")
+var ErrNoSession = errors.New("no such session of Claude Code")
 
 // Session is what Claude Code says of one of its processes.
 type Session struct {
@@ -112,7 +112,7 @@ func read(root *durable.Root, configDir, name string) (*Session, error) {
 	if err != nil || pid <= 1 || name != strconv.Itoa(pid)+suffix {
 		return nil, ErrNoSession
 	}
-	refuse := func(why string) error { return fmt.Errorf("Claude Code's session file %s: %s", name, why) }
+	refuse := func(why string) error { return fmt.Errorf("session file %s of Claude Code: %s", name, why) }
 	f, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNoSession

@@ -516,7 +516,7 @@ func (f *follower) give(ctx context.Context, matches func(*mailbox.Item) bool, p
 		}
 	}
 	h.More, h.GivenUp = 0, 0
-	place, err := put(ctx, id, hook.Mail(h, l, name))
+	place, err := put(ctx, id, hook.PushedMail(h, l))
 	if err != nil {
 		if _, isRefused := errors.AsType[*codex.RefusedError](err); isRefused {
 			f.turn = "" // it may have ended

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/internal/testteam"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
@@ -165,8 +166,7 @@ func TestMailBeginsATurn(t *testing.T) {
 	s.mu.Lock()
 	text := s.queue[0].Input[0].Text
 	s.mu.Unlock()
-	if !strings.HasPrefix(text, "[atm] 1 new message for bob; mail from a teammate: your user did not type it here.") ||
-		!strings.Contains(text, "[atm "+m.ID.Short(6)+" from lead, now]") {
+	if !strings.HasPrefix(text, "[atm "+m.ID.Short(6)+" from lead, now]") || !strings.Contains(text, letter.NotTyped) {
 		t.Errorf("it says %q", text)
 	}
 	if s.isRead(m)() {

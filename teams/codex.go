@@ -1,0 +1,149 @@
+package teams
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/wire"
+)
+
+// This file finds out whose a conversation of Codex is. All that a person starts share one server, which runs the hooks and
+// the commands of all conversations (threads) with the environment of whoever started it. So a thread is bound to a member,
+// once, at the first call of its hooks, together with the program that shows it: see Program. From then on the thread says
+// who acts.
+
+// ThreadVariable is the variable that names the thread to a command that Codex runs.
+const ThreadVariable = "CODEX_THREAD_ID"
+
+const (
+	codexTool   = "codex"
+	codexServer = "app-server" // its argument
+)
+
+// notShown are arguments of a program of Codex that shows no thread of the shared server.
+var notShown = []string{codexServer, "--no-daemon", "--remote", "exec", "e", "review", "mcp-server", "exec-server", "login", "queue"}
+
+// InSharedServer reports whether the server that all threads share has started this process. A runner's own is none.
+func (r *Root) InSharedServer() bool {
+	ancestors := process.Ancestors(process.Parent())
+	return slices.ContainsFunc(ancestors, isCodexServer) && r.RunnerOf(ancestors) == wire.Address{}
+}
+
+func isCodexServer(pid int) bool {
+	args := process.Arguments(pid)
+	return len(args) > 1 && filepath.Base(args[0]) == codexTool && slices.Contains(args[1:], codexServer)
+}
+
+// A boundProgram is one that a person has started under a member's name.
+type boundProgram struct {
+	Program
+	of wire.Address
+}
+
+// programs returns those of the members of all teams.
+func (r *Root) programs() (all []boundProgram) {
+	teams, _ := r.Teams()
+	for _, team := range teams {
+		t, err := r.Team(team)
+		if err != nil {
+			continue
+		}
+		members, _ := t.Agents()
+		for _, name := range members {
+			for _, p := range t.Programs(name) {
+				all = append(all, boundProgram{p, t.Box(name).Address()})
+			}
+		}
+	}
+	return all
+}
+
+// MemberOfThread returns the member, of any team, to whom a thread is bound, and its program. A binding ends with that.
+func (r *Root) MemberOfThread(thread string) (of wire.Address, p Program, ok bool) {
+	if thread == "" {
+		return of, p, false
+	}
+	for _, b := range r.programs() {
+		if b.Tool == codexTool && b.Session == thread {
+			return b.of, b.Program, true
+		}
+	}
+	return of, p, false
+}
+
+// A shownBy is a program that may show a thread, and the name in its environment.
+type shownBy struct {
+	process.Info
+	name string // "": it has none
+}
+
+// FindProgram finds the program that shows a thread, which works in a directory: of those with this user's Codex there, the
+// only one, or several of one name, the newest of them. One that shows a thread already counts only if there is no other:
+// its person may have begun a new one. Without such a program name is "". others are the names of several, "" among them.
+func (r *Root) FindProgram(dir string, env func(string) string) (name string, p Program, others []string) {
+	var free, bound []shownBy
+	noted := r.programs()
+	for _, info := range process.Named(codexTool) {
+		name, ok := showsThreadsIn(info.PID, dir, env)
+		if !ok {
+			continue
+		}
+		if slices.ContainsFunc(noted, func(b boundProgram) bool { return b.PID == info.PID && b.Start == info.Start }) {
+			bound = append(bound, shownBy{info, name})
+		} else {
+			free = append(free, shownBy{info, name})
+		}
+	}
+	found := free
+	if len(free) == 0 {
+		found = bound
+	}
+	for _, s := range found {
+		if !slices.Contains(others, s.name) {
+			others = append(others, s.name)
+		}
+	}
+	if len(others) != 1 {
+		return "", p, others
+	}
+	newest := found[len(found)-1]
+	return newest.name, Program{Tool: codexTool, PID: newest.PID, Start: newest.Start}, others
+}
+
+func showsThreadsIn(pid int, dir string, env func(string) string) (name string, ok bool) {
+	args := process.Arguments(pid)
+	if len(args) == 0 || slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) }) {
+		return "", false
+	}
+	its := map[string]string{}
+	for _, pair := range process.Environment(pid) {
+		name, value, _ := strings.Cut(pair, "=")
+		its[name] = value
+	}
+	if its["HOME"] != env("HOME") || its["CODEX_HOME"] != env("CODEX_HOME") || its["ATM_RUN"] != "" {
+		return "", false
+	}
+	name = its["ATM_AGENT"]
+	if team := its["ATM_TEAM"]; name != "" && team != "" && !strings.Contains(name, "@") {
+		name += "@" + team
+	}
+	return name, isSameDir(worksIn(pid, args), dir)
+}
+
+// worksIn returns the directory that a program of Codex works in.
+func worksIn(pid int, args []string) string {
+	dir := process.Dir(pid)
+	for i, arg := range args {
+		if (arg == "-C" || arg == "--cd") && i+1 < len(args) {
+			arg = "--cd=" + args[i+1]
+		}
+		if to, ok := strings.CutPrefix(arg, "--cd="); ok && filepath.IsAbs(to) {
+			dir = to
+		} else if ok {
+			dir = filepath.Join(dir, to)
+		}
+	}
+	return dir
+}
