@@ -212,6 +212,7 @@ const (
 	GateAgents     Gate = "the list of agents is open"
 	GateTranscript Gate = "the transcript is open"
 	GateOverlay    Gate = "an overlay is open"
+	GateServer     Gate = "it reconnects to its server"
 	GateFullScreen Gate = "a full-screen program is running"
 	GateCommand    Gate = "a command is running"
 	GateQuestion   Gate = "it is asking a question"

@@ -49,99 +49,152 @@ func runHook(c *cli.Context) (err error) {
 		}
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
-	tool, err := hook.ParseTool(c.Args().First())
-	var s *command.Scope
-	var isSecond bool
-	if dir := tool.ProjectDir(os.Getenv); err == nil && dir != "" {
-		err = os.Chdir(dir) // the hook runs where the agent has gone
-	}
-	read := sync.OnceValues(func() ([]byte, error) {
-		if c.Args().Len() > 1 { // Codex's older form
-			return []byte(c.Args().Get(1)), nil
-		}
-		return hook.ReadInput(os.Stdin, hookInput)
-	})
-	var program teams.Program
-	if err == nil {
-		var warning string
-		if program, warning, err = findCaller(c, tool, read); warning != "" {
-			return errors.Join(err, warnPerson(warning))
-		}
-	}
-	if err == nil {
-		s, isSecond, err = openForHook(c)
-	}
-	if s == nil {
+	h, err := openHook(c)
+	if h == nil {
 		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
-	in, err := read()
+	in, err := h.read()
 	if err != nil {
 		return err
 	}
-	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !isSecond { // when a session begins
-		err = markShell(file, s)
+	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !h.isSecond { // when a session begins
+		h.err = errors.Join(h.err, markShell(file, h.scope))
 	}
-	var asks func(context.Context, *hook.Permission, func(hook.Verdict) error) error
-	canAsk := runtime.GOOS != "windows"                                                    // where no kernel says whose process answers
-	if canAsk && (tool == hook.OpenCode || os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli") { // else it would keep claude -p, which nobody looks at
-		asks = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return askFor(ctx, s, tool, p, give)
-		}
-	}
-	run, _ := runinfo.Read(s.Team.Dir(), s.Me.Agent())
-	running, _ := s.Team.Running(s.Me.Agent())
-	var wakes func() (may, isIdle bool)
-	var opens []string
-	// A script's claude -p would wait for such a hook, or lose what it says.
-	if tool == hook.Claude && os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli" && !running {
-		wakes, opens = func() (bool, bool) { return s.Team.Wakes(s.Me.Agent()) }, []string{agents.WatchedInbox}
-	}
-	ended := sync.OnceValue(func() []string { return s.Team.EndedSessions(s.Me.Agent()) })
-	exit, e := hook.Handle(c.Context, tool, in, hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: isSecond, IsScript: isScript(tool), Flags: s.Flags(), Ask: asks,
-		Stdout: os.Stdout, Stderr: os.Stderr,
-		MayDeliver: func(m *mailbox.Item) bool { return s.Team.HoldReason(m.Message, s.Me.Agent()) == "" },
-		State:      func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
-		Wakes:      wakes,
-		Arguments:  arguments,
-		HasEnded:   func(session string) bool { return slices.Contains(ended(), session) },
-		Begins: func(session hook.Session, isNew bool) string {
-			if !running || isSecond { // a runner knows its own
-				ended() // before those are forgotten
-				if isNew && !isSecond {
-					err = errors.Join(err, s.SavePolicy())
-				}
-				p := program
-				p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, os.Getenv("CLAUDE_CODE_ENTRYPOINT"), s.Flags()
-				if session.HasPlugin {
-					p.Opens = []string{agents.Plugin}
-				} else if isNew {
-					p.Opens = opens
-				}
-				err = errors.Join(err, s.Team.NoteProgram(s.Me.Agent(), p, isNew))
-				if tool == hook.Codex && !isSecond {
-					err = errors.Join(err, startFollower(s, session.ID))
-				}
-			}
-			if !isNew {
-				return ""
-			}
-			return s.Team.SharingWarning(s.Me.Agent(), program, !isSecond)
-		},
-		Ends: func() { s.Team.ForgetProgram(s.Me.Agent(), program) },
-		Primer: func() string {
-			text, err := primerText(s, true)
-			if s.WarnUnaccepted(); err != nil || s.CheckAccepted() != nil {
-				return ""
-			}
-			return text
-		},
-	})
+	exit, err := hook.Handle(c.Context, h.tool, in, h.options())
 	if exit != 0 {
 		return failure.Exit(exit)
 	}
-	return errors.Join(err, e)
+	return errors.Join(h.err, err)
+}
+
+// readHookInput returns what the tool says.
+func readHookInput(c *cli.Context) ([]byte, error) {
+	if c.Args().Len() > 1 { // Codex's older form
+		return []byte(c.Args().Get(1)), nil
+	}
+	return hook.ReadInput(os.Stdin, hookInput)
+}
+
+// A hookCall is one call of a tool's hook, for the agent that it is for.
+type hookCall struct {
+	tool      hook.Tool
+	scope     *command.Scope
+	isSecond  bool          // atm runs the agent, and this is another program
+	isRunning bool          // atm runs the agent
+	program   teams.Program // whose hook this is
+
+	read  func() ([]byte, error) // the input
+	ended func() []string        // see teams.Team.EndedSessions
+	err   error                  // what went wrong and changes no answer
+}
+
+// openHook opens the mailbox of the agent that a hook was called for. It returns nil if the hook has nothing to do.
+func openHook(c *cli.Context) (*hookCall, error) {
+	tool, err := hook.ParseTool(c.Args().First())
+	if err != nil {
+		return nil, err
+	}
+	if dir := tool.ProjectDir(os.Getenv); dir != "" { // the hook runs where the agent has gone
+		if err := os.Chdir(dir); err != nil {
+			return nil, err
+		}
+	}
+	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
+	var warning string
+	if h.program, warning, err = findCaller(c, tool, h.read); warning != "" {
+		err = errors.Join(err, warnPerson(warning))
+	}
+	if warning != "" || err != nil {
+		return nil, err
+	}
+	if h.scope, h.isSecond, h.err = openForHook(c); h.scope == nil {
+		return nil, h.err
+	}
+	team, name := h.scope.Team, h.scope.Me.Agent()
+	h.isRunning, _ = team.Running(name)
+	h.ended = sync.OnceValue(func() []string { return team.EndedSessions(name) })
+	return h, nil
+}
+
+// options are what the hook's call needs from here.
+func (h *hookCall) options() hook.Options {
+	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
+	run, _ := runinfo.Read(team.Dir(), name)
+	o := hook.Options{
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Flags(),
+		Stdout: os.Stdout, Stderr: os.Stderr,
+		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == "" },
+		State:      func() (*reducer.State, error) { return team.State(name) },
+		Arguments:  arguments,
+		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
+		Begins:     h.begin,
+		Ends:       func() { team.ForgetProgram(name, h.program) },
+		Primer:     h.primer,
+	}
+	if h.mayAsk() {
+		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
+			return askFor(ctx, s, h.tool, p, give)
+		}
+	}
+	if h.mayWake() {
+		o.Wakes = func() (may, isIdle bool) { return team.Wakes(name) }
+	}
+	return o
+}
+
+// claudeEntry says how a Claude Code was started: "cli" in a terminal, something else by a script; "": it is none.
+func claudeEntry() string { return os.Getenv("CLAUDE_CODE_ENTRYPOINT") }
+
+// mayAsk reports whether the hook may wait for an answer from elsewhere. It would keep claude -p, which nobody looks at;
+// and on Windows no kernel says whose process answers.
+func (h *hookCall) mayAsk() bool {
+	return runtime.GOOS != "windows" && (h.tool == hook.OpenCode || claudeEntry() == "cli")
+}
+
+// mayWake reports whether mail may wake the program through a hook that waits. A script's claude -p would wait for such a
+// hook, or lose what it says.
+func (h *hookCall) mayWake() bool {
+	return h.tool == hook.Claude && claudeEntry() == "cli" && !h.isRunning
+}
+
+// begin notes the program and its conversation when a session begins (isNew) or a turn does, and returns what to warn of.
+func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
+	if !h.isRunning || h.isSecond { // a runner knows its own
+		h.ended() // before those are forgotten
+		if isNew && !h.isSecond {
+			h.err = errors.Join(h.err, h.scope.SavePolicy())
+		}
+		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
+		if h.tool == hook.Codex && !h.isSecond {
+			h.err = errors.Join(h.err, startFollower(h.scope, session.ID))
+		}
+	}
+	if !isNew {
+		return ""
+	}
+	return h.scope.Team.SharingWarning(h.scope.Me.Agent(), h.program, !h.isSecond)
+}
+
+func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
+	p := h.program
+	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Flags()
+	switch {
+	case session.HasPlugin:
+		p.Opens = []string{agents.Plugin}
+	case isNew && h.mayWake():
+		p.Opens = []string{agents.WatchedInbox}
+	}
+	return h.scope.Team.NoteProgram(h.scope.Me.Agent(), p, isNew)
+}
+
+// primer returns the text for the agent when its session begins; "": it may not act here.
+func (h *hookCall) primer() string {
+	text, err := primerText(h.scope, true)
+	if h.scope.WarnUnaccepted(); err != nil || h.scope.CheckAccepted() != nil {
+		return ""
+	}
+	return text
 }
 
 // arguments are the words that the program was started with, which runs this hook.
@@ -155,7 +208,7 @@ var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.G
 
 // isScript reports whether a script reads what the program prints, as far as the program or its command line says.
 func isScript(tool hook.Tool) bool {
-	if entry := os.Getenv("CLAUDE_CODE_ENTRYPOINT"); tool == hook.Claude {
+	if entry := claudeEntry(); tool == hook.Claude {
 		return entry != "" && entry != "cli"
 	}
 	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })

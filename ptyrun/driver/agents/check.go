@@ -39,7 +39,7 @@ var (
 	gates          = words(
 		control.GateBusy, control.GateLimit, control.GateShellMode, control.GateMemoryMode, control.GateVim, control.GateExitKey,
 		control.GateSameKey, control.GatePaste, control.GateHelp, control.GateMenu, control.GateAgents, control.GateTranscript,
-		control.GateOverlay,
+		control.GateOverlay, control.GateServer,
 	)
 )
 
