@@ -84,14 +84,6 @@ func TestFind(t *testing.T) {
 	if s.ID != "s1" || s.Status != Waiting || s.WaitingFor != "dialog open" || s.Dir != "/repo" || s.Version != "2.1.332" {
 		t.Errorf("%+v", s)
 	}
-	if s, err := FindSession(dir, "s1"); err != nil || s.PID != os.Getpid() {
-		t.Error(s, err)
-	}
-	for _, id := range []string{"", "s2"} {
-		if s, err := FindSession(dir, id); !errors.Is(err, ErrNoSession) {
-			t.Errorf("%q: %v, %v", id, s, err)
-		}
-	}
 	for _, dir := range []string{"", "sessions", t.TempDir()} {
 		if _, err := Find(dir, os.Getpid()); !errors.Is(err, ErrNoSession) {
 			t.Errorf("%q: %v", dir, err)
@@ -99,18 +91,6 @@ func TestFind(t *testing.T) {
 	}
 	if _, err := Find(dir, 1<<22+1); !errors.Is(err, ErrNoSession) {
 		t.Error(err)
-	}
-}
-
-// Two processes with one session are none to send to.
-func TestFindSessionTwice(t *testing.T) {
-	other := child(t)
-	dir := configDir(t, map[string]any{
-		ownFile():                         fields(t, nil),
-		strconv.Itoa(other.PID) + ".json": fields(t, map[string]any{"pid": other.PID, "procStart": strconv.FormatUint(other.Start, 10)}),
-	})
-	if s, err := FindSession(dir, "s1"); err == nil || errors.Is(err, ErrNoSession) || !strings.Contains(err.Error(), "have the same session") {
-		t.Error(s, err)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ErrNoSession is the error for a process or conversation of which Claude Code says nothing.
+// ErrNoSession is the error for a process of which Claude Code says nothing.
 var ErrNoSession = errors.New("no such session of Claude Code")
 
 // Session is what Claude Code says of one of its processes.
@@ -34,9 +34,8 @@ type Session struct {
 	PID        int    `json:"pid"`
 	ID         string `json:"sessionId"` // of the conversation, as in hooks: another one after /clear
 	Dir        string `json:"cwd"`
-	Entrypoint string `json:"entrypoint"` // "cli": in a terminal; "sdk-cli": claude -p
-	Kind       string `json:"kind"`       // "interactive"
-	Name       string `json:"name"`
+	Entrypoint string `json:"entrypoint"`          // "cli": in a terminal; "sdk-cli": claude -p
+	Kind       string `json:"kind"`                // "interactive"
 	Socket     string `json:"messagingSocketPath"` // "": it has none
 	Status     Status `json:"status"`
 	StatusAt   int64  `json:"statusUpdatedAt"` // since when, in milliseconds since 1970
@@ -92,34 +91,6 @@ func Find(configDir string, pid int) (*Session, error) {
 	}
 	defer root.Close()
 	return read(root, configDir, strconv.Itoa(pid)+suffix)
-}
-
-// FindSession returns the session with an ID. The error is ErrNoSession if no running process has it, and another one if
-// several have it.
-func FindSession(configDir, id string) (found *Session, err error) {
-	root, err := openSessions(configDir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	names, err := root.Names(".")
-	if err != nil {
-		return nil, fmt.Errorf("read Claude Code's sessions: %w", err)
-	}
-	for _, name := range names[:min(len(names), maxFiles)] {
-		s, err := read(root, configDir, name)
-		switch {
-		case err != nil || s.ID != id || id == "": // one that ended, or lies, is none
-		case found != nil:
-			return nil, fmt.Errorf("processes %d and %d of Claude Code have the same session", found.PID, s.PID)
-		default:
-			found = s
-		}
-	}
-	if found == nil {
-		return nil, ErrNoSession
-	}
-	return found, nil
 }
 
 const suffix = ".json"

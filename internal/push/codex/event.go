@@ -11,7 +11,6 @@ import (
 const (
 	TurnStarted   = "turn/started"
 	TurnCompleted = "turn/completed"
-	ItemStarted   = "item/started"
 	ItemCompleted = "item/completed"
 	StatusChanged = "thread/status/changed"
 	QueueChanged  = "thread/queue/changed"
@@ -28,7 +27,6 @@ const (
 const (
 	Accept  = "accept"
 	Decline = "decline"
-	Cancel  = "cancel" // and end the turn
 )
 
 // An Event is what the server tells or asks. Turn, Item, Status and Approval have what belongs to its Method, and are
@@ -74,7 +72,7 @@ func (e Event) Turn() Turn {
 	}](e).Turn
 }
 
-// Item is of ItemStarted and ItemCompleted.
+// Item is of ItemCompleted.
 func (e Event) Item() Item {
 	return read[struct {
 		Item Item `json:"item"`

@@ -21,12 +21,10 @@ type Status struct {
 
 // A Thread is a conversation.
 type Thread struct {
-	ID        string `json:"id"`
-	Dir       string `json:"cwd"`
-	Version   string `json:"cliVersion"`
-	ForkedOff string `json:"forkedFromId"`
-	Parent    string `json:"parentThreadId"` // it is a sub-agent of that thread
-	Status    Status `json:"status"`
+	ID      string `json:"id"`
+	Dir     string `json:"cwd"`
+	Version string `json:"cliVersion"`
+	Status  Status `json:"status"`
 }
 
 // A Turn is what an agent does upon one message.
@@ -82,7 +80,6 @@ type Queued struct {
 // withThread are the parameters of most requests; empty ones are left out.
 type withThread struct {
 	Thread     string  `json:"threadId,omitempty"`
-	Turn       string  `json:"turnId,omitempty"`
 	Expected   string  `json:"expectedTurnId,omitempty"`
 	Submission string  `json:"queuedSubmissionId,omitempty"`
 	ClientID   string  `json:"clientUserMessageId,omitempty"`
@@ -116,23 +113,9 @@ func (c *Client) QueueDelete(ctx context.Context, thread, submission string) (de
 	return result.Deleted, err
 }
 
-// StartTurn begins a turn with a message, and returns the turn; a running turn gets it as Steer does.
-func (c *Client) StartTurn(ctx context.Context, thread, id, message string) (Turn, error) {
-	result, err := ask[struct {
-		Turn Turn `json:"turn"`
-	}](ctx, c, "turn/start", thread, withThread{Thread: thread, ClientID: id, Input: text(message)})
-	return result.Turn, err
-}
-
 // Steer puts a message into a running turn, behind the running tool's result. It is refused if another turn runs, or none.
 func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) error {
 	_, err := ask[struct{}](ctx, c, "turn/steer", thread, withThread{Thread: thread, Expected: turn, ClientID: id, Input: text(message)})
-	return err
-}
-
-// Interrupt ends a running turn.
-func (c *Client) Interrupt(ctx context.Context, thread, turn string) error {
-	_, err := ask[struct{}](ctx, c, "turn/interrupt", thread, withThread{Thread: thread, Turn: turn})
 	return err
 }
 
