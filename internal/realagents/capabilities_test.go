@@ -149,11 +149,15 @@ func capabilities(all []result) string {
 			installed = append(installed, f)
 		}
 	}
+	days := first
+	if last != first {
+		days += " to " + last
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What each program can do
 
 Made by `+"`make capabilities`"+` from the programs' files ([drivers.md](drivers.md)) and the last results of the tests
-with the real programs (`+"`make real-agents RESULTS=1`"+`, %s to %s). A version stands where its test has passed. "Not proven": the
+with the real programs (`+"`make real-agents RESULTS=1`"+`, %s). A version stands where its test has passed. "Not proven": the
 program's file says so, and no test of the last run has shown it. The tests are in internal/realagents.
 
 ## You start it yourself
@@ -161,7 +165,7 @@ program's file says so, and no test of the last run has shown it. The tests are 
 After `+"`atm install PROGRAM`"+`, with `+"`ATM_AGENT=bob PROGRAM`"+`. Where there is no way at a moment, mail waits for the next turn, and a
 question for its person.
 
-`, first, last)
+`, days)
 	table(&b, startedByHand, installed, all)
 	fmt.Fprint(&b, "\nWhat a way needs, and what shows that mail has arrived:\n\n| program | way | at | needs | mail counts as read with |\n|---|---|---|---|---|\n")
 	for _, f := range installed {
