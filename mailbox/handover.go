@@ -24,6 +24,10 @@ const (
 // maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
 const maxHandovers = 2
 
+// maxPushed is how many pushed messages may wait in a session: Claude Code drops what is more than 30 at a time of one
+// sender. The others go out with its hooks.
+const maxPushed = 20
+
 // HookCall describes one call of a hook of the agent's program.
 //
 // A hook's answer may be lost, as when its program is killed or gives up waiting. So a message in an answer stays
@@ -61,6 +65,7 @@ func (call *HookCall) hasMade(c claim) bool {
 type Handover struct {
 	claimGroup              // without Items there is no mail
 	GivenUp    int          // unread messages that were handed over too often in vain
+	IsFull     bool         // as many pushed messages as may wait in the session
 	Repeated   bool         // the same hook, installed twice, has just handed mail over: the program goes on
 	Received   []wire.Event // message_read of messages that this call proves received, for the caller to append
 
@@ -156,14 +161,20 @@ func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 
 // claimNew selects the messages for this call's answer, and claims them.
 func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) (err error) {
-	skipped := all.live(h.call.Now, b.isRunning())
+	skipped, pushed := all.live(h.call.Now, b.isRunning()), 0
 	for id, c := range all {
 		if _, isLive := skipped[id]; isLive {
 			h.Repeated = h.Repeated || h.call.hasMade(c)
+			if c.IsPush && c.Owner == h.call.owner() {
+				pushed++
+			}
 		} else if c.isGivenUp() {
 			skipped[id] = c
 			h.GivenUp++
 		}
+	}
+	if h.IsFull = h.call.IsPush && pushed >= maxPushed; h.IsFull {
+		return nil
 	}
 	opt.countsAll = true // an agent waits for its hook
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerTime), IsPush: h.call.IsPush}

@@ -186,6 +186,34 @@ func TestPushed(t *testing.T) {
 	sent(t, handed(t, calls(t, bob, after), true, list[1]))
 }
 
+// No more is pushed into a session than it takes at a time: its hooks hand over the others.
+func TestPushedTooMany(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	now := time.Now().Add(-time.Hour)
+	push := func() *Handover {
+		now = now.Add(time.Second)
+		return calls(t, bob, HookCall{Session: "s1", Name: now.String(), CanCarryMail: true, IsPush: true, Now: now})
+	}
+	first := deliverN(t, bob, maxPushed)
+	for h := push(); len(h.Items) > 0; h = push() { // a page at a time
+		sent(t, h)
+	}
+	more := deliverN(t, bob, 1)
+	if h := push(); len(h.Items) != 0 || !h.IsFull {
+		t.Errorf("%d messages more, full: %v", len(h.Items), h.IsFull)
+	}
+	shows := HookCall{Session: "s1", Name: "prompt", Shown: []string{first[0].Short(12)}, CanCarryMail: true, Now: now.Add(time.Second)}
+	h := calls(t, bob, shows)
+	if len(h.Received) != 1 {
+		t.Errorf("received: %v", h.Received)
+	}
+	handed(t, h, false, more...).NotSent(ctx)
+	if h := handed(t, push(), false, more...); h.IsFull {
+		t.Error("one was received, and it is still full")
+	}
+}
+
 // If the claims file is damaged or cannot be read there are no claims: messages are shown once more, doctor reports the
 // file, and claiming goes on.
 func TestBrokenClaims(t *testing.T) {

@@ -137,9 +137,9 @@ func (t *Team) areFlags(text string, name wire.Name) bool {
 	return slices.Contains(as, text)
 }
 
-// ProgramOf returns the member, of any team, whose program, started by a person, is the first of these processes that is
-// one. A member can remove the note of its program.
-func (r *Root) ProgramOf(pids []int) (a wire.Address) {
+// ProgramOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
+// one: several if these share it, as Codex's server. A member can remove the note of its program.
+func (r *Root) ProgramOf(pids []int) (members []wire.Address) {
 	teams, _ := r.Teams()
 	nearest := len(pids)
 	for _, name := range teams {
@@ -147,13 +147,18 @@ func (r *Root) ProgramOf(pids []int) (a wire.Address) {
 		agents, _ := t.Agents()
 		for _, agent := range agents {
 			for _, p := range t.Programs(agent) {
-				if i := slices.Index(pids, p.PID); i >= 0 && i < nearest {
-					nearest, a = i, t.Box(agent).Address()
+				i := slices.Index(pids, p.PID)
+				if i < 0 || i > nearest {
+					continue
 				}
+				if i < nearest {
+					nearest, members = i, nil
+				}
+				members = append(members, t.Box(agent).Address())
 			}
 		}
 	}
-	return a
+	return members
 }
 
 // Sharing says which programs have a member's name at the same time; "": at most one has it.

@@ -130,6 +130,9 @@ func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) err
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *mailbox.Item) bool { return t.HoldReason(m.Message, name) == "" },
 	})
+	if err == nil && h.IsFull {
+		return errors.New("as much is in it as it takes at a time")
+	}
 	if err != nil || len(h.Items) == 0 { // somebody else has just given it
 		return errors.Join(err, h.NotSent(ctx))
 	}
@@ -158,7 +161,7 @@ func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Addr
 	handoffs := make([]Handoff, len(reached))
 	AtOnce(len(reached), func(i int) {
 		a := reached[i].Box.Address()
-		if t, err := r.Team(a.Team); err == nil {
+		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == "" {
 			handoffs[i] = t.handOff(ctx, a.Agent)
 		}
 	})

@@ -4,10 +4,12 @@ package ask_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -382,4 +384,31 @@ func TestSeveralQuestions(t *testing.T) {
 		t.Errorf("the first: %+v", r)
 	}
 	a.expectClean()
+}
+
+// Whose process answers below a program of several names, as Codex's server has them, nobody can tell: each of these
+// would have to be allowed to.
+func TestBelowASharedProgram(t *testing.T) {
+	a := newTeam(t, "lead = \"lead\"\n[members.me]\nperson = true\n")
+	own, _ := process.Find(os.Getpid())
+	note := func(name string) {
+		t.Helper()
+		dir := name + "/run/programs"
+		must(t, a.team.Dir().MkdirAll(dir))
+		data, _ := json.Marshal(teams.Program{Tool: "codex", PID: own.PID, Start: own.Start})
+		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
+	}
+	note("lead")
+	q, done := a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	must(t, a.answers(q, "lead", false, ""))
+	<-done
+	note("me")
+	q, done = a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	if err := a.answers(q, "lead", false, ""); err == nil || !strings.Contains(err.Error(), "of the agents only the lead may answer") {
+		t.Errorf("below a program of lead and me: %v", err)
+		return
+	}
+	must(t, a.team.Dir().Remove("me/run/programs/"+strconv.Itoa(own.PID)+".json"))
+	must(t, a.answers(q, "lead", true, ""))
+	<-done
 }

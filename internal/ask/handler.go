@@ -21,7 +21,11 @@ var _ control.Handler = (*wait)(nil)
 // CheckRight refuses more than a runner's: below a program that a person has started under another member's name, a process
 // is that member's, even if it has removed from its environment that it is an agent's.
 func (w *wait) CheckRight(right control.Right, pid int, by string) error {
-	if of := w.team.Root().ProgramOf(process.Ancestors(pid)); right == control.Answer && of != (wire.Address{}) {
+	var members []wire.Address
+	if right == control.Answer {
+		members = w.team.Root().ProgramOf(process.Ancestors(pid))
+	}
+	for _, of := range members { // if they share it, it may be any one of them
 		if of.Team != w.team.Name {
 			return refused(of.String() + " is of another team")
 		}
