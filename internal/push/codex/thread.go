@@ -26,6 +26,7 @@ type Thread struct {
 	Version   string `json:"cliVersion"`
 	ForkedOff string `json:"forkedFromId"`
 	Parent    string `json:"parentThreadId"` // it is a sub-agent of that thread
+	Ephemeral bool   `json:"ephemeral"`      // it is the server's own, such as one that thinks of a title
 	Status    Status `json:"status"`
 }
 
