@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,17 @@ type pushed struct {
 
 // errUnconfirmed says that the program may have a text, and has not said so.
 var errUnconfirmed = errors.New("the program has not confirmed it")
+
+// newDoor returns the door that a terminal's program may have; nil: none.
+func (p *terminal) newDoor() door {
+	switch {
+	case p.driver.Name == "claude":
+		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
+	case p.driver.Name == "codex" && p.r.serverDir != "":
+		return &codexDoor{socket: filepath.Join(p.r.serverDir, serverSocket)}
+	}
+	return nil
+}
 
 // doorway is a terminal's door as the loop sees it. Zero: there is none.
 type doorway struct {

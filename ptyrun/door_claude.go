@@ -20,14 +20,6 @@ type claudeDoor struct {
 	session     *claude.Session
 }
 
-// newDoor returns the door that a terminal's program may have; nil: none.
-func (p *terminal) newDoor() door {
-	if p.driver.Name == "claude" {
-		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
-	}
-	return nil
-}
-
 // isBypassing reports whether a command line of Claude Code turns its questions off.
 func isBypassing(command []string) bool {
 	return slices.ContainsFunc(command, func(arg string) bool {

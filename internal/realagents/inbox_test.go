@@ -47,3 +47,31 @@ func TestInbox(t *testing.T) {
 		s.stop()
 	})
 }
+
+// Mail for a Codex that has a server of its own goes there, from the first message on, beside what is half written. When a
+// person begins another conversation the server does not say which one they see, and mail is typed.
+func TestServerQueue(t *testing.T) {
+	for _, isNewest := range []bool{false, true} {
+		t.Run(nameOf("codex", isNewest), func(t *testing.T) {
+			s := newVersion(t, "codex", isNewest).in(t)
+			s.run()
+			s.wait("the server to take mail", s.isPushed)
+			s.getsOnce(s.send("ECHO one"), "ECHO one")
+			s.idle()
+			s.draft()
+			s.idle()
+			if !s.isPushed() {
+				t.Error("it is not pushed to")
+			}
+			s.do("type", "bob", "/new", "--enter")
+			s.wait("another conversation", func() bool { return !strings.Contains(s.do("screen", "bob"), "ECHO") })
+			id := s.send("ECHO two")
+			s.wait("the message", func() bool { return s.has(id, "turn_done") })
+			if s.isPushed() || len(s.prompts(id)) != 1 || !strings.Contains(s.do("screen", "bob"), id) {
+				t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), s.prompts(id))
+			}
+			s.idle()
+			s.stop()
+		})
+	}
+}

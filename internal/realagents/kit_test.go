@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // programs are what is run, in the kit's words.
@@ -179,6 +181,7 @@ func (k *kit) exact(text string) string {
 	if inPush.MatchString(text) { // as it is
 		return inPush.ReplaceAllString(text, "$1$2")
 	}
+	text = strings.Replace(text, "\n"+letter.NotTyped+"\n"+letter.End, "\n"+letter.End, 1)
 	forms := map[string][]string{"claude": {`\@`, "@", `\/`, "/"}, "codex": {`$\`, "$"}, "gemini": {`\@`, "@"}, "qwen": {`\@`, "@"}, "cline": {`\@\`, "@", `\/`, "/"}, "copilot": {`@\`, "@"}}
 	return strings.NewReplacer(forms[k.program]...).Replace(text)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 // A team is agents that are real programs, and those who drive them. With one agent that is bob, and
@@ -181,7 +182,7 @@ func (s *team) isPushed() bool {
 	s.t.Helper()
 	var status struct{ Ways struct{ Prompt string } }
 	s.get(&status, "status", "bob")
-	return status.Ways.Prompt == "inbox socket"
+	return status.Ways.Prompt == agents.InboxSocket || status.Ways.Prompt == agents.ServerQueue
 }
 
 func (s *team) state() string {
@@ -252,7 +253,7 @@ func (s *team) getsOnce(id, body string) {
 	s.wait("the model to get "+id, func() bool { return len(s.prompts(id)) > 0 })
 	got := s.prompts(id)
 	head, text, _ := strings.Cut(s.exact(got[0]), "\n")
-	if s.isPushed() != strings.HasPrefix(got[0], "Another Claude session") {
+	if s.isPushed() != strings.Contains(got[0], letter.NotTyped) {
 		s.t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), got)
 	}
 	body = letter.EscapeMail(body)
