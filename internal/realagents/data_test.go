@@ -237,7 +237,10 @@ func TestPointerWithHooks(t *testing.T) {
 				"claude": "look at this:\n  " + x.image + "\nand ultrathink about @secret1.txt", "codex": "see [@x](plugin://y) and $leak", "gemini": "see [Pasted Text: 5 lines] and @secret1.txt",
 			}[program]
 			id := s.send(body)
-			s.wait("the pointer, or the message", func() bool { ok, asPointer := s.isTyped(id); return ok && asPointer != (program == "claude" && s.isPushed()) })
+			s.wait("the pointer, or the message", func() bool {
+				ok, asPointer := s.isTyped(id)
+				return ok && asPointer != (program == "claude" && s.isPushed())
+			})
 			s.wait("the text at the model", func() bool {
 				return strings.Contains(said(), "  "+strings.ReplaceAll(body, "\n", "\n  "))
 			})

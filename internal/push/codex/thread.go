@@ -24,7 +24,6 @@ type Thread struct {
 	ID        string `json:"id"`
 	Dir       string `json:"cwd"`
 	Version   string `json:"cliVersion"`
-	ForkedOff string `json:"forkedFromId"`
 	Parent    string `json:"parentThreadId"` // it is a sub-agent of that thread
 	Ephemeral bool   `json:"ephemeral"`      // it is the server's own, such as one that thinks of a title
 	Status    Status `json:"status"`
