@@ -82,7 +82,7 @@ func TestMarkingIsTriedAgain(t *testing.T) {
 // repeat.
 func TestLateDraftIsCleared(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{Deaf: 400, DeafFor: 6 * time.Second})
+	r := newRig(t).fake(testagent.Options{Deaf: 70, DeafFor: 6 * time.Second})
 	r.run().idle()
 	id := r.send(strings.Repeat("much ", 100))
 	r.wait("the failure", r.has("injection_failed"))
@@ -312,10 +312,10 @@ func TestRestartBehindThePaste(t *testing.T) {
 	r.noClaim()
 }
 
-// box draws Claude Code's box under a title, and accepts a paste.
+// box draws Claude Code's box under a title, and accepts a text, which comes in several pastes.
 const box = `bar=$(printf '─%.0s' {1..100})
 show() { printf '\033]0;%s\007\033[2J\033[H%s\n%s\n%s\033[2;3H' "$1" "$bar" "$2" "$bar"; }
-paste() { until read -rd '~' text && [[ $text == *'[/atm] '*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
+paste() { text=; until read -rd '~' piece && text+=$piece && [[ $piece == *'[/atm] '*201 ]]; do :; done; show '✳' '❯ [Pasted text #1 +2 lines]'; }
 stty raw -echo opost; show '✳' '❯ '; printf '\033[?2004h'
 `
 
