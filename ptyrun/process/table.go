@@ -26,12 +26,6 @@ func Find(pid int) (p Info, ok bool) {
 	return p, ok && !p.isZombie
 }
 
-// InTerminals returns the running processes of a name that have a terminal, the oldest first.
-func InTerminals(name string) ([]Info, error) {
-	all, err := readTable()
-	return slices.DeleteFunc(all, func(p Info) bool { return p.Name != name || !p.hasTerminal || p.isZombie }), err
-}
-
 // Arguments returns the words that a process was started with, unless it has changed them.
 func Arguments(pid int) []string {
 	return strings.Split(strings.TrimSuffix(arguments(pid), "\x00"), "\x00")

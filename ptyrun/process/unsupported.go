@@ -48,7 +48,6 @@ func (c *Child) Join(*Helper)           {}
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
 func Find(pid int) (p Info, ok bool)           { return p, false }
-func InTerminals(name string) ([]Info, error)  { return nil, errUnsupported }
 func Program() (p Info, ok bool)               { return p, false }
 func Parent() int                              { return 0 }
 func Environment(pid int) []string             { return nil }

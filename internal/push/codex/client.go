@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,14 +49,19 @@ var ErrGone = errors.New("codex's server is gone")
 // errTooLong is of a message that was skipped.
 var errTooLong = errors.New("the message is too long")
 
-// FindSocket returns the path of the socket of a CODEX_HOME's server; home "" is the user's own. The server need not run.
-func FindSocket(home string) (string, error) {
+// FindSocket returns the path of the socket of the server that a program with an environment uses. It need not run.
+func FindSocket(env []string) (string, error) {
+	its := map[string]string{}
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		its[name] = value
+	}
+	home := its["CODEX_HOME"]
 	if home == "" {
-		user, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("find codex's server: %w", err)
-		}
-		home = filepath.Join(user, ".codex")
+		home = filepath.Join(its["HOME"], ".codex")
+	}
+	if !filepath.IsAbs(home) {
+		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
 	}
 	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
 }

@@ -358,11 +358,14 @@ func TestAnotherUsersServerIsRefused(t *testing.T) {
 }
 
 func TestFindSocket(t *testing.T) {
-	t.Setenv("HOME", "/home/dev")
-	for home, want := range map[string]string{"": "/home/dev/.codex", "/else": "/else"} {
-		if socket, err := FindSocket(home); err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
+	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
+		socket, err := FindSocket([]string{"HOME=/home/dev", home})
+		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
 			t.Error(socket, err)
 		}
+	}
+	if socket, err := FindSocket(nil); err == nil {
+		t.Error(socket)
 	}
 }
 

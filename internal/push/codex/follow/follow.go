@@ -3,15 +3,16 @@
 //
 //	atm codex follow NAME THREAD [--server SOCKET]
 //
-// The hooks start it when a turn begins. It ends when the thread does, when the name has another conversation, or when the
-// agent is retired or run by atm. What you may rely on:
+// The hooks start it when a turn begins. It ends with the program that shows the thread, when that shows another one, or
+// when the agent is retired or run by atm. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teams.FollowLock.
 //   - A message is claimed before it is given (mailbox.Box.HandOver) and read once the server says that the agent has it,
 //     or the thread's hook shows it. After a kill the server's queue and the thread's items tell what is in already.
 //   - While a turn runs the hooks hand over the mail, behind the running tool; only what is urgent is put into the turn.
 //   - What is withdrawn or read elsewhere is taken out of the server's queue.
-//   - Nothing is given to a thread whose terminal is gone, although the server keeps it for a minute (see attachment).
+//   - Nothing is given to a thread whose program has ended, although the server keeps it for a minute. The program is the
+//     one that the hooks have noted with the thread: see teams.Program.
 //   - It listens to a thread only while a turn runs or a message is under way, since the server keeps a thread that
 //     somebody listens to.
 //   - The hooks report the turns. It reports none.
@@ -25,7 +26,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -58,14 +58,8 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		socket := c.String("server")
-		if socket == "" {
-			if socket, err = codex.FindSocket(os.Getenv("CODEX_HOME")); err != nil {
-				return err
-			}
-		}
 		f := &follower{
-			team: s.Team, box: box, thread: c.Args().Get(2), socket: socket,
+			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"),
 			log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		}
 		return s.Await(f.run)
@@ -85,8 +79,6 @@ var errEnded = errors.New("there is nothing to follow any more")
 // errNotLoaded says that the server does not have the thread: its terminal has gone, or has not come back yet.
 var errNotLoaded = errors.New("codex's server does not have the thread")
 
-func isRunning(p teams.Program) bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
-
 // isThread matches an id that may stand in a file's name and in an argument.
 var isThread = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`).MatchString
 
@@ -103,7 +95,6 @@ type follower struct {
 
 	isListening bool
 	inside      map[wire.ID]string // messages that the server has and the agent has not, with their place in the queue or ""
-	attachment  attachment
 	questions   questions
 }
 
@@ -152,40 +143,28 @@ func (f *follower) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case time.Since(lastSeen) > patience:
-			if p, _ := f.team.Conversation(f.box.Agent(), f.thread); errors.Is(err, errNotLoaded) || !isRunning(p) {
-				f.team.ForgetConversation(f.box.Agent(), f.thread)
-			}
 			return err
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry):
 		case e := <-news:
-			if f.takeNews(e) != nil {
+			if errors.Is(e.Err, mailbox.ErrNoAgent) {
 				return nil
 			}
 		}
 	}
 }
 
-// takeNews takes what is new in the mailbox. A prompt that the hooks report and that is no mail was typed.
-func (f *follower) takeNews(e watcher.Entry) error {
-	if errors.Is(e.Err, mailbox.ErrNoAgent) {
-		return errEnded
-	}
-	if e.Event == nil || e.Event.Kind != wire.TurnStarted || e.Event.Session != f.thread || e.Event.Source != "hook" {
-		return nil
-	}
-	if !strings.HasPrefix(e.Event.Text("prompt"), "[atm]") {
-		f.attachment.prove(time.Now())
-	}
-	return nil
-}
-
 // connect connects to the server, and finds out what it has already.
 func (f *follower) connect(ctx context.Context) (err error) {
 	if err := f.checkBound(); err != nil {
 		return err
+	}
+	if f.socket == "" {
+		if f.socket, err = f.findSocket(); err != nil {
+			return err
+		}
 	}
 	if f.client, err = codex.Dial(ctx, f.socket); err != nil {
 		return err
@@ -196,6 +175,12 @@ func (f *follower) connect(ctx context.Context) (err error) {
 	return err
 }
 
+// findSocket returns the socket of the server of which the bound program shows a thread.
+func (f *follower) findSocket() (string, error) {
+	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
+	return codex.FindSocket(process.Environment(p.PID))
+}
+
 func (f *follower) hangUp() {
 	f.questions.end()
 	f.client.Close()
@@ -204,9 +189,6 @@ func (f *follower) hangUp() {
 
 // recover asks the server what it has of the thread.
 func (f *follower) recover(ctx context.Context) error {
-	if err := f.checkServer(); err != nil {
-		return err
-	}
 	loaded, err := f.client.Loaded(ctx)
 	if err == nil && !slices.Contains(loaded, f.thread) {
 		err = errNotLoaded
@@ -229,31 +211,20 @@ func (f *follower) recover(ctx context.Context) error {
 	return err
 }
 
-// checkServer returns errEnded if another process than the server has the thread, as codex --no-daemon does. The hooks have
-// noted the process that runs them; a server that was restarted is another one.
-func (f *follower) checkServer() error {
-	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
-	if !ok || p.PID != f.client.PID() && isRunning(p) {
-		return errEnded
-	}
-	return nil
-}
-
 // note notes that the server gives the mail to the conversation.
 func (f *follower) note() error {
 	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
-	server, isKnown := process.Find(f.client.PID())
-	if !ok || !isKnown || f.checkServer() != nil {
+	if !ok {
 		return errEnded
 	}
-	if p.PID == server.PID && p.Start == server.Start && p.Server == f.socket && slices.Contains(p.Opens, agents.ServerQueue) {
+	if p.Server == f.socket && slices.Contains(p.Opens, agents.ServerQueue) {
 		return nil
 	}
 	p.Server, p.Opens = f.socket, []string{agents.ServerQueue}
-	return f.team.MoveConversation(f.box.Agent(), p, server)
+	return f.team.NoteProgram(f.box.Agent(), p, false)
 }
 
-// checkBound returns errEnded unless the name still has the conversation.
+// checkBound returns errEnded unless a program under the name still shows the conversation.
 func (f *follower) checkBound() error {
 	if err := f.box.CheckPresent(); errors.Is(err, mailbox.ErrNoAgent) {
 		return errEnded
@@ -283,8 +254,8 @@ func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
 			return context.Cause(ctx)
 		case <-time.After(again):
 		case e := <-news:
-			if err := f.takeNews(e); err != nil {
-				return err
+			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+				return errEnded
 			}
 		case e, ok := <-f.client.Events():
 			if !ok {
@@ -306,8 +277,7 @@ func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
 func (f *follower) handle(ctx context.Context, e codex.Event) error {
 	switch e.Method {
 	case codex.ThreadClosed:
-		f.team.ForgetConversation(f.box.Agent(), f.thread)
-		return errEnded
+		return errNotLoaded // its program may load it again
 	case codex.StatusChanged:
 		if f.status = e.Status(); f.status.Type != codex.Active {
 			f.turn = ""
@@ -319,10 +289,6 @@ func (f *follower) handle(ctx context.Context, e codex.Event) error {
 	case codex.ItemCompleted:
 		if item := e.Item(); item.Type == codex.UserMessage {
 			return f.settleItems(ctx, e.TurnID, []codex.Item{item})
-		}
-	case codex.ReadStateChanged:
-		if e.IsRead() {
-			f.attachment.prove(time.Now())
 		}
 	case codex.ApproveCommand, codex.ApproveFileChange:
 		f.ask(ctx, e)
@@ -357,9 +323,6 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 		return f.giveUrgent(ctx)
 	case f.status.Type != codex.Idle || len(f.inside) > 0:
 		return lookEvery, nil
-	}
-	if wait := f.attachment.wait(time.Now()); wait > 0 {
-		return wait, nil
 	}
 	return f.give(ctx, func(*mailbox.Item) bool { return true }, f.queueUp)
 }
@@ -449,8 +412,6 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []codex.I
 		case f.isMail(item.ClientID):
 			call.Shown = append(call.Shown, wire.ID(item.ClientID).Short(32))
 			delete(f.inside, wire.ID(item.ClientID))
-		case turn != "": // somebody has just typed it
-			f.attachment.prove(time.Now())
 		}
 	}
 	if len(call.Shown) == 0 {

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,28 +75,18 @@ func newScene(t *testing.T) *scene {
 	dir, err := os.MkdirTemp("", "cx")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	me, _ := process.Find(os.Getpid()) // the server is in this process
-	showTerminals(t, me)
 	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), team: team, bob: team.Box("bob")}
 	s.bind("T")
 	return s
 }
 
-// bind notes that bob has a conversation, as the hooks do.
-func (s *scene) bind(thread string) {
-	s.t.Helper()
-	me, _ := process.Find(os.Getpid())
-	must(s.t, s.team.NoteProgram("bob", teams.Program{Tool: "codex"}, true)) // makes the directory
-	for _, p := range s.team.Programs("bob") {
-		s.team.ForgetConversation("bob", p.Session)
-	}
-	must(s.t, s.team.MoveConversation("bob", teams.Program{Tool: "codex", Session: thread, PID: me.PID, At: time.Now()}, me))
-}
+// bind notes that this process shows bob a conversation, as the hooks do.
+func (s *scene) bind(thread string) { s.bindTo(os.Getpid(), thread) }
 
-func showTerminals(t *testing.T, all ...process.Info) {
-	before := terminals
-	terminals = func() ([]process.Info, error) { return all, nil }
-	t.Cleanup(func() { terminals = before })
+func (s *scene) bindTo(pid int, thread string) {
+	s.t.Helper()
+	p, _ := process.Find(pid)
+	must(s.t, s.team.NoteProgram("bob", teams.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
 }
 
 // follow starts a follower.
@@ -289,23 +280,21 @@ func TestKilledBesideThePush(t *testing.T) {
 	}
 }
 
-// While no terminal shows the thread, mail waits.
+// Nothing is given to a thread whose program has ended, although the server still has it.
 func TestThePersonHasLeft(t *testing.T) {
 	s := newScene(t)
-	showTerminals(t)
+	program := exec.Command("sleep", "600")
+	must(t, program.Start())
+	s.team.ForgetProgram("bob", s.team.Programs("bob")[0])
+	s.bindTo(program.Process.Pid, "T")
 	s.follow()
 	eventually(t, "the note", s.isNoted)
+	program.Process.Kill()
+	program.Wait()
 	m := s.send("Are you there?", nil)
-	eventually(t, "a look", s.has(func() bool { return len(s.asked) > 4 }))
+	s.ends()
 	if s.isQueued(m)() {
 		t.Error("it was given to nobody")
-	}
-	s.mu.Lock()
-	s.tell(codex.ThreadClosed, object{})
-	s.mu.Unlock()
-	s.ends()
-	if _, ok := s.team.Conversation("bob", "T"); ok {
-		t.Error("the conversation is still noted")
 	}
 }
 
@@ -323,54 +312,6 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	}
 	s.become(codex.Active, "U1")
 	eventually(t, "the message to be read", s.isRead(m))
-}
-
-// The hooks tell that the person is there, also while there is no connection.
-func TestThePersonIsBack(t *testing.T) {
-	s := newScene(t)
-	s.follow()
-	eventually(t, "the note", s.isNoted)
-	m := s.send("One.", nil)
-	eventually(t, "the message in the queue", s.isQueued(m))
-	s.become(codex.Active, "U1")
-	eventually(t, "the message to be read", s.isRead(m))
-	s.become(codex.Idle, "")
-	showTerminals(t, process.Info{PID: 1, Start: 1})
-	second := s.send("Two.", nil)
-	eventually(t, "the end of listening", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/unsubscribe" }))
-	typed := wire.Event{Kind: wire.TurnStarted, Source: "hook", Session: "T", TurnID: "U2"}.With("prompt", "hello")
-	must(t, s.bob.Log().Append(t.Context(), typed))
-	eventually(t, "the message in the queue", s.isQueued(second))
-}
-
-func TestAttachment(t *testing.T) {
-	one, two := process.Info{PID: 1, Start: 1}, process.Info{PID: 2, Start: 1}
-	now := time.Now()
-	var a attachment
-	check := func(what string, want time.Duration) {
-		t.Helper()
-		if got := a.wait(now); got != want {
-			t.Errorf("%s: wait %s, want %s", what, got, want)
-		}
-	}
-	showTerminals(t, one, two)
-	check("two terminals", 0)
-	showTerminals(t, two)
-	check("one has ended", unloadAfter)
-	now = now.Add(time.Minute)
-	check("a minute later", unloadAfter-time.Minute)
-	now = now.Add(time.Minute)
-	check("the server would have closed the thread", 0)
-	showTerminals(t)
-	check("none", noTerminal)
-	showTerminals(t, one)
-	check("another one", unloadAfter)
-	now = now.Add(time.Second)
-	a.prove(now)
-	check("somebody has typed", 0)
-	showTerminals(t, two)
-	a.prove(now) // which finds that the other one has ended
-	check("somebody has typed in the new one", 0)
 }
 
 func TestOneFollows(t *testing.T) {
@@ -397,10 +338,6 @@ func TestEndings(t *testing.T) {
 			r, err := s.team.HoldRunner(s.t.Context(), "bob")
 			must(s.t, err)
 			s.t.Cleanup(func() { r.Release() })
-		},
-		"a server of its own": func(s *scene) {
-			me, _ := process.Find(os.Getppid())
-			must(s.t, s.team.MoveConversation("bob", teams.Program{Tool: "codex", Session: "T", PID: os.Getpid(), At: time.Now()}, me))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
