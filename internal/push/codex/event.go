@@ -120,13 +120,18 @@ var inShell = regexp.MustCompile(`^(?:/[\w./-]*/)?(?:ba|z)?sh -l?c (?:'([^']+)'|
 // Line returns what the shell of a command runs, whole, and whether the approval is for that and no more. Else it returns
 // the command as it is.
 func (a Approval) Line() (line string, isAll bool) {
-	isNone := func(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
 	m := inShell.FindStringSubmatch(a.Command)
 	if m == nil {
 		return a.Command, false
 	}
-	isPlain := (a.Kind == "" || a.Kind == "command") && isNone(a.Network) && isNone(a.More)
-	return m[1] + m[2], isPlain
+	return m[1] + m[2], !a.AsksMore()
+}
+
+// AsksMore reports whether the approval is for more than to run Command.
+func (a Approval) AsksMore() bool {
+	isNone := func(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
+	isCommand := a.Kind == "" || a.Kind == "command"
+	return !isCommand || !isNone(a.Network) || !isNone(a.More)
 }
 
 // Approval is of ApproveCommand and ApproveFileChange.

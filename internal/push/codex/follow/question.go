@@ -58,6 +58,9 @@ func (f *follower) ask(ctx context.Context, e codex.Event) {
 		if q.Tool, q.Prompt = "Bash", line; isAll {
 			q.Rule = &policy.Request{Tool: "Bash", Command: true, Input: line}
 		}
+		if a.AsksMore() {
+			q.Prompt += " (and asks for more: see its terminal)"
+		}
 	}
 	asking, cancel := context.WithCancel(ctx)
 	if f.questions.open == nil {
