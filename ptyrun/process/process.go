@@ -53,7 +53,6 @@ type Info struct {
 
 	ppid, pgid, sid int
 	isZombie        bool
-	hasTerminal     bool
 }
 
 func (i Info) String() string { return fmt.Sprintf("%s (%d)", i.Name, i.PID) }

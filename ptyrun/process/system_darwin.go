@@ -44,7 +44,7 @@ func infoOf(k *unix.KinfoProc) Info {
 		Name:  unix.ByteSliceToString(k.Proc.P_comm[:]),
 		Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
 		ppid:  int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
-		isZombie: k.Proc.P_stat == zombie, hasTerminal: k.Eproc.Tdev != -1, // NODEV
+		isZombie: k.Proc.P_stat == zombie,
 	}
 }
 

@@ -48,7 +48,7 @@ func readInfo(pid int) (Info, bool) {
 	if open < 0 || len(f) < 20 {
 		return Info{}, false
 	}
-	p := Info{PID: pid, Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X", hasTerminal: f[4] != "0"}
+	p := Info{PID: pid, Name: string(text[open+1 : shut]), isZombie: f[0] == "Z" || f[0] == "X"}
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.pgid, _ = strconv.Atoi(f[2])
 	p.sid, _ = strconv.Atoi(f[3])

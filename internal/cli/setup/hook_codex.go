@@ -9,6 +9,9 @@ import (
 // startFollower starts the program that gives mail to a thread of Codex, unless one does already.
 func startFollower(s *command.Scope, thread string) error {
 	name := s.Me.Agent()
+	if !s.Root.InSharedServer() { // no server has the thread, as with codex --no-daemon
+		return nil
+	}
 	if p, _ := s.Team.Conversation(name, thread); len(p.Opens) > 0 && s.Team.IsFollowed(name) {
 		return nil
 	}
