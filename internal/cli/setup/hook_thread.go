@@ -47,8 +47,8 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 		return bound, "", nil
 	}
 	name, shows, names := root.FindProgram(call.Text("cwd"), os.Getenv)
-	if shows.PID != 0 {
-		p = shows
+	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
+		p.Tool = string(tool)
 	}
 	if c.IsSet("as") {
 		return p, "", nil
