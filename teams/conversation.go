@@ -18,9 +18,6 @@ func (t *Team) IsFollowed(name wire.Name) bool {
 	return held && err == nil
 }
 
-// Bound returns the program that a member's mail is given to; see bound.
-func (t *Team) Bound(name wire.Name) (Program, bool) { return t.bound(name) }
-
 // Conversation returns the program that shows a member's conversation. One that has ended shows none.
 func (t *Team) Conversation(name wire.Name, session string) (p Program, ok bool) {
 	all := t.Programs(name)

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -44,7 +43,7 @@ type door struct {
 func (p Program) open(way agents.Way) (*door, error) {
 	switch way.By {
 	case agents.InboxSocket:
-		s, err := claude.Find(claude.ConfigDir(process.Environment(p.PID)), p.PID)
+		s, err := p.claudeSession()
 		if err != nil {
 			return nil, err
 		}
@@ -77,9 +76,9 @@ func (p Program) doorAt(moment string) (*door, string) {
 	return nil, strings.Join(why, "; ")
 }
 
-// bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
+// Bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
 // A member that atm runs has none, since its runner gives it the mail.
-func (t *Team) bound(name wire.Name) (p Program, ok bool) {
+func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	programs := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return !p.IsAttended() || p.Session == "" })
 	if len(programs) == 0 {
 		return p, false
@@ -97,7 +96,7 @@ func (t *Team) bound(name wire.Name) (p Program, ok bool) {
 // handOff gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
 func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
-	p, ok := t.bound(name)
+	p, ok := t.Bound(name)
 	if !ok {
 		return h
 	}
@@ -181,7 +180,7 @@ type WayNow struct {
 
 // waysNow returns the ways into a member's program that its person started; none if there is no such program.
 func (t *Team) waysNow(name wire.Name) (all []WayNow) {
-	p, ok := t.bound(name)
+	p, ok := t.Bound(name)
 	if !ok {
 		return nil
 	}
@@ -198,7 +197,7 @@ func (t *Team) waysNow(name wire.Name) (all []WayNow) {
 
 // ReachesIdle reports whether mail gets into a member's program that its person started while it is idle.
 func (t *Team) ReachesIdle(name wire.Name) bool {
-	p, ok := t.bound(name)
+	p, ok := t.Bound(name)
 	if !ok {
 		return false
 	}

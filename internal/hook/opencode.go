@@ -24,7 +24,7 @@ const (
 type pushAnswer struct {
 	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
 	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
-	Arguments []string `json:"arguments,omitempty"` // the program\'s, if it does not know its session
+	Arguments []string `json:"arguments,omitempty"` // the program's, if it does not know its session
 	Text      string   `json:"text,omitzero"`       // the mail
 }
 

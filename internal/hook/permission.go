@@ -27,7 +27,7 @@ type Verdict struct {
 	Option string // the id of the answer, if the program has its own
 	IsDeny bool
 	By     string // who has answered
-	Reason string // of a denial; ""; none
+	Reason string // of a denial; "": none
 }
 
 // inputs are the arguments of Claude Code's tools that say all that a rule has to see.

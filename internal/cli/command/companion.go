@@ -24,7 +24,7 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
 	},
 	"codex": {
-		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: below CODEX_HOME)"},
+		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	},
 	"web": {
 		&cli.StringFlag{Name: "listen", Usage: "serve at `HOST:PORT` (default 127.0.0.1:0: any free port)"},

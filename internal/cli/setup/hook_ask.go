@@ -95,7 +95,7 @@ func claudeActivity(ctx context.Context, program process.Info) func() reducer.Ac
 			return reducer.Unknown
 		case session.Status == claude.Busy:
 			return reducer.Thinking
-		case session.Status == claude.Idle || session.Status == claude.Shell:
+		case session.IsIdle():
 			return reducer.Idle
 		}
 		return reducer.Unknown

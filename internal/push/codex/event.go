@@ -17,8 +17,6 @@ const (
 	ThreadClosed  = "thread/closed" // nobody has it in memory any more
 	Resolved      = "serverRequest/resolved"
 
-	ReadStateChanged = "thread/readState/changed"
-
 	ApproveCommand    = "item/commandExecution/requestApproval"
 	ApproveFileChange = "item/fileChange/requestApproval"
 )
@@ -84,16 +82,6 @@ func (e Event) Status() Status {
 	return read[struct {
 		Status Status `json:"status"`
 	}](e).Status
-}
-
-// IsRead reports, of ReadStateChanged, that a terminal has shown all there is.
-func (e Event) IsRead() bool {
-	state := read[struct {
-		State *struct {
-			First json.RawMessage `json:"firstUnread"`
-		} `json:"readState"`
-	}](e).State
-	return state != nil && string(state.First) == "null"
 }
 
 // An Approval is what an agent asks for. All clients are asked, and the first answer counts; Resolved tells the others.

@@ -14,7 +14,7 @@ import (
 // Wakes reports whether this hook's program, a Claude Code, is the one that the member's mail wakes, and whether it is idle
 // now. One that does not say counts as idle: it puts a wake behind the turn that runs.
 func (t *Team) Wakes(name wire.Name) (may, isIdle bool) {
-	p, ok := t.bound(name)
+	p, ok := t.Bound(name)
 	if own, found := process.Program(); !ok || !found || own.PID != p.PID {
 		return false, false
 	}
