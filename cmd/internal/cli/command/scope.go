@@ -2,8 +2,8 @@
 //
 // A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With),
 // calls one thing and prints one value. Its Aliases are listed nowhere; its ArgsUsage is counted: [X] is optional, X…
-// repeats, CMD begins another program's command line. Its examples and other names of its flags are in package cmdline,
-// in pages.txt and synonyms.txt.
+// repeats, CMD begins another program's command line. Its UsageText is its examples, the first of which is also a hint.
+// Other names of its flags are in package cmdline, in synonyms.txt.
 //
 //	scope.go       the root, the team and the identity in force
 //	names.go       a word becomes an address, a mailbox or a message
