@@ -38,7 +38,7 @@ atm completion fish > ~/.config/fish/completions/atm.fish`,
 
 // complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and
 // the values of its arguments.
-func complete(app *cli.App, words []string) {
+func complete(program *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
 		last = words[n]
@@ -46,9 +46,18 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
-	c, _ := line.Context()
-	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+	line, _ := cmdline.Sort(program, append(words, "")) // "" is the next word
+	count := len(line.Words)
+	line.Instead(func(c *cli.Context) error {
+		completeBehind(c, line, count, last)
+		return nil
+	})
+	program.Run(append([]string{program.Name}, line.Args()...))
+}
+
+// completeBehind is complete where the flags of the program are known.
+func completeBehind(c *cli.Context, line *cmdline.Line, words int, last string) {
+	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
 			fmt.Fprintln(os.Stdout, name)
 		}
@@ -57,14 +66,14 @@ func complete(app *cli.App, words []string) {
 		completeValues(c, name)
 		return
 	}
-	verbs := c.Command.VisibleCommands()
-	if c.Command.Name == "" || line.Command == helpCommand && len(line.Words) < 2 {
-		verbs = app.VisibleCommands()
+	verbs := line.Command.VisibleCommands()
+	if line.Command.Name == "" || line.Command == helpCommand && words < 2 {
+		verbs = c.App.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)
 	}
-	completeValues(c, line.ArgNames...)
+	completeValues(c, cmdline.ArgNames(line.Command)...)
 }
 
 // completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
