@@ -61,7 +61,7 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 // How long runners may take to say how they are. It is at once, unless one is drawing a flood.
 const (
 	askWithin    = 2 * time.Second        // one that is asked alone
-	askAllWithin = 250 * time.Millisecond // all of a team, side by side
+	askAllWithin = 200 * time.Millisecond // all of a team, side by side
 )
 
 // runnerAnswer is what a runner has said of itself, or why it has not.
