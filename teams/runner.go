@@ -81,14 +81,13 @@ func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	a.status, err = c.Status(asking)
-	if errors.Is(err, control.ErrNotAnswering) && ctx.Err() == nil { // else it is just ending, or the caller cannot wait
+	if errors.Is(err, control.ErrNotAnswering) { // else it is just ending
 		a.err = err
 	}
 	return a
 }
 
-// askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all. One
-// that has greeted and then says nothing in that time is just slow.
+// askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all.
 func (t *Team) askRunners(ctx context.Context, boxes []*mailbox.Box) map[wire.Name]runnerAnswer {
 	var (
 		asked   sync.WaitGroup
