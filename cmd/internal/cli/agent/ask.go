@@ -44,7 +44,7 @@ atm history bob --limit 1 --json`,
 		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
-		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
+		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))
 		return command.PrintUnlessError(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),
 }
