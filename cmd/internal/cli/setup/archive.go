@@ -120,7 +120,7 @@ func runBackup(c *cli.Context, s *app.Scope) error {
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
 	}
-	dir, err := durable.Open(filepath.Dir(path), nil)
+	dir, err := durable.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
