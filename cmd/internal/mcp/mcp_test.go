@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 		{"send", `send needs "text"`, args{"to": "alice", "text": ""}},
 		{"send", "the text is empty", args{"to": "alice", "text": " "}},
 		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
-		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: --due D: answer due in D", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
 		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},

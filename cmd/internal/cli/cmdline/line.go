@@ -198,7 +198,7 @@ func CheckWords(c *cli.Context) error {
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
 		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
-		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", Example(command))
+		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", strings.ReplaceAll(firstLine(command.UsageText), "    ", "; "))
 	}
 	if len(words) > 0 && command.ArgsUsage == "FILE" && c.App.Command(words[0]) != nil { // backup list
 		return failure.Usage("%q is not the name of a file", words[0]).WithHint("%s", Example(command))

@@ -206,7 +206,11 @@ func Synopsis(c *cli.Command) string { return strings.TrimSpace(c.HelpName + " "
 
 // Example returns the first example of a command, without its explanation.
 func Example(c *cli.Command) string {
-	example, _, _ := strings.Cut(c.UsageText, "\n")
-	example, _, _ = strings.Cut(example, "    ")
+	example, _, _ := strings.Cut(firstLine(c.UsageText), "    ")
 	return example
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
