@@ -138,21 +138,12 @@ func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) err
 	if err != nil || len(h.Items) == 0 { // somebody else has just given it
 		return errors.Join(err, h.NotSent(ctx))
 	}
-	err = d.give(ctx, senderOf(h.Items), hook.PushedMail(h, l))
+	err = d.give(ctx, h.Sender(), hook.PushedMail(h, l))
 	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
 		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
 	}
 	announced, failed := h.Sent(context.WithoutCancel(ctx))
 	return errors.Join(err, failed, box.Log().Append(context.WithoutCancel(ctx), announced...))
-}
-
-// senderOf returns the name that a program shows as the sender of what it is given.
-func senderOf(items []*mailbox.Item) string {
-	from := items[0].From.Agent
-	if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.From.Agent != from }) {
-		return "atm"
-	}
-	return string(from)
 }
 
 // handOffAll gives mail to the programs of all whom a post has just reached, side by side.
