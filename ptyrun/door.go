@@ -115,7 +115,10 @@ func (p *terminal) push(t *typing) error {
 	t.text = Clean(t.text)
 	t.draft, t.isWaiting = t.text, true
 	r.follower.HandleTyped(t.text)
-	out := pushed{t.items[0].ID, senderOf(t), t.text}
+	out := pushed{t.items[0].ID, t.claim.Sender(), t.text}
+	if t.asPointer { // which has nothing of a sender's
+		out.from = "atm"
+	}
 	r.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
 		defer cancel()
@@ -127,17 +130,6 @@ func (p *terminal) push(t *typing) error {
 		})
 	})
 	return nil
-}
-
-// senderOf returns the name that a program shows as the sender of what is pushed. A pointer has nothing of a sender's.
-func senderOf(t *typing) string {
-	from := t.items[0].From.Agent
-	for _, it := range t.items {
-		if it.From.Agent != from || t.asPointer {
-			return "atm"
-		}
-	}
-	return string(from)
 }
 
 // frameOf is how the first message of a text begins, in a prompt and on the screen.

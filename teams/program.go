@@ -56,7 +56,7 @@ func ThisProgram(tool string) Program {
 }
 
 // NoteProgram notes that a program uses the member's name, and forgets those that have ended. isNew says that its session
-// begins.
+// begins; one that goes on keeps the server and the ways that were noted.
 func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
-		case other.PID == p.PID && !isNew:
+		case other.PID == p.PID && other.Session == p.Session && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
 				p.Opens = other.Opens
 			}

@@ -24,10 +24,11 @@ import (
 
 // A Handoff says what became of giving a member's mail to its program.
 type Handoff struct {
-	By   string // of agents.Doors; "": no way is open now
-	IsIn bool   // the program has taken the mail. Else it takes it itself, or, without By, at its next turn
-	to   Member // as the member was before
-	Why  string // why the mail is not in; "": it is, or nobody has to know
+	By       string // of agents.Doors; "": no way is open now
+	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
+	IsUnsure bool   // and it may not have taken it
+	to       Member // as the member was before
+	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
 // handoffTime limits how long a sender tries.
@@ -110,14 +111,16 @@ func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
 	h.to, _ = t.Summary(name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, handoffTime)
 	defer cancel()
-	if err := t.give(ctx, name, p, d); err != nil {
+	err := t.give(ctx, name, p, d)
+	if h.IsUnsure = errors.Is(err, claude.ErrUnconfirmed); err != nil && !h.IsUnsure {
 		return Handoff{Why: fmt.Sprintf("%s: %v", d.by, err)}
 	}
 	h.IsIn = true
 	return h
 }
 
-// give hands mail over to a program's conversation. What was given waits for a call of its hooks that shows it.
+// give hands mail over to a program's conversation. What was given, also with claude.ErrUnconfirmed, waits for a call of
+// its hooks that shows it.
 func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) error {
 	box, ended := t.Box(name), t.EndedSessions(name)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
@@ -135,21 +138,12 @@ func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) err
 	if err != nil || len(h.Items) == 0 { // somebody else has just given it
 		return errors.Join(err, h.NotSent(ctx))
 	}
-	err = d.give(ctx, senderOf(h.Items), hook.PushedMail(h, l))
+	err = d.give(ctx, h.Sender(), hook.PushedMail(h, l))
 	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
 		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
 	}
-	announced, err := h.Sent(context.WithoutCancel(ctx))
-	return errors.Join(err, box.Log().Append(context.WithoutCancel(ctx), announced...))
-}
-
-// senderOf returns the name that a program shows as the sender of what it is given.
-func senderOf(items []*mailbox.Item) string {
-	from := items[0].From.Agent
-	if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.From.Agent != from }) {
-		return "atm"
-	}
-	return string(from)
+	announced, failed := h.Sent(context.WithoutCancel(ctx))
+	return errors.Join(err, failed, box.Log().Append(context.WithoutCancel(ctx), announced...))
 }
 
 // handOffAll gives mail to the programs of all whom a post has just reached, side by side.
@@ -222,6 +216,8 @@ func (m *Member) handed(h Handoff) string {
 	switch {
 	case h.By == "" || h.By == agents.Hook:
 		return ""
+	case h.IsUnsure:
+		return state + ": handed over, not confirmed"
 	case m.State == reducer.WordBlocked && h.IsIn:
 		return state + ": handed over, and comes once that is answered"
 	case m.State == reducer.WordBusy && h.IsIn:

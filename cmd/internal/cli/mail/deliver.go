@@ -32,12 +32,13 @@ type result struct {
 }
 
 type delivered struct {
-	To      string `json:"to"`
-	Running bool   `json:"running"`
-	State   string `json:"state"`
-	Inject  string `json:"inject,omitempty"`      // how its runner hands over mail
-	By      string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
-	IsIn    bool   `json:"handed_over,omitempty"` // and that has taken it
+	To       string `json:"to"`
+	Running  bool   `json:"running"`
+	State    string `json:"state"`
+	Inject   string `json:"inject,omitempty"`      // how its runner hands over mail
+	By       string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
+	IsIn     bool   `json:"handed_over,omitempty"` // and that was given it
+	IsUnsure bool   `json:"unconfirmed,omitempty"` // but may not have taken it
 
 	note string // when the recipient will probably see it
 }
@@ -54,7 +55,10 @@ func newResult(id wire.ID) *result {
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
 func (r *result) addDelivered(s *app.Scope, a wire.Address, sent *teams.Outgoing, note string) teams.Member {
 	m, forecast := s.Root.Forecast(a, sent)
-	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, sent.Handoffs[a].By, sent.Handoffs[a].IsIn, cmp.Or(note, forecast)})
+	h := sent.Handoffs[a]
+	r.Delivered = append(r.Delivered, delivered{
+		a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, h.By, h.IsIn, h.IsUnsure, cmp.Or(note, forecast),
+	})
 	return m
 }
 
