@@ -49,6 +49,8 @@ func (p *terminal) newDoor() door {
 		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
 	case p.driver.Name == "codex" && p.r.serverDir != "":
 		return &codexDoor{socket: filepath.Join(p.r.serverDir, serverSocket)}
+	case p.driver.Name == "opencode":
+		return &pluginDoor{&p.plugin, p.r.Box}
 	}
 	return nil
 }

@@ -22,24 +22,32 @@ const (
 
 // pushAnswer is what the plugin gets for askMail.
 type pushAnswer struct {
-	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
+	Watch     []string `json:"watch,omitempty"`     // the directories that change when there is some; none: it gets none
 	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
 	Arguments []string `json:"arguments,omitempty"` // the program's, if it does not know its session
 	Text      string   `json:"text,omitzero"`       // the mail
 }
 
 func (c *call) pushAnswer(mail string) (a pushAnswer) {
-	if c.o.IsSecond || c.hasRunner() {
+	if c.o.IsSecond {
 		return a
 	}
 	inbox := filepath.Join(c.o.Box.Path(), "inbox")
-	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
-	if !c.isPeek {
-		a.Text = mail
-		return a
+	a.Watch, a.Text, a.Waiting = []string{inbox, filepath.Join(inbox, "new")}, mail, c.isPeek && mail != ""
+	if c.hasRunner() {
+		if c.o.Take == nil {
+			return pushAnswer{}
+		}
+		p := c.o.Take(c.isPeek)
+		if p.Watch == "" {
+			return pushAnswer{}
+		}
+		a.Watch, a.Text, a.Waiting = []string{p.Watch}, p.Text, c.isPeek && p.Waiting
 	}
-	if a.Waiting = mail != ""; c.o.Arguments != nil {
-		a.Arguments = c.o.Arguments()
+	if c.isPeek {
+		if a.Text = ""; c.o.Arguments != nil {
+			a.Arguments = c.o.Arguments()
+		}
 	}
 	return a
 }

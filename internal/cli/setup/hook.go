@@ -132,6 +132,9 @@ func (h *hookCall) options() hook.Options {
 		Ends:       func() { team.ForgetProgram(name, h.program) },
 		Primer:     h.primer,
 	}
+	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
+		o.Take, o.Told = h.takePushed, h.tellPushed
+	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
 			return askFor(ctx, s, h.tool, p, give)
