@@ -21,7 +21,7 @@ type plugin struct {
 	hasAsked bool
 	text     string // that is pushed
 	stage    pushStage
-	told     chan struct{} // gets something when the plugin has told how that ended
+	shown    chan struct{} // gets something when the model has it
 }
 
 type pushStage int
@@ -31,7 +31,6 @@ const (
 	pushWanted            // the plugin shall take it
 	pushTaken             // it has
 	pushShown             // the model has it
-	pushRefused           // the conversation has not taken it
 )
 
 const pushDir, pushFile = "/run/push", "/wanted"
@@ -65,29 +64,26 @@ func (d *pluginDoor) look(context.Context, []string) error {
 
 // push returns when the model has the text or that takes long, or with an error if the plugin has not taken it.
 func (d *pluginDoor) push(ctx context.Context, out pushed) error {
-	told := d.want(out.text)
+	shown := d.want(out.text)
 	file, word := string(d.box.Agent())+pushDir+pushFile, string(out.id)+"\n"
 	if err := d.box.Store().Dir().Replace(file, []byte(word), false); err != nil && d.takeBack() {
 		return err
 	}
 	select {
-	case <-told:
+	case <-shown:
 	case <-ctx.Done():
 	}
-	switch {
-	case d.takeBack():
+	if d.takeBack() {
 		return errors.New("the plugin did not ask for it")
-	case d.stageNow() == pushRefused:
-		return errors.New("its conversation did not take it")
 	}
 	return nil
 }
 
-func (d *pluginDoor) want(text string) (told <-chan struct{}) {
+func (d *pluginDoor) want(text string) (shown <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.text, d.stage, d.told = text, pushWanted, make(chan struct{}, 1)
-	return d.told
+	d.text, d.stage, d.shown = text, pushWanted, make(chan struct{}, 1)
+	return d.shown
 }
 
 // takeBack reports whether the plugin has not taken the text, and cannot any more.
@@ -107,12 +103,9 @@ func (l *plugin) answer(req control.PushedRequest) (a control.Pushed) {
 	defer l.mu.Unlock()
 	frame, _, _ := strings.Cut(l.text, "\n")
 	switch {
-	case l.stage == pushTaken && req.Refused:
-		l.stage = pushRefused
-		l.told <- struct{}{}
 	case l.stage == pushTaken && strings.Contains(req.Shown, frame):
 		l.stage = pushShown
-		l.told <- struct{}{}
+		l.shown <- struct{}{}
 	case l.stage == pushWanted && req.Takes:
 		l.stage, a.Text = pushTaken, l.text
 	}

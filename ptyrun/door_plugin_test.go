@@ -13,7 +13,7 @@ import (
 func TestPluginDoor(t *testing.T) {
 	t.Parallel()
 	const text = "[atm 9f3a1c from alice, now]\n  ping\n[/atm]"
-	peek, take, refuse := control.PushedRequest{}, control.PushedRequest{Takes: true}, control.PushedRequest{Refused: true}
+	peek, take := control.PushedRequest{}, control.PushedRequest{Takes: true}
 	shown, other := control.PushedRequest{Shown: "> " + text}, control.PushedRequest{Shown: "[atm 000000 from alice, now]"}
 	for name, c := range map[string]struct {
 		asks       []control.PushedRequest
@@ -21,12 +21,11 @@ func TestPluginDoor(t *testing.T) {
 		err        string
 		isReceived bool
 	}{
-		"nobody asks":    {nil, "", "the plugin did not ask for it", false},
-		"it looks":       {[]control.PushedRequest{peek, shown, refuse}, "", "the plugin did not ask for it", false},
-		"it takes it":    {[]control.PushedRequest{peek, take, take}, text, "", false},
-		"another":        {[]control.PushedRequest{take, other}, text, "", false},
-		"the model has":  {[]control.PushedRequest{take, shown, refuse}, text, "", true},
-		"it is not told": {[]control.PushedRequest{take, refuse, shown}, text, "its conversation did not take it", false},
+		"nobody asks":   {nil, "", "the plugin did not ask for it", false},
+		"it looks":      {[]control.PushedRequest{peek, shown}, "", "the plugin did not ask for it", false},
+		"it takes it":   {[]control.PushedRequest{peek, take, take}, text, "", false},
+		"another":       {[]control.PushedRequest{take, other}, text, "", false},
+		"the model has": {[]control.PushedRequest{take, shown, shown}, text, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

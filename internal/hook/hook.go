@@ -101,8 +101,8 @@ type Options struct {
 
 	Arguments func() []string // what the program was started with; nil: unknown
 
-	// Take gives what the agent's runner pushes through the program's plugin, and Told says what became of that: what the
-	// model has, or "" if the conversation has not taken it. nil: no runner.
+	// Take gives what the agent's runner pushes through the program's plugin, and Told tells the runner what of that the
+	// model has. nil: no runner.
 	Take func(isPeek bool) Push
 	Told func(shown string)
 
@@ -180,7 +180,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		err = errors.Join(err, h.NotSent(ctx))
 		h = &mailbox.Handover{}
 	}
-	if (c.kind == isMailShown || c.kind == mailRefused) && c.o.Told != nil {
+	if c.kind == isMailShown && c.o.Told != nil {
 		c.o.Told(c.in.Text("text"))
 	}
 	log := c.o.Box.Log()

@@ -138,9 +138,8 @@ type Status struct {
 
 // PushedRequest is for a plugin, which runs in the agent's program. Only a process of that may ask.
 type PushedRequest struct {
-	Takes   bool   `json:"takes,omitempty"` // the plugin has a conversation for the text, and takes it
-	Shown   string `json:"shown,omitempty"` // it took this, and the model has it
-	Refused bool   `json:"refused,omitempty"`
+	Takes bool   `json:"takes,omitempty"` // the plugin has a conversation for the text, and takes it
+	Shown string `json:"shown,omitempty"` // it took this, and the model has it
 
 	PID int `json:"-"` // of whoever asks; 0: unknown
 }

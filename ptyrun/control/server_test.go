@@ -81,7 +81,7 @@ func (f *fake) Restart(context.Context, RestartRequest) (Outcome, error) {
 }
 
 func (f *fake) Pushed(_ context.Context, r PushedRequest) (Pushed, error) {
-	return Pushed{Text: fmt.Sprint(r.Takes, r.Shown, r.Refused, r.PID == os.Getpid())}, nil
+	return Pushed{Text: fmt.Sprint(r.Takes, r.Shown, r.PID == os.Getpid())}, nil
 }
 
 func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {

@@ -14,10 +14,8 @@ func (h *hookCall) takePushed(isPeek bool) hook.Push {
 	return hook.Push{Watch: p.Watch, Waiting: p.Waiting, Text: p.Text}
 }
 
-// tellPushed tells the runner what the model has; "": its conversation has not taken what was pushed.
-func (h *hookCall) tellPushed(shown string) {
-	h.askRunner(control.PushedRequest{Shown: shown, Refused: shown == ""})
-}
+// tellPushed tells the runner what the model has.
+func (h *hookCall) tellPushed(shown string) { h.askRunner(control.PushedRequest{Shown: shown}) }
 
 // askRunner returns nothing if the runner does not answer soon: then it types its mail.
 func (h *hookCall) askRunner(req control.PushedRequest) (p control.Pushed) {
