@@ -53,7 +53,7 @@ func (c *call) pushAnswer(mail string) (a pushAnswer) {
 }
 
 // opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds
-// "pushes" where it can push mail. The events report states only. A turn's id is its session's with a counter; a turn
+// "pushes" where it can push mail, and "prompt" and "answer" to a session's state. The other events report states only. A turn's id is its session's with a counter; a turn
 // begins when an idle session becomes busy.
 //
 // A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
@@ -209,7 +209,7 @@ func (c *call) handleStatus(p *busProperties) {
 	case "busy":
 		if t := c.lastTurn(); !t.IsOpen() {
 			c.turn = c.nextTurnID("")
-			c.addEvent(wire.TurnStarted, c.turn)
+			c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(c.in.Text("prompt"), maxPrompt))
 		} else if isRetrying(t) {
 			c.turn = t.ID
 			c.changeState("thinking", "")
@@ -235,6 +235,6 @@ func (c *call) settle() {
 	case isRetrying(t):
 		c.endTurn("failed", t.ID, "")
 	default:
-		c.endTurn("completed", t.ID, "")
+		c.endTurn("completed", t.ID, c.in.Text("answer"))
 	}
 }
