@@ -99,6 +99,24 @@ async function inWorker({ plugin, dir }) {
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
   await until("the receipt again, which nobody has recorded", () => calls(dir, "atm.shown").length === 2)
 
+  // When a turn begins it tells the prompt, and at the end the answer.
+  const text = (messageID, text) => event("message.part.updated", { sessionID: "ses_made", part: { type: "text", messageID, text } })
+  const turn = () => { const { prompt, answer } = calls(dir, "session.status").at(-1); return [prompt, answer] }
+  await event("message.updated", { sessionID: "ses_made", info: { role: "user", id: "msg_5" } })
+  await text("msg_5", "hello")
+  await event("session.status", { sessionID: "ses_made", status: { type: "busy" } })
+  assert.deepEqual(turn(), ["hello", ""])
+  for (const part of ["w", "word", "the answer"]) {
+    await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_6", parentID: "msg_5" } })
+    await text("msg_6", part)
+  }
+  await event("session.status", { sessionID: "ses_made", status: { type: "idle" } })
+  assert.deepEqual(turn(), ["hello", "the answer"])
+
+  const out = { env: { HOME: "/" } }
+  await hooks["shell.env"]({}, out)
+  assert.deepEqual(out.env, { HOME: "/", ATM_AGENT: "bob", ATM_SHELL_OF: "bob" })
+
   // It follows the person to another session, and not into a sub-agent's.
   await event("session.status", { sessionID: "ses_2", status: { type: "busy" } })
   await event("session.created", { info: { id: "ses_child", parentID: "ses_2" } })

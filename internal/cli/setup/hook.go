@@ -245,7 +245,7 @@ func openForHook(c *cli.Context) (s *command.Scope, isSecond bool, err error) {
 	if err == nil {
 		err = s.Root.CheckNoted()
 	}
-	if err != nil || os.Getenv(command.ShellOf) == s.Me.Address().String() {
+	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
 		return nil, false, err
 	}
 	err = s.MayWrite()
