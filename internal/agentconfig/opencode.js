@@ -110,11 +110,10 @@ export const Atm = async ({ client, directory }) => {
   }
   const watchers = new Map()
   let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen
-  let isNew = true, isAsked = false, isOver = false, hidden, timer
+  let isNew = true, isAsked = false, isOver = false, again = 0, hidden, timer
   // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
   const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
   const look = async () => {
-    clearTimeout(timer)
     isAsked = false
     if (isOver) return
     try {
@@ -137,10 +136,11 @@ export const Atm = async ({ client, directory }) => {
       if (answer.text) await push(session, answer.text)
       if (answer.text && session === hidden) await show()
     } catch {
-      if (watchers.size) lookLater()
+      again = 2 // who was killed at the answer has the mail for 10 s
     }
+    if (watchers.size && again-- > 0) lookLater()
   }
-  const lookLater = () => { clearTimeout(timer); timer = setTimeout(lookSoon, 5000) }
+  const lookLater = () => { clearTimeout(timer); timer = setTimeout(lookSoon, 6000) }
   const lookSoon = () => {
     if (!pushes || isAsked) return
     isAsked = true

@@ -13,7 +13,7 @@ if (isMainThread) {
     new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
   }
 } else {
-  await (workerData.what === "resumed" ? resumed : inWorker)(workerData)
+  await ({ resumed, killed, worker: inWorker })[workerData.what](workerData)
   process.exit(0)
 }
 
@@ -62,6 +62,22 @@ async function resumed({ plugin, dir }) {
   assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
   assert.equal(calls(dir, "atm.resumed")[0].properties.sessionID, "ses_old")
   assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
+}
+
+// It asks again after a call that was killed, also if another one finds the mail still claimed.
+async function killed({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir + "/inbox"], wait = globalThis.setTimeout
+  globalThis.setTimeout = (f, ms) => wait(f, ms < 5000 ? ms : ms / 20)
+  mkdirSync(watch[0])
+  writeFileSync(dir + "/look", JSON.stringify({ watch, arguments: ["opencode", "--session", "ses_1"] }))
+  await Atm({ client: fake(done), directory: dir })
+  await until("the looks at the start", () => calls(dir, "atm.mail").length > 1)
+  writeFileSync(dir + "/broken", "")
+  writeFileSync(watch[0] + "/1", "")
+  const before = await until("the call", () => !existsSync(dir + "/broken") && calls(dir, "atm.mail").length)
+  await until("the next call", () => calls(dir, "atm.mail").length > before)
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  await until("the mail", () => done.length)
 }
 
 async function inWorker({ plugin, dir }) {
