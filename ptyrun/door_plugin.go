@@ -27,10 +27,10 @@ type plugin struct {
 type pushStage int
 
 const (
-	pushNone    pushStage = iota
-	pushWanted            // the plugin shall take it
-	pushTaken             // it has
-	pushShown             // the model has it
+	pushNone   pushStage = iota
+	pushWanted           // the plugin shall take it
+	pushTaken            // it has
+	pushShown            // the model has it
 )
 
 const pushDir, pushFile = "/run/push", "/wanted"

@@ -1,0 +1,51 @@
+package app
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+//go:embed primer.txt
+var primerText string
+
+// Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by
+// is what hands its mail over: hooks, push (also while it is idle), runner or, for nothing, ""; byFlag says that its commands need --as.
+func (s *Scope) Primer(me wire.Name, by string, byFlag bool) (string, error) {
+	members, err := s.Team.Agents()
+	if err != nil {
+		return "", err
+	}
+	c, _ := s.Team.Config() // doctor reports its mistakes
+	example := wire.Name("alice")
+	var others []string
+	for _, n := range members {
+		if n == me {
+			continue
+		}
+		if len(others) == 0 {
+			example = n
+		}
+		role := ""
+		if isShared, _ := s.Team.Box(n).Shared(); isShared {
+			role = " (shared: atm take " + string(n) + ")"
+		} else if c.Members[n].Person {
+			role = " (a person)"
+		} else if n == c.Lead {
+			role = " (lead)"
+		}
+		others = append(others, string(n)+role)
+	}
+	if more := len(others) - 8; more > 0 {
+		others = append(others[:8], fmt.Sprintf("and %d more", more))
+	}
+	var b strings.Builder
+	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
+		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "),
+		"By": by, "ByFlag": byFlag, "Example": string(example),
+	})
+	return b.String(), err
+}

@@ -1,0 +1,256 @@
+// Package history folds an agent's events into its turns, as people look back at them, and into what became of each
+// message that was handed to it. What is true now is package reducer's, which it follows.
+//
+//	history.go   the events, in order, into turns
+//	delivery.go  what became of a message
+package history
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Turn is one turn of an agent, as far as its events describe it.
+type Turn struct {
+	ID         string     `json:"turn_id"`
+	Session    string     `json:"session,omitempty"`
+	Began      *time.Time `json:"began,omitempty"`
+	Ended      *time.Time `json:"ended,omitempty"` // nil: it is open, or its end was lost
+	Prompt     string     `json:"prompt"`
+	Response   string     `json:"response"`
+	Status     string     `json:"status"` // Open; completed, interrupted, failed, cancelled, awaiting_input; "": ended, unknown how
+	Error      string     `json:"error,omitempty"`
+	Messages   []wire.ID  `json:"messages,omitempty"` // the messages that were handed into it
+	Tools      []ToolCall `json:"tool_calls,omitempty"`
+	DurationMS int64      `json:"duration_ms,omitempty"` // 0: unknown
+
+	BeganBy, EndedBy Event `json:"-"` // the evidence
+}
+
+// ToolCall is a tool call within a turn.
+type ToolCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Title     string          `json:"title,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	At        time.Time       `json:"timestamp"`
+}
+
+// Open is the status of a turn that has not ended.
+const Open = "open"
+
+const maxTools = 1000 // in one turn
+
+// Event refers to an event that is evidence of something.
+type Event struct {
+	Seq uint64 // 0: there is none
+	At  time.Time
+}
+
+// Exists reports whether there is such an event.
+func (r Event) Exists() bool { return r.Seq > 0 }
+
+// Duration is how long the turn took; 0: unknown.
+func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * time.Millisecond }
+
+// HasEnded reports whether t is a turn that has ended; t may be nil.
+func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
+
+// WasCutShort reports whether the turn ended without being completed.
+func (t *Turn) WasCutShort() bool {
+	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed && t.Status != reducer.Awaiting
+}
+
+// History is what an agent's events, in order, say of its turns and of the delivery of each message. The zero value is
+// before the first event. Not for concurrent use.
+type History struct {
+	list       []*Turn          // in the order in which they became known
+	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.TurnSeq
+	deliveries map[wire.ID]*Delivery
+	unplaced   []*Delivery // handed over into a turn that is not known yet
+	state      reducer.State
+}
+
+// Of folds evenh.
+func Of(events []wire.Event) *History {
+	h := &History{}
+	for i := range events {
+		h.Apply(&events[i])
+	}
+	return h
+}
+
+// Turns are the turns, oldest first: the newest limit, or with 0 all.
+func (h *History) Turns(limit int) []Turn {
+	out := []Turn{} // in JSON none is [], not null
+	for i := range h.list {
+		if limit == 0 || i >= len(h.list)-limit {
+			out = append(out, *h.list[i])
+		}
+	}
+	return out
+}
+
+// State is the agent's state after the newest applied event. It belongs to the History.
+func (h *History) State() *reducer.State { return &h.state }
+
+// Seq is the sequence number of the newest applied event.
+func (h *History) Seq() uint64 { return h.state.Seq }
+
+// Apply applies the next event.
+func (h *History) Apply(e *wire.Event) {
+	h.state.Apply(reducer.Input{Now: e.At, Event: e})
+	h.updateTurns(e)
+	b := e.Body()
+	if turn := h.turnOf(b); turn != nil {
+		turn.addContent(e, b)
+	}
+	h.updateDeliveries(e)
+}
+
+func (t *Turn) addContent(e *wire.Event, b wire.Body) {
+	t.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(t.Response, e))
+	switch e.Kind {
+	case wire.TurnStarted:
+		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))
+	case "tool_call_start", "tool_call":
+		at := timeOr(b.Text("timestamp"), e.At)
+		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, at})
+	case "tool_call_end", "tool_call_update":
+		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
+	case wire.TurnCompleted, "turn_complete":
+		if t.Status == "" {
+			t.endLate(e)
+		}
+		var calls []struct { // which the older ACP reports only now
+			ID        string          `json:"id"`
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			Result    json.RawMessage `json:"result"`
+			Timestamp string          `json:"timestamp"`
+		}
+		wire.Unmarshal(b.Raw("tool_calls"), &calls)
+		for _, c := range calls {
+			t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, timeOr(c.Timestamp, e.At)})
+		}
+	}
+}
+
+// timeOr returns the time that a record has, which some programs leave empty.
+func timeOr(record string, at time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, record); err == nil {
+		return t.UTC()
+	}
+	return at
+}
+
+func (t *Turn) addCall(c ToolCall) {
+	if !t.setResult(c.ID, c.Result) && len(t.Tools) < maxTools {
+		t.Tools = append(t.Tools, c)
+	}
+}
+
+// setResult sets the result, unless nil, of the call with an id, and reports whether there is such a call.
+func (t *Turn) setResult(id string, result json.RawMessage) (isKnown bool) {
+	i := slices.IndexFunc(t.Tools, func(c ToolCall) bool { return c.ID == id && id != "" })
+	if i >= 0 && result != nil {
+		t.Tools[i].Result = result
+	}
+	return i >= 0
+}
+
+// updateTurns follows the turns in the reducer's state after an event.
+func (h *History) updateTurns(e *wire.Event) {
+	bySeq := map[uint64]*Turn{}
+	for i := range h.state.Turns {
+		current := &h.state.Turns[i]
+		turn := h.bySeq[current.TurnSeq]
+		if turn == nil && current.TurnSeq > 0 && (current.IsOpen() || current.End() != nil) {
+			turn = &Turn{}
+			h.list = append(h.list, turn)
+		}
+		if turn != nil {
+			bySeq[current.TurnSeq] = turn
+			turn.update(e, current)
+		}
+	}
+	for seq, turn := range h.bySeq {
+		if bySeq[seq] != nil || turn.HasEnded() {
+			continue
+		}
+		// Another turn or program has replaced it in the state. A session may still know how it ended.
+		turn.EndedBy, turn.Status = Event{e.Seq, e.At}, ""
+		for _, t := range h.state.Turns {
+			if t.Last != nil && t.Last.ID == turn.ID {
+				turn.end(e, t.Last)
+			}
+		}
+	}
+	h.bySeq = bySeq
+}
+
+func (t *Turn) update(e *wire.Event, current *reducer.Turn) {
+	t.ID, t.Session = current.ID, current.Session
+	if !current.IsOpen() {
+		t.end(e, current.End())
+		return
+	}
+	if !t.BeganBy.Exists() {
+		t.BeganBy, t.Began = Event{e.Seq, current.Began}, moment(current.Began)
+	}
+	// An event may reopen a turn that had ended.
+	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = Open, "", nil, Event{}, 0
+}
+
+// end ends the turn; last is nil while it is unknown how.
+func (t *Turn) end(e *wire.Event, last *reducer.Last) {
+	if !t.EndedBy.Exists() {
+		t.EndedBy, t.Ended, t.Status = Event{e.Seq, e.At}, moment(e.At), ""
+	}
+	if last != nil {
+		t.Status, t.Error, t.Ended, t.DurationMS = last.Status, last.Error, moment(last.At), last.DurationMS
+	}
+	if t.DurationMS == 0 && t.Began != nil && t.Ended != nil {
+		t.DurationMS = max(0, t.Ended.Sub(*t.Began).Milliseconds())
+	}
+}
+
+// endLate ends the turn by an event that came when another turn was current, and so did not change the state.
+func (t *Turn) endLate(e *wire.Event) {
+	var s reducer.State
+	s.Apply(reducer.Input{Now: e.At, Event: e})
+	if last := s.Turn().Last; last != nil {
+		t.EndedBy = Event{}
+		t.end(e, last)
+	}
+}
+
+// turnOf returns the turn that an event names, else the newest one of its session.
+func (h *History) turnOf(b wire.Body) *Turn {
+	id, sessionID := b.Text("turn_id"), b.Text("session")
+	if id == "" && sessionID == "" {
+		sessionID = h.state.Turn().Session
+	}
+	for _, turn := range slices.Backward(h.list) {
+		isInSession := turn.Session == sessionID || id != "" && (sessionID == "" || turn.Session == "")
+		if isInSession && (id == "" || turn.ID == id) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// moment is t, nil without a time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
