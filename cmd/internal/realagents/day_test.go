@@ -44,6 +44,9 @@ func TestDayWithPlugin(t *testing.T) {
 			s.installHooks()
 			s.wait("the plugin to take mail", s.isPushed)
 			bob.steps(t)
+			if events := bob.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, `"plugin: `) {
+				t.Errorf("something was typed:\n%s", events)
+			}
 		})
 	}
 }
