@@ -50,7 +50,11 @@ func (s *byHand) mailKeepsMode() {
 // What the agent runs in its shell is known for its own, and its hooks report nothing.
 func (s *byHand) shellIsNotTheAgent() {
 	bob := s.talks("bob")
-	bob.says(`DORUN echo '{"type":"session.created","properties":{"sessionID":"inner"}}' | atm hook opencode; echo $ATM_SHELL_OF >made.txt`)
+	const script = `echo '{"type":"session.created","properties":{"sessionID":"inner"}}' | atm hook opencode; echo $ATM_SHELL_OF >made.txt`
+	if err := os.WriteFile(filepath.Join(s.dir, "inner.sh"), []byte(script), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	bob.says("DORUN sh inner.sh")
 	bob.approve()
 	s.wait("the command to have run", s.isMade)
 	bob.waitsFor("idle")
