@@ -61,7 +61,7 @@ func (s *byHand) shellIsNotTheAgent() {
 	if out, _ := os.ReadFile(s.made()); string(out) != "bob\n" {
 		s.t.Errorf("it is the shell of %q", out)
 	}
-	if events := s.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, "inner") {
+	if events := s.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, `"session":"inner"`) {
 		s.t.Errorf("its hook was believed:\n%s", events)
 	}
 }
