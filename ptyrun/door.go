@@ -49,6 +49,8 @@ func (p *terminal) newDoor() door {
 		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
 	case p.driver.Name == "codex" && p.r.serverDir != "":
 		return &codexDoor{socket: filepath.Join(p.r.serverDir, serverSocket)}
+	case p.driver.Name == "opencode":
+		return &pluginDoor{&p.plugin, p.r.Box}
 	}
 	return nil
 }
@@ -63,7 +65,8 @@ type doorway struct {
 }
 
 const (
-	pushTime  = 3 * time.Second // for look and push
+	lookTime  = 3 * time.Second
+	pushTime  = 8 * time.Second // a plugin starts a process or two for it
 	lookEvery = 2 * time.Second // while there is mail
 )
 
@@ -83,7 +86,7 @@ func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 	d.isLooking = true
 	screen := p.emulator.Lines()
 	r.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
+		ctx, cancel := context.WithTimeout(r.ctx, lookTime)
 		defer cancel()
 		shut := d.look(ctx, screen)
 		r.post(func() { d.shut, d.isLooking, d.lookedAt = shut, false, r.now() })

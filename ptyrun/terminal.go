@@ -47,6 +47,7 @@ type terminal struct {
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
 	doorway      doorway
+	plugin       plugin
 	serverStarts restarts // of its own server
 }
 

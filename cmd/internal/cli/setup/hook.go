@@ -133,6 +133,9 @@ func (h *hookCall) options() hook.Options {
 		Ends:       func() { team.ForgetProgram(name, h.program) },
 		Primer:     h.primer,
 	}
+	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
+		o.Take, o.Told = h.takePushed, h.tellPushed
+	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
 			return askFor(ctx, s, h.tool, p, give)
@@ -243,7 +246,7 @@ func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
 	if err == nil {
 		err = s.Root.CheckNoted()
 	}
-	if err != nil || os.Getenv(app.ShellOf) == s.Me.Address().String() {
+	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
 		return nil, false, err
 	}
 	err = s.MayWrite()
