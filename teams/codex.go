@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,30 @@ func (r *Root) InSharedServer() bool {
 func isCodexServer(pid int) bool {
 	args := process.Arguments(pid)
 	return len(args) > 1 && filepath.Base(args[0]) == codexTool && slices.Contains(args[1:], codexServer)
+}
+
+// ServerSocket returns the path of the socket of the server that a program of Codex uses. The server need not run.
+func (p Program) ServerSocket() (string, error) { return serverSocket(process.Environment(p.PID)) }
+
+func serverSocket(environ []string) (string, error) {
+	its := variables(environ)
+	home := its["CODEX_HOME"]
+	if home == "" {
+		home = filepath.Join(its["HOME"], ".codex")
+	}
+	if !filepath.IsAbs(home) {
+		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
+	}
+	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
+}
+
+func variables(environ []string) map[string]string {
+	its := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		its[name] = value
+	}
+	return its
 }
 
 // A boundProgram is one that a person has started under a member's name.
@@ -117,11 +142,7 @@ func showsThreadsIn(pid int, dir string, env func(string) string) (name string, 
 	if len(args) == 0 || slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) }) {
 		return "", false
 	}
-	its := map[string]string{}
-	for _, pair := range process.Environment(pid) {
-		name, value, _ := strings.Cut(pair, "=")
-		its[name] = value
-	}
+	its := variables(process.Environment(pid))
 	if its["HOME"] != env("HOME") || its["CODEX_HOME"] != env("CODEX_HOME") || its["ATM_RUN"] != "" {
 		return "", false
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -28,6 +29,7 @@ type Program struct {
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
 	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Doors) that its hooks have opened
+	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 }
@@ -119,6 +121,7 @@ func (t *Team) notedPrograms(name wire.Name) (all []Program) {
 			if !t.areFlags(p.Flags, name) {
 				p.Flags = ""
 			}
+			p.Shut = letter.OneLine(p.Shut, 300)
 			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
 				p.At = time.Time{}
 			}

@@ -3,6 +3,7 @@ package teams
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -49,5 +50,18 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 	}
 	if got := noted(Program{At: now.Add(time.Hour)}).At; !got.IsZero() {
 		t.Error(got)
+	}
+}
+
+func TestServerSocket(t *testing.T) {
+	t.Parallel()
+	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
+		socket, err := serverSocket([]string{"HOME=/home/dev", home})
+		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
+			t.Error(socket, err)
+		}
+	}
+	if socket, err := serverSocket(nil); err == nil {
+		t.Error(socket)
 	}
 }

@@ -55,6 +55,9 @@ func (p Program) open(way agents.Way) (*door, error) {
 		return &door{by: way.By}, nil // its hooks have noted it
 	}
 	if !slices.Contains(p.Opens, way.By) {
+		if p.Shut != "" {
+			return nil, errors.New(p.Shut)
+		}
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
 	}
 	return &door{by: way.By}, nil
@@ -89,6 +92,7 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
 	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
 		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
+		p.Shut = "the atm-codex that gave it the mail has ended; the next message or turn starts one"
 	}
 	return p, true
 }
@@ -100,7 +104,7 @@ func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
 	if !ok {
 		return h
 	}
-	d, why := p.doorAt(agents.AtIdle)
+	d, why := t.followAgain(ctx, name, p).doorAt(agents.AtIdle)
 	if d == nil {
 		return Handoff{Why: why}
 	}

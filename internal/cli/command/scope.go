@@ -98,6 +98,7 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
+	root.StartFollower = startFollower
 	return &Scope{Root: root, c: c}, nil
 }
 

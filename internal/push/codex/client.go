@@ -21,9 +21,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,23 +46,6 @@ var ErrGone = errors.New("codex's server is gone")
 
 // errTooLong is of a message that was skipped.
 var errTooLong = errors.New("the message is too long")
-
-// FindSocket returns the path of the socket of the server that a program with an environment uses. It need not run.
-func FindSocket(env []string) (string, error) {
-	its := map[string]string{}
-	for _, pair := range env {
-		name, value, _ := strings.Cut(pair, "=")
-		its[name] = value
-	}
-	home := its["CODEX_HOME"]
-	if home == "" {
-		home = filepath.Join(its["HOME"], ".codex")
-	}
-	if !filepath.IsAbs(home) {
-		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
-	}
-	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
-}
 
 // A Client is one connection to a server. It has one goroutine. Its methods may be called concurrently.
 type Client struct {

@@ -3,8 +3,8 @@
 //
 //	atm codex follow NAME THREAD [--server SOCKET]
 //
-// The hooks start it when a turn begins. It ends with the program that shows the thread, when that shows another one, or
-// when the agent is retired or run by atm. What you may rely on:
+// The hooks start it when a turn begins, and whoever sends if it was killed. It ends with the program that shows the thread,
+// when that shows another one, or when the agent is retired or run by atm. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teams.FollowLock.
 //   - A message is claimed before it is given (mailbox.Box.HandOver) and read once the server says that the agent has it,
@@ -38,7 +38,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -48,7 +47,7 @@ import (
 func Main(version string, words []string) int {
 	return command.RunCompanion("codex", version, words, func(c *cli.Context) error {
 		if c.Args().Get(0) != "follow" || c.Args().Len() != 3 {
-			return failure.Usage("this is started by hooks: atm codex follow NAME THREAD")
+			return failure.Usage("atm starts this by itself: atm codex follow NAME THREAD")
 		}
 		s, err := command.OpenTeam(c)
 		if err != nil {
@@ -178,7 +177,7 @@ func (f *follower) connect(ctx context.Context) (err error) {
 // findSocket returns the socket of the server of which the bound program shows a thread.
 func (f *follower) findSocket() (string, error) {
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
-	return codex.FindSocket(process.Environment(p.PID))
+	return p.ServerSocket()
 }
 
 func (f *follower) hangUp() {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	lookEvery, retry = 100*time.Millisecond, 50*time.Millisecond
-	testteam.Main(m, nil)
+	testteam.Main(m, map[string]func(string, []string) int{"atm-codex": Main})
 }
 
 func must(t testing.TB, err error) {
@@ -52,6 +53,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // A scene is a team in which bob's conversation is the thread T of a server.
 type scene struct {
 	*fakeServer
+	made *testteam.Team
 	team *teams.Team
 	bob  *mailbox.Box
 
@@ -75,7 +77,7 @@ func newScene(t *testing.T) *scene {
 	dir, err := os.MkdirTemp("", "cx")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), team: team, bob: team.Box("bob")}
+	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), made: made, team: team, bob: team.Box("bob")}
 	s.bind("T")
 	return s
 }
@@ -325,6 +327,75 @@ func TestOneFollows(t *testing.T) {
 	s.follow()
 	s.ends()
 	s.ended, s.cancel = first, stop
+}
+
+// Whoever sends starts the process again that was killed, with nothing of its own environment.
+func TestASenderStartsIt(t *testing.T) {
+	s := newScene(t)
+	home := filepath.Dir(s.socket)
+	socket := filepath.Join(home, "app-server-control", "app-server-control.sock")
+	must(t, os.Mkdir(filepath.Dir(socket), 0o700))
+	s.stop()
+	s.socket = socket
+	s.listen()
+	program := exec.Command("sleep", "600")
+	program.Env = append(os.Environ(), "CODEX_HOME="+home, "HOME="+s.made.Dir, "XDG_STATE_HOME="+filepath.Join(s.made.Dir, ".state"), "OF=program")
+	must(t, program.Start())
+	t.Cleanup(func() { program.Process.Kill(); program.Wait() })
+	s.team.ForgetProgram("bob", s.team.Programs("bob")[0])
+	s.bindTo(program.Process.Pid, "T")
+	s.made.Env = append(s.made.Env, "ATM_AGENT=lead", "ATM_SHELL=lead@main", "CODEX_THREAD_ID=other", "OF=sender")
+
+	s.made.Atm("send", "bob", "Nobody has followed it yet.")
+	if s.team.IsFollowed("bob") || len(s.asked) > 0 {
+		t.Fatal("a sender has begun to follow")
+	}
+	s.follow() // as the hook would
+	eventually(t, "the first message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
+	s.kill()
+	if out := s.made.Atm("status", "bob"); !strings.Contains(out, "atm-codex that gave it the mail has ended") {
+		t.Error(out)
+	}
+	s.become(codex.Active, "U1") // and takes that one
+	s.become(codex.Idle, "")
+
+	out := s.made.Atm("send", "bob", "Start it.")
+	if !strings.Contains(out, "it takes it") {
+		t.Error(out)
+	}
+	eventually(t, "the second message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
+	followers := slices.DeleteFunc(process.Named("atm-codex"), func(p process.Info) bool {
+		return !slices.Contains(process.Arguments(p.PID), s.team.Root().Path)
+	})
+	if len(followers) != 1 {
+		t.Fatal(followers)
+	}
+	for _, pair := range process.Environment(followers[0].PID) {
+		name, value, _ := strings.Cut(pair, "=")
+		isOurs := strings.HasPrefix(name, "ATM_") || strings.HasPrefix(name, "CODEX_") || name == "OF"
+		if isOurs || name == "HOME" && value != s.made.Dir {
+			t.Errorf("it has %s", pair)
+		}
+	}
+	program.Process.Kill()
+	program.Wait()
+	eventually(t, "its end", func() bool { return !s.team.IsFollowed("bob") })
+}
+
+// A sender that does not reach the server, as in a sandbox, starts nothing and promises nothing.
+func TestASenderWithoutTheServer(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	s.kill()
+	s.stop()
+	started := false
+	s.team.Root().StartFollower = func(*teams.Team, wire.Name, teams.Program) error { started = true; return nil }
+	o := &teams.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
+	must(t, s.team.Root().Send(t.Context(), o))
+	if _, when := s.team.Root().Forecast(s.bob.Address(), o); started || strings.Contains(when, "takes it") {
+		t.Error(started, when)
+	}
 }
 
 func TestEndings(t *testing.T) {
