@@ -18,7 +18,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 export GORACE = atexit_sleep_ms=0
 
 # No code of these starts goroutines: with the race detector the tests would take four to ten times as long.
-PURE = internal/agentconfig internal/tomlfile ptyrun/driver ptyrun/driver/agents ptyrun/screen reducer
+PURE = cmd/internal/agentconfig internal/tomlfile ptyrun/driver ptyrun/driver/agents ptyrun/screen reducer
 
 # The tests wait more than they compute, so two packages are tested per processor.
 PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
@@ -63,8 +63,8 @@ test:
 	$(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(addprefix %/,$(PURE)),$(shell $(GO) list ./...))
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
-HEAVY = cmd/% examples examples/% internal/testagent/% $(addprefix internal/,acpagent agentconfig bench bridge claudeteam cli/agent crashtest \
-	machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
+HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
+	crashtest follow machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
@@ -76,7 +76,7 @@ race:
 
 check: vet gofmt
 	$(STATICCHECK) ./...
-	$(GO) test -run TestCapabilities ./internal/realagents
+	$(GO) test -run TestCapabilities ./cmd/internal/realagents
 	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
 	elif echo "$$out" | grep -qE 'fetching vulnerabilities|not available|403 Forbidden|dial tcp'; then echo "govulncheck: its data cannot be had here"; \
 	else echo "$$out"; exit 1; fi
@@ -96,48 +96,48 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest ./internal/claudeteam
+	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./cmd/internal/crashtest ./cmd/internal/claudeteam
 
 # Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
 machines:
-	cd internal/machines && ATM_MACHINES=$(DURATION) $(GO) test -count=1 -v -timeout 60m
+	cd cmd/internal/machines && ATM_MACHINES=$(DURATION) $(GO) test -count=1 -v -timeout 60m
 
 # The Windows program reads and writes mail. Needs wine.
 windows:
-	ATM_WINE=1 $(GO) test -count=1 -v ./internal/wine
+	ATM_WINE=1 $(GO) test -count=1 -v ./cmd/internal/wine
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
-	ATM_FAULTS=1 $(GO) test -count=1 -v -run 'Fault' -timeout 60m ./mailbox ./internal/crashtest
+	ATM_FAULTS=1 $(GO) test -count=1 -v -run 'Fault' -timeout 60m ./mailbox ./cmd/internal/crashtest
 
 # Needs root: loop-mounted ext4 and xfs, shut down in the middle.
 powercut:
-	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./internal/crashtest
+	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./cmd/internal/crashtest
 
 # atm beside what this disk and machine can do: TMPDIR=DIR make bench BENCH=Delivery
 BENCH ?= .
 bench:
-	$(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
+	$(GO) test -run '^$$' -bench '$(BENCH)' ./cmd/internal/bench
 
 # What runners cost, and how long they take, of this build and of others beside it, on the
 # same machine at the same time: make bench-runners BIN=$PWD/bin:/OTHER/bin
 BIN ?= $(CURDIR)/bin
 bench-runners: build
-	ATM_BENCH_BIN='$(BIN)' $(GO) test -count=1 -v -run TestRunners -timeout 30m ./internal/bench
+	ATM_BENCH_BIN='$(BIN)' $(GO) test -count=1 -v -run TestRunners -timeout 30m ./cmd/internal/bench
 
 # The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
 # GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude. With RESULTS=1 the results are noted in testdata/results.json,
 # of which capabilities makes docs/capabilities.md.
 real-agents:
-	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
 
 capabilities:
-	$(GO) test -count=1 -run TestCapabilities ./internal/realagents -update
+	$(GO) test -count=1 -run TestCapabilities ./cmd/internal/realagents -update
 
 # How long mail takes into programs that a person started, and what runs meanwhile: make bench-push IDLE=30 RUN=/claude
 bench-push:
-	ATM_REAL_AGENTS=1 ATM_REAL_MEASURE=1 IDLE='$(IDLE)' $(GO) test -count=1 -v -timeout 60m -run 'TestMeasurePush$(RUN)' ./internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_MEASURE=1 IDLE='$(IDLE)' $(GO) test -count=1 -v -timeout 60m -run 'TestMeasurePush$(RUN)' ./cmd/internal/realagents
 
 clean:
 	rm -rf bin dist

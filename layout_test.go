@@ -5,30 +5,18 @@ package layout
 import (
 	"encoding/json"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
-	"io/fs"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/agentteammail/atm/internal/cli/agent"
-	"github.com/agentteammail/atm/internal/cli/mail"
-	"github.com/agentteammail/atm/internal/cli/session"
-	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 const module = "github.com/agentteammail/atm/"
 
 // layers are the packages from the bottom up: each may import those above it here.
 var layers = strings.Fields(`
-	internal/output
+	cmd/internal/output
 	internal/tomlfile
 	internal/durable
 	internal/lockfile
@@ -61,30 +49,31 @@ var layers = strings.Fields(`
 	teams
 	teams/backup
 	teams/doctor
-	internal/agentconfig
-	internal/claudeteam
+	cmd/internal/agentconfig
+	cmd/internal/claudeteam
 	ptyrun/acp
 	ptyrun
 	ptyrun/sessions
-	internal/cli/failure
-	internal/cli/cmdline
-	internal/cli/command
-	internal/ask
-	internal/runspec
-	internal/runner
-	internal/acpagent
-	internal/mcp
-	internal/bridge
-	internal/cli/mail
-	internal/cli/agent
-	internal/cli/session
-	internal/cli/setup
-	internal/cli
-	internal/testteam
-	internal/push/codex/follow
-	internal/room
-	internal/web
-	internal/tui
+	cmd/internal/failure
+	cmd/internal/app
+	cmd/internal/cli/cmdline
+	cmd/internal/cli/command
+	cmd/internal/ask
+	cmd/internal/runspec
+	cmd/internal/runner
+	cmd/internal/acpagent
+	cmd/internal/mcp
+	cmd/internal/bridge
+	cmd/internal/cli/mail
+	cmd/internal/cli/agent
+	cmd/internal/cli/session
+	cmd/internal/cli/setup
+	cmd/internal/cli
+	cmd/internal/testteam
+	cmd/internal/follow
+	cmd/internal/room
+	cmd/internal/web
+	cmd/internal/tui
 	cmd/atm
 	cmd/atm-tui
 	cmd/atm-acp
@@ -93,40 +82,40 @@ var layers = strings.Fields(`
 	cmd/atm-runner
 	cmd/atm-mcp
 	cmd/atm-web
-	internal/crashtest
-	internal/machines
-	internal/wine
-	internal/realagents
-	internal/bench
+	cmd/internal/crashtest
+	cmd/internal/machines
+	cmd/internal/wine
+	cmd/internal/realagents
+	cmd/internal/bench
 `)
 
 // importers are the packages that may import a module that is not ours; tests may
 // import more.
 var importers = map[string][]string{
-	"charm.land/bubbles":                     {"internal/tui"},
-	"charm.land/bubbletea":                   {"internal/tui"},
-	"charm.land/lipgloss":                    {"internal/tui"},
-	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "internal/tui", "internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"charm.land/bubbles":                     {"cmd/internal/tui"},
+	"charm.land/bubbletea":                   {"cmd/internal/tui"},
+	"charm.land/lipgloss":                    {"cmd/internal/tui"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "cmd/internal/web"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
-	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
+	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/coder/websocket":             {"internal/push/codex"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
-	"github.com/go-json-experiment/json":     {"internal/agentconfig", "session", "wire"},
+	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "session", "wire"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/uuid":                 {"wire"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
-	"github.com/nats-io/nats.go":             {"internal/bridge"},
-	"github.com/pelletier/go-toml":           {"internal/tomlfile", "internal/agentconfig", "internal/testagent"},
-	"github.com/rogpeppe/go-internal":        {"internal/testteam"},
+	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},
+	"github.com/nats-io/nats.go":             {"cmd/internal/bridge"},
+	"github.com/pelletier/go-toml":           {"internal/tomlfile", "cmd/internal/agentconfig", "internal/testagent"},
+	"github.com/rogpeppe/go-internal":        {"cmd/internal/testteam"},
 	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
-	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/cmdline", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/bridge", "internal/mcp", "internal/push/codex/follow", "internal/runner", "internal/tui", "internal/web"},
-	"github.com/xrash/smetrics":              {"internal/tomlfile", "internal/cli/failure"},
-	"golang.org/x/term":                      {"cmd/atm", "internal/cli/failure", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "internal/tui"},
-	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
+	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
+	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
+	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
+	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
+	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},
 }
@@ -172,44 +161,6 @@ func TestEmulatorIsNotInAtm(t *testing.T) {
 		if strings.Contains(string(out), "github.com/charmbracelet/x/vt\n") != wants {
 			t.Errorf("%s links the emulator: %v", program, !wants)
 		}
-	}
-}
-
-// Package ptyrun is for programs of others, too: what it says names things, and package command makes commands of that.
-func TestRunnerNamesNoCommands(t *testing.T) {
-	mayName := map[string]string{
-		"letter.go": "what it types into an agent is mail, which says how it is answered",
-		"input.go":  "the same of what people say in a session",
-	}
-	var names []string
-	for _, c := range slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands()) {
-		names = append(append(names, c.Name), c.Aliases...)
-	}
-	isCommand := regexp.MustCompile(`\batm (%|$|(` + strings.Join(names, "|") + `)\b)`)
-	check := func(file string) {
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if text, _ := strconv.Unquote(lit.Value); isCommand.MatchString(text) {
-					t.Errorf("%s names a command: %s", fset.Position(lit.Pos()), lit.Value)
-				}
-			}
-			return true
-		})
-	}
-	err := filepath.WalkDir("ptyrun", func(path string, d fs.DirEntry, err error) error {
-		isCode := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
-		if err == nil && isCode && mayName[d.Name()] == "" {
-			check(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

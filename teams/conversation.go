@@ -10,7 +10,7 @@ import (
 )
 
 // The server of Codex has the conversations (threads) that its programs show. atm-codex follows one for a member and
-// gives it the mail; see package internal/push/codex/follow.
+// gives it the mail; see package cmd/internal/follow.
 
 // FollowLock is the lock that atm-codex holds for a member.
 func FollowLock(name wire.Name) string { return string(name) + ".follow" }

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/acpagent"
+	"github.com/agentteammail/atm/cmd/internal/acpagent"
 )
 
 var version = "dev" // set by the linker

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/bridge"
+	"github.com/agentteammail/atm/cmd/internal/bridge"
 )
 
 var version = "dev" // set by the linker

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/push/codex/follow"
+	"github.com/agentteammail/atm/cmd/internal/follow"
 )
 
 var version = "dev" // set by the linker

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/mcp"
+	"github.com/agentteammail/atm/cmd/internal/mcp"
 )
 
 var version = "dev" // set by the linker

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/cmd/internal/runner"
 )
 
 var version = "dev" // set by the linker

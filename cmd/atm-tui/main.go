@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/tui"
+	"github.com/agentteammail/atm/cmd/internal/tui"
 )
 
 var version = "dev" // set by the linker

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/web"
+	"github.com/agentteammail/atm/cmd/internal/web"
 )
 
 var version = "dev" // set by the linker

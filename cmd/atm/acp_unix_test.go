@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/testteam"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
 )
 
 // newACPTeam makes a team for agents that speak ACP, with a person at its commands.

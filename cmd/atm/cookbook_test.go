@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/agentteammail/atm/internal/testteam"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
 )
 
 // A kitchen is a directory with the cookbook's team, played by fake agents.

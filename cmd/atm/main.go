@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/cmd/internal/cli"
 )
 
 var version = "dev" // set by the linker

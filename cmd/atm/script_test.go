@@ -19,16 +19,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentteammail/atm/internal/testteam"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
 
 	// The programs are built from these: go test caches a result only while the imports of the test are unchanged.
-	_ "github.com/agentteammail/atm/internal/acpagent"
-	_ "github.com/agentteammail/atm/internal/bridge"
-	_ "github.com/agentteammail/atm/internal/mcp"
-	_ "github.com/agentteammail/atm/internal/runner"
+	_ "github.com/agentteammail/atm/cmd/internal/acpagent"
+	_ "github.com/agentteammail/atm/cmd/internal/bridge"
+	_ "github.com/agentteammail/atm/cmd/internal/mcp"
+	_ "github.com/agentteammail/atm/cmd/internal/runner"
+	_ "github.com/agentteammail/atm/cmd/internal/tui"
+	_ "github.com/agentteammail/atm/cmd/internal/web"
 	_ "github.com/agentteammail/atm/internal/testagent"
-	_ "github.com/agentteammail/atm/internal/tui"
-	_ "github.com/agentteammail/atm/internal/web"
 )
 
 // racing is the directory of the programs that have the race detector if the tests have it. Before it on PATH is an atm

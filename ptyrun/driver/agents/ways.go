@@ -14,7 +14,7 @@ type Way struct {
 	Needs   string   // in a few words; "": the hooks that atm install writes
 	Receipt string   // what shows that the model has got it
 	Proven  []string // the versions that it was tried with
-	Test    string   // that tries it, in internal/realagents
+	Test    string   // that tries it, in cmd/internal/realagents
 }
 
 // The doors that a way may go through.

@@ -1,0 +1,176 @@
+// Package acpagent is the program atm-acp: a client of the Agent Client Protocol, such as an editor, talks to a member
+// through its stdin and stdout. It is a program of its own because it links the protocol.
+//
+//	session/new       starts a thread: the session ID is the ID of the thread and of its first message
+//	session/prompt    sends a message to the member in that thread, and ends when it is answered
+//	session/cancel    withdraws the message while it is unread, else interrupts the member; a second prompt cancels the first
+//	session/load      shows the thread
+//
+// The process keeps no state, so any process can continue any session. Messages that the client has not received stay
+// unread in my inbox and are shown with the next prompt or load.
+package acpagent
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Main runs the program and returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
+		s, err := app.OpenToWrite(command.Given(c))
+		if err != nil {
+			return err
+		}
+		member, err := s.EnterTeamOf(c.Args().First())
+		if err != nil {
+			return err
+		}
+		return s.Await((&agent{c: c, Scope: s, member: member}).serve)
+	})
+}
+
+type agent struct {
+	*app.Scope
+	c      *cli.Context
+	member *mailbox.Box
+	conn   *acp.AgentSideConnection
+}
+
+func (a *agent) name() wire.Name { return a.member.Agent() }
+
+const byteOrderMark = "\ufeff"
+
+func (a *agent) serve(ctx context.Context) error {
+	in, fromClient := io.Pipe() // so that nothing is read before conn is set
+	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
+	a.conn.SetLogger(newLogger())
+	connected, disconnect := context.WithCancel(ctx)
+	go func() {
+		client := bufio.NewReader(os.Stdin)
+		if mark, _ := client.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+			client.Discard(len(mark))
+		}
+		_, err := io.Copy(fromClient, client)
+		disconnect()
+		fromClient.CloseWithError(err)
+	}()
+	select {
+	case <-a.conn.Done():
+	case <-ctx.Done():
+	}
+	if connected.Err() == nil { // the SDK has ended the connection
+		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", a.name())
+	}
+	return ctx.Err()
+}
+
+func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+	return acp.InitializeResponse{
+		ProtocolVersion: acp.ProtocolVersionNumber, // a client with another version decides what to do
+		AgentInfo:       &acp.Implementation{Name: "atm", Title: acp.Ptr(string(a.name()) + " (atm)"), Version: a.c.App.Version},
+		AgentCapabilities: acp.AgentCapabilities{
+			LoadSession: true, PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
+		},
+	}, nil
+}
+
+func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	return acp.NewSessionResponse{SessionId: acp.SessionId(wire.NewID())}, nil
+}
+
+// LoadSession shows the messages of the thread, and the responses of turns that took a message and sent no reply.
+func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
+	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
+	if len(items) == 0 {
+		return out, a.rpcError(cmp.Or(err, noSession(r.SessionId)))
+	}
+	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
+	if err != nil {
+		return out, a.rpcError(err)
+	}
+	for _, it := range items {
+		if it.From != a.Me.Address() {
+			a.show(ctx, r.SessionId, it)
+			continue
+		}
+		for _, block := range a.blocks(it.Message) {
+			a.update(r.SessionId, acp.UpdateUserMessage(block))
+		}
+		isReplied := slices.ContainsFunc(items, func(other *mailbox.Item) bool {
+			return other.InReplyTo == it.ID && teams.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
+		})
+		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
+			a.update(r.SessionId, words(turn.Response))
+		}
+	}
+	return out, nil
+}
+
+func noSession(id acp.SessionId) error {
+	return failure.NotFound("no session %q", id).WithHint("start another session")
+}
+
+func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
+	return a.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: session, Update: u})
+}
+
+// show shows a message to the client, and marks it as read once the client has received it.
+func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Item) {
+	if !teams.IsReply(it.Message) {
+		return
+	}
+	for _, block := range a.blocks(it.Message) {
+		if a.update(session, acp.UpdateAgentMessage(block)) != nil {
+			return
+		}
+	}
+	if output.WaitUntilRead(ctx, os.Stdout, time.Now().Add(time.Hour)) == nil {
+		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // if that fails it is shown again
+	}
+}
+
+func (a *agent) rpcError(err error) *acp.RequestError {
+	e := command.Given(a.c).Explain(err)
+	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
+	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint), Data: e}
+}
+
+// Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and
+// offers none of the other methods.
+func (a *agent) Cancel(context.Context, acp.CancelNotification) error { return nil }
+
+func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (out acp.AuthenticateResponse, err error) {
+	return out, nil
+}
+func (a *agent) CloseSession(context.Context, acp.CloseSessionRequest) (out acp.CloseSessionResponse, err error) {
+	return out, acp.NewMethodNotFound(acp.AgentMethodSessionClose)
+}
+func (a *agent) ListSessions(context.Context, acp.ListSessionsRequest) (out acp.ListSessionsResponse, err error) {
+	return out, acp.NewMethodNotFound(acp.AgentMethodSessionList)
+}
+func (a *agent) ResumeSession(context.Context, acp.ResumeSessionRequest) (out acp.ResumeSessionResponse, err error) {
+	return out, acp.NewMethodNotFound(acp.AgentMethodSessionResume)
+}
+func (a *agent) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (out acp.SetSessionConfigOptionResponse, err error) {
+	return out, acp.NewMethodNotFound(acp.AgentMethodSessionSetConfigOption)
+}
+func (a *agent) SetSessionMode(context.Context, acp.SetSessionModeRequest) (out acp.SetSessionModeResponse, err error) {
+	return out, acp.NewMethodNotFound(acp.AgentMethodSessionSetMode)
+}

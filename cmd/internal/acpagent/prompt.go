@@ -1,0 +1,200 @@
+package acpagent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// prompt is an open session/prompt. The client sees it as a tool call, whose title says what the member does.
+type prompt struct {
+	*agent
+	ctx     context.Context // ends with the prompt, when it is cancelled or when the client leaves
+	session acp.SessionId
+	message *wire.Message
+
+	title       string // of the tool call; "" before the message is sent
+	shown       map[wire.ID]bool
+	hasStreamed bool                          // the member's words were shown while it spoke
+	questions   map[string]context.CancelFunc // the member's open questions; each ends the request to the client
+	asking      sync.WaitGroup
+	stopReason  acp.StopReason // of the member's turn, if that has one
+}
+
+// Prompt sends a message and shows the member's reaction until the message is answered.
+func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
+	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, questions: map[string]context.CancelFunc{}}
+	defer p.asking.Wait()
+	var end context.CancelFunc
+	p.ctx, end = context.WithCancel(ctx)
+	defer end()
+	o, err := p.outgoing(r)
+	if err != nil {
+		return out, a.rpcError(err)
+	}
+	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *mailbox.Item) bool { return m.From == a.member.Address() }})
+	for _, it := range unread.Items {
+		p.showMessage(it)
+	}
+	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	if ctx.Err() == nil {
+		return p.finish(response, err)
+	}
+	p.asking.Wait()
+	select {
+	case <-a.conn.Done(): // the client has left, and the member goes on
+	default:
+		if p.title != "" {
+			p.showProgress(p.withdraw(), acp.ToolCallStatusFailed)
+		}
+	}
+	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+}
+
+// outgoing makes the message of a prompt: the first of the thread, if there is none yet.
+func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
+	if !wire.IsID(string(p.session)) {
+		return nil, noSession(p.session)
+	}
+	if p.message, err = p.newMessage(r.Prompt); err != nil {
+		return nil, err
+	}
+	if r.Meta != nil {
+		p.message.Meta, _ = json.Marshal(map[string]any{"acp": r.Meta})
+	}
+	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
+	_, _, err = p.Team.Find(p.Me, string(p.session))
+	switch {
+	case errors.Is(err, mailbox.ErrNotFound):
+		p.message.ID = wire.ID(p.session)
+	case err != nil:
+		return nil, err
+	default:
+		p.message.Thread = wire.ID(p.session)
+	}
+	return o, p.Root.PrepareAll(o)
+}
+
+func (p *prompt) showSent(*teams.Response) {
+	m, _ := p.Team.Summary(p.name())
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(p.message))
+	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
+	p.showQuestions()
+}
+
+func (p *prompt) showProgress(title string, status acp.ToolCallStatus) {
+	if title != p.title {
+		p.title = title
+		p.update(p.session, acp.UpdateToolCall(acp.ToolCallId(p.message.ID), acp.WithUpdateTitle(title), acp.WithUpdateStatus(status)))
+	}
+}
+
+// showMessage shows a message of the member if it is in the thread.
+func (p *prompt) showMessage(it *mailbox.Item) {
+	if it.ThreadID() == wire.ID(p.session) && !p.shown[it.ID] {
+		p.shown[it.ID] = true
+		p.show(p.ctx, p.session, it)
+	}
+}
+
+// showEvent shows the words and tool calls of the turn that took the message, and after any other event the member's
+// state.
+func (p *prompt) showEvent(e *wire.Event, turn *teams.Turn) {
+	isOurTurn := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
+	if turn != nil && e.TurnID == turn.ID && e.Kind == wire.TurnCompleted {
+		p.stopReason = acp.StopReason(e.Text("stop_reason"))
+	}
+	if u, ok := updateOf(e); ok {
+		if isOurTurn {
+			p.hasStreamed = p.hasStreamed || u.AgentMessageChunk != nil
+			p.update(p.session, u)
+		}
+		return
+	}
+	if m, err := p.Team.Summary(p.name()); err == nil {
+		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.StateDetail())
+		p.showProgress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
+	}
+	p.showQuestions()
+}
+
+// updateOf converts an event to an update, if there is one for it.
+func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
+	title := cmp.Or(letter.OneLine(e.Text("title", "tool"), 200), "tool")
+	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
+	switch e.Kind {
+	case "tool_call_start", "tool_call":
+		return acp.StartToolCall(id, title, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
+	case "tool_call_end", "tool_call_update":
+		if e.Text("error") != "" {
+			status = acp.ToolCallStatusFailed
+		}
+		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
+	case "message_delta", "agent_message_chunk":
+		return words(e.Text("delta", "text")), true
+	}
+	return u, false
+}
+
+// finish shows the reply, or what the turn said, and returns how the prompt ended.
+func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _ error) {
+	if r.Reply != nil {
+		p.showMessage(r.Reply)
+	} else if r.Text != "" && !p.hasStreamed {
+		p.update(p.session, words(r.Text))
+	}
+	out.StopReason = cmp.Or(p.stopReason, acp.StopReasonEndTurn)
+	if r.Status == reducer.Interrupted || r.Status == reducer.Cancelled {
+		out.StopReason, err = acp.StopReasonCancelled, nil
+	} else if r.Status == reducer.Failed && err == nil {
+		err = fmt.Errorf("the turn of %s failed", p.name())
+	}
+	if err != nil {
+		p.showProgress(err.Error(), acp.ToolCallStatusFailed)
+		return out, p.rpcError(err)
+	}
+	p.showProgress(fmt.Sprintf("%s: %s after %s", p.name(), r.Status, r.Took.Round(100*time.Millisecond)), acp.ToolCallStatusCompleted)
+	return out, nil
+}
+
+// withdraw withdraws the message while it is unread, else interrupts the member, and returns what it did. First it
+// rejects what the client was asked: an interrupt whose keys would answer a dialog is refused.
+func (p *prompt) withdraw() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	state, err := mailbox.Unread, mailbox.ErrBeingTyped
+	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		state, err = p.member.WithdrawRead(ctx, p.message.ID, p.Me.Address(), nil)
+	}
+	if state == mailbox.Unread && err == nil {
+		return "withdrawn before it was read"
+	}
+	questions, _ := p.Team.Questions(p.name())
+	for _, q := range questions {
+		if p.questions[key(q)] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
+			p.Answer(ctx, q, app.Answer{IsDeny: true})
+		}
+	}
+	if err == nil {
+		_, err = p.Interrupt(ctx, p.name())
+	}
+	if err != nil {
+		return p.rpcError(err).Message
+	}
+	return "interrupted"
+}

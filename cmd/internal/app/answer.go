@@ -1,0 +1,266 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An Answer is an answer to a question. Without an option it selects the one that approves, or rejects, once.
+type Answer struct {
+	Option   string // id of the option
+	IsDeny   bool
+	Reason   string
+	Artifact string    // URI of the part of a draft that it is about; "": the whole draft
+	By       wire.Name // "": the member that this process acts for
+}
+
+func (a *Answer) words() (decision, did string) {
+	if a.IsDeny {
+		return "reject", "rejected"
+	}
+	return "approve", "approved"
+}
+
+// Acting returns the scope of the member that this process acts for (Actor), with permission to write.
+func (s *Scope) Acting() (*Scope, error) {
+	acting := *s
+	who, _ := s.Actor()
+	if who == "" {
+		return nil, cmp.Or(acting.findMe(), s.MayAnswer(policy.Question{}))
+	}
+	var err error
+	if acting.Me, err = s.Team.Member(who); err != nil {
+		return nil, err
+	}
+	return &acting, acting.MayWrite()
+}
+
+// Decide answers a question if this Acting scope may, and sends the asker the reason of a rejection. The option may
+// also be a number, a label or the beginning of one.
+func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if err := s.MayAnswer(q); err != nil {
+		return o, err
+	}
+	if isDraft := q.Kind == policy.KindDraft; isDraft && a.Option != "" || !isDraft && a.Artifact != "" {
+		return o, failure.Usage("an option answers a question, --artifact a draft").WithHint("atm pending shows which it is")
+	}
+	switch {
+	case q.Host != "": // which decides whether the answer counts
+		if err := a.chooseOption(q); err != nil {
+			return o, err
+		}
+		to, err := s.Address(string(q.Agent))
+		if err != nil {
+			return o, err
+		}
+		id, err := s.sendAnswer(ctx, to, q, a)
+		return control.Outcome{Done: "sent " + id.Short(6), Detail: string(q.Host) + " decides whether it counts"}, err
+	case q.Kind == policy.KindDraft:
+		return s.answerDraft(ctx, q, a)
+	}
+	if err := a.findOption(q); err != nil {
+		return o, err
+	}
+	o, err = s.Answer(ctx, q, a)
+	if err == nil && a.Reason != "" && !q.Served { // else the program gets it with the answer
+		_, err = s.sendAnswer(ctx, s.Team.Box(q.Agent).Address(), q, a)
+	}
+	return o, err
+}
+
+// sendAnswer sends the answer as a message: the reason of a rejection, or the whole answer to another host.
+func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
+	decision, did := a.words()
+	payload, _ := json.Marshal(teams.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
+	m := &wire.Message{
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
+		Subject: did + ": " + letter.OneLine(cmp.Or(q.Tool, q.Prompt), 80), Payload: payload,
+	}
+	if wire.IsID(q.ID) { // the id of the message that asked the lead
+		m.InReplyTo = wire.ID(q.ID)
+	}
+	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	return m.ID, err
+}
+
+func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	decision, did := a.words()
+	o.Done = did + " draft " + q.ID
+	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
+	if a.Artifact != "" {
+		o.Done = did + " " + a.Artifact + " in draft " + q.ID
+		in.ArtifactURI = &a.Artifact
+	}
+	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
+	if err == nil {
+		o.Detail = "sent " + out.Message.ID.Short(6)
+	}
+	return o, err
+}
+
+// Answer answers a question of a member of this team: through its runner, through the process that waits for the answer
+// (cmd/internal/ask), or on the wire that it was asked on.
+func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	if a.By == "" {
+		a.By, _ = s.Actor()
+	}
+	if q.ByWire {
+		return s.answerOnWire(ctx, q, a)
+	}
+	r := control.AnswerRequest{ID: q.ID, Since: q.Since, Option: a.Option, Deny: a.IsDeny, By: string(a.By)}
+	if q.Served {
+		r.Reason = a.Reason
+		return s.answerServed(ctx, q, r)
+	}
+	err = s.AskRunner(ctx, q.Agent, func(c *control.Client) (err error) {
+		o, err = c.Answer(ctx, r)
+		return err
+	})
+	return o, err
+}
+
+// answerServed answers a question through the process that waits for the answer.
+func (s *Scope) answerServed(ctx context.Context, q policy.Question, r control.AnswerRequest) (o control.Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	defer cancel()
+	c, err := s.Team.DialQuestion(ctx, q.Agent, q.ID)
+	if err == nil {
+		defer c.Close()
+		o, err = c.Answer(ctx, r)
+	}
+	switch {
+	case errors.Is(err, control.ErrNoRunner) || errors.Is(err, control.ErrGone):
+		err = fmt.Errorf("%s: %w any more", q.Short(), policy.ErrNoQuestion)
+	case errors.Is(err, control.ErrNotAnswering):
+		err = failure.Failed("the process that waits for the answer does not answer").WithHint("answer it where %s asks it", q.Agent)
+	}
+	return o, s.RunnerError(q.Agent, err)
+}
+
+// AnswerFor answers a question of a member of this team for a.By on another host, if the rules allow that.
+func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question, a Answer) error {
+	if err := cmp.Or(s.mayAnswerAs(a.By, isInAgent, q), a.chooseOption(q)); err != nil {
+		return err
+	}
+	_, err := s.Answer(ctx, q, a)
+	return err
+}
+
+// answerOnWire answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
+// `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
+func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
+	answer, detail, err := a.onWire(q)
+	if err != nil {
+		return o, err
+	}
+	log := s.Team.Box(q.Agent).Log()
+	isQuestion := func(e *wire.Event) bool {
+		b := e.Body()
+		return e.Kind == "confirm_required" && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
+	if err != nil {
+		return o, err
+	}
+	if len(events) > 0 && isQuestion(&events[0]) {
+		answer = wire.PermissionResponse(&events[0], answer)
+	}
+	e, err := wire.Adopt(answer)
+	if err != nil {
+		return o, err
+	}
+	decision, _ := a.words()
+	e.Source = "cli"
+	e = e.With("id", q.ID).With("by", string(a.By)).With("decision", decision)
+	return control.Outcome{Done: "answered", Detail: detail}, s.Team.Sessions().Exclusive(ctx, func() error {
+		open, err := s.Team.Questions(q.Agent)
+		if err != nil {
+			return err
+		}
+		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+		if !slices.ContainsFunc(open, isThis) {
+			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
+		return log.Append(ctx, e)
+	})
+}
+
+// onWire encodes the answer for the older ACP wire. detail names the option.
+func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err error) {
+	if q.Kind == reducer.ClientTool {
+		return a.toolResult(q)
+	}
+	if err := a.chooseOption(q); err != nil {
+		return nil, "", err
+	}
+	kind := "allow_once"
+	if a.IsDeny {
+		kind = "reject_once"
+	}
+	option := a.Option
+	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
+		option = q.Options[n].ID
+	}
+	answer := map[string]string{"outcome": "selected", "option_id": option}
+	if option == "" && !a.IsDeny {
+		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
+	} else if option == "" {
+		answer = map[string]string{"outcome": "cancelled"}
+	}
+	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
+	return line, cmp.Or(option, "cancelled"), err
+}
+
+// toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
+func (a *Answer) toolResult(q policy.Question) (line []byte, detail string, err error) {
+	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
+	detail = a.Option
+	if a.IsDeny {
+		detail = cmp.Or(a.Reason, "rejected")
+		answer["error"] = detail
+	} else if json.Valid([]byte(a.Option)) {
+		answer["output"] = json.RawMessage(a.Option)
+	} else {
+		answer["output"] = a.Option
+	}
+	line, err = wire.MarshalAs("acp.ToolExecutionResult", answer)
+	return line, detail, err
+}
+
+// findOption replaces the option's number or label by its id.
+func (a *Answer) findOption(q policy.Question) (err error) {
+	if a.Option == "" {
+		return nil
+	}
+	if a.Option, err = q.Choose(a.Option); err != nil {
+		return failure.Usage("%s", letter.Escape(err.Error())).
+			WithHint("atm pending lists the options; to give a reason: atm reject %s --reason \"…\"", q.Agent)
+	}
+	return nil
+}
+
+// chooseOption is findOption, and refuses an option that contradicts the answer: to reject, one must be known to.
+func (a *Answer) chooseOption(q policy.Question) error {
+	if err := a.findOption(q); err != nil || a.Option == "" {
+		return err
+	}
+	denies := slices.ContainsFunc(q.Options, func(o policy.Option) bool { return o.ID == a.Option && o.Denies() })
+	if denies && !a.IsDeny {
+		return failure.Usage("%q rejects it", a.Option).WithHint("atm reject %s %q", q.Agent, a.Option)
+	} else if a.IsDeny && !denies {
+		return failure.Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
+	}
+	return nil
+}

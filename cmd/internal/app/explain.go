@@ -1,0 +1,195 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// known are errors of the packages below, with the kind and the hint that Explain gives them. The first match counts.
+var known = []struct {
+	matches func(error) bool
+	make    func(format string, args ...any) *failure.Error
+	hint    string
+}{
+	{IsOutputError, failure.Failed, "only the output failed: mail not shown stays unread, everything else was done"},
+	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
+	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
+	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
+	{isA[*mailbox.ContentError], failure.Usage, "send it as a file: --attach FILE"},
+	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
+	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
+	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
+	{isUnknown, failure.Refused, "git status says more; then try again"},
+	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
+	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
+	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
+	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{is(teams.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
+	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
+	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
+	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
+	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
+	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
+	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
+	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
+	{is(mailbox.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(mailbox.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
+	{is(mailbox.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
+	{is(mailbox.ErrNoAgent), failure.NotFound, "atm team lists the members"},
+	{is(mailbox.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
+	{is(mailbox.ErrUnreadable), failure.Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
+	{is(mailbox.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
+	{is(mailbox.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
+	{is(mailbox.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},
+	{is(mailbox.ErrWithdrawn), failure.Refused, "atm show ID still shows it"},
+	{is(mailbox.ErrKeyName), failure.Usage, "--once parser/1"},
+	{is(mailbox.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
+	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
+	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "atm doctor"},
+	{is(fs.ErrPermission), failure.Refused, "atm doctor"},
+}
+
+func is(known ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) })
+	}
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// isUnknown reports whether git did not say what it tracks in a root.
+func isUnknown(err error) bool {
+	e, ok := errors.AsType[*rootdir.UnacceptedError](err)
+	return ok && e.Unknown != nil
+}
+
+// IsOutputError reports whether writing to stdout failed.
+func IsOutputError(err error) bool {
+	p, ok := errors.AsType[*fs.PathError](err)
+	return ok && p.Path == os.Stdout.Name()
+}
+
+// Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
+func (g *Given) Explain(err error) *failure.Error {
+	e := g.explain(err)
+	e.Hint = g.CompleteHint(e.Hint)
+	return e
+}
+
+func (g *Given) explain(err error) *failure.Error {
+	if own, ok := errors.AsType[*failure.Error](err); ok {
+		wrapped := *own
+		wrapped.Message = err.Error()
+		return &wrapped
+	}
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+		return unknownAgent(err, e)
+	}
+	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
+		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
+		hosts := Strings(e.Hosts)
+		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
+	}
+	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		short := Shorts(e.Candidates)
+		return failure.Ambiguous("%s", err).WithHint("type more digits: %s", short).WithCandidates(strings.Fields(short)...)
+	}
+	if e, ok := errors.AsType[*session.AmbiguousError](err); ok {
+		return failure.Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
+	}
+	if e, ok := errors.AsType[*rootdir.GoneError](err); ok {
+		return failure.NotFound("%w", err).WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init alice bob; if it shall stay gone: rm %s",
+			policy.Quote(e.Path), policy.Quote(e.Note))
+	}
+	if e, ok := errors.AsType[*rootdir.UnfinishedError](err); ok {
+		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
+			e.Finish(), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
+	}
+	if e, ok := errors.AsType[*wire.SessionError](err); ok {
+		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
+	}
+	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
+	}
+	if e, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
+		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
+	}
+	for _, k := range known {
+		if !k.matches(err) {
+			continue
+		}
+		hint := k.hint
+		if g.Word != "" {
+			hint = strings.NewReplacer("NAME", g.Word, "ID", g.Word).Replace(hint)
+		}
+		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+		if isForbidden && (hasAgentMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
+			hint = "a sandbox may forbid it: let it read and write the root, which `atm where` shows; otherwise: " + hint
+		}
+		return k.make("%w", err).WithHint("%s", hint)
+	}
+	return failure.Failed("%w", err)
+}
+
+// unknownAgent names the nearest member and, in a team of up to twelve, all of them.
+func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
+	e := failure.NotFound("%s", err).WithHint("`atm team` lists them")
+	if u.Retired {
+		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
+	}
+	if u.Planned {
+		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
+	}
+	if len(u.Members) <= 12 {
+		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)
+	}
+	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
+		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
+	}
+	return e.WithNearest(string(u.Name), Strings(u.Members))
+}
+
+// IsRefusal reports whether an error says that an answer is void and that retrying cannot help.
+func IsRefusal(err error) bool {
+	e, isOwn := errors.AsType[*failure.Error](err)
+	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
+}
+
+// actsAsMe are the verbs that need --as to mean the same again.
+var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"), "session message")
+
+// CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
+func (g *Given) CompleteHint(hint string) string {
+	// Commands to type, not those in a sentence such as "bob has not called atm read".
+	commands := regexp.MustCompile("(^|[:;,|?] +|or |and |then |`)atm (session message|[a-z-]+)")
+	return commands.ReplaceAllStringFunc(hint, func(found string) string {
+		at := strings.Index(found, "atm ") + len("atm")
+		command := found[at+1:]
+		if slices.Contains(actsAsMe, command) {
+			found += g.Flags(hint, "as")
+		}
+		return found[:at] + g.Flags(hint, "root", "team") + found[at:]
+	})
+}

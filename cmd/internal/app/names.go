@@ -1,0 +1,234 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Host is this machine's name as team.toml or its only key says; "": neither does.
+func (s *Scope) Host() wire.Name {
+	if team, _ := s.Team.Config(); team.Bridge.Host != "" {
+		return team.Bridge.Host
+	}
+	if own, _ := s.Root.Keys.Own(); len(own) == 1 {
+		return own[0]
+	}
+	return ""
+}
+
+// Address parses agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a
+// team of that name, and the team before this machine.
+func (s *Scope) Address(word string) (wire.Address, error) {
+	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	if err != nil {
+		return a, s.badAddress(word, err)
+	}
+	if a.Host != "" {
+		if a.Host == s.Host() {
+			a.Host = ""
+		}
+		return a, nil
+	}
+	if !strings.Contains(word[1:], "@") {
+		return a, nil
+	}
+	place := a.Team // a host, or a team
+	hosts, err := s.Root.Keys.Hosts()
+	if slices.Contains(hosts, place) {
+		a.Team, a.Host = s.Team.Name, place
+		return a, err
+	}
+	if _, noTeam := s.Root.Team(place); !errors.Is(noTeam, teams.ErrNoTeam) {
+		return a, err
+	}
+	if place == s.Host() {
+		a.Team = s.Team.Name
+	} else if len(hosts) > 0 {
+		err = &teams.UnknownHostError{Host: place, Hosts: hosts}
+	}
+	return a, err
+}
+
+func (s *Scope) badAddress(word string, err error) error {
+	return failure.Usage("%v", err).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
+}
+
+// Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
+func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
+	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
+		_, err = s.Root.Mailbox(a)
+	}
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok && e.Retired {
+		err = nil
+	}
+	return a, err
+}
+
+// Addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
+// among them.
+func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err error) {
+	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
+		if s.meansAll(name) {
+			others, err := s.others()
+			if err != nil {
+				return nil, false, err // no recipient is left out silently
+			}
+			to, hasAll = append(to, others...), true
+			continue
+		}
+		a, err := s.Address(strings.TrimSpace(name))
+		if err != nil {
+			return nil, false, err
+		}
+		to = append(to, a)
+	}
+	if len(to) == 0 {
+		return nil, false, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+	}
+	return to, hasAll, nil
+}
+
+func (s *Scope) meansAll(name string) bool {
+	all := []string{"all", "team", "everyone", "everybody", "*", "here", "channel"}
+	name = strings.TrimPrefix(strings.TrimSpace(name), "@")
+	return slices.Contains(all, name) && !s.IsMember(name)
+}
+
+// others are the members on all machines but me, without shared inboxes: a copy there would be a job.
+func (s *Scope) others() (to []wire.Address, err error) {
+	members, err := s.Team.Agents()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range members {
+		isShared, _ := s.Team.Box(n).Shared()
+		if n != s.Me.Agent() && !isShared {
+			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
+		}
+	}
+	rows, err := s.Team.Rows()
+	for _, r := range rows {
+		for _, m := range r.Members {
+			to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
+		}
+	}
+	return to, err
+}
+
+// Member opens the mailbox of a member on this machine.
+func (s *Scope) Member(word string) (*mailbox.Box, error) {
+	a, err := s.Address(word)
+	if err == nil && a.Host != "" {
+		who := s.Who(a)
+		err = failure.Refused("%s is on another machine", who).WithHint("to write: atm send %s \"…\"", who)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Root.Mailbox(a)
+}
+
+// MemberOrMe is Member, and my mailbox where no name is given, or "me" and nobody is called that.
+func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
+	if word != "" && (word != "me" || s.IsMember(word)) {
+		return s.Member(word)
+	}
+	var err error
+	if s.Me == nil {
+		err = s.findMe()
+	}
+	return s.Me, err
+}
+
+// EnterTeamOf is MemberOrMe, and makes the member's team the scope's.
+func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
+	if box, err = s.MemberOrMe(word); err != nil {
+		return nil, err
+	}
+	if team := box.Address().Team; team != s.Team.Name {
+		s.Given.Team = string(team) // for hints
+		s.Team, err = s.Root.Team(team)
+	}
+	return box, err
+}
+
+// Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
+func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	_, err := wire.ParseFragment(fragment)
+	if err == nil {
+		return s.Team.Find(s.Me, fragment)
+	}
+	if s.IsMember(fragment) {
+		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
+	}
+	return nil, nil, failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
+}
+
+// aboutMember is the hint where a member's name stands in place of something else.
+const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(g *Given, name string) error {
+	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
+// Names are the team's members; none where the team cannot be listed.
+func (s *Scope) Names() []wire.Name {
+	names, _ := s.Team.Agents()
+	return names
+}
+
+// IsMember reports whether a word is a member's name.
+func (s *Scope) IsMember(word string) bool {
+	return s.Team.IsAgent(wire.Name(strings.TrimPrefix(word, "@")))
+}
+
+// listed names the members in an error.
+func listed(members []wire.Name) string {
+	if len(members) == 0 {
+		return "there are no members yet: atm team add NAME"
+	}
+	return "members: " + Join(members)
+}
+
+// Strings converts names, or ids, to strings.
+func Strings[T ~string](names []T) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = string(n)
+	}
+	return out
+}
+
+// Join lists names, or ids, with commas between.
+func Join[T ~string](names []T) string { return strings.Join(Strings(names), ", ") }
+
+// Shorts shortens ids to as many digits as tell them apart, with spaces between.
+func Shorts(ids []wire.ID) string {
+	n := letter.ShortLength(ids)
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = id.Short(n)
+	}
+	return strings.Join(out, " ")
+}
+
+// JoinFilled is strings.Join without the empty parts.
+func JoinFilled(separator string, parts ...string) string {
+	isEmpty := func(part string) bool { return part == "" }
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
+}
+
+// Who shows an address as people of this team write it.
+func (s *Scope) Who(a wire.Address) string { return (&letter.Renderer{Team: s.Team.Name}).Who(a) }

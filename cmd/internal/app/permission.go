@@ -1,0 +1,268 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// ShellOf is the variable that names the agent in whose shell a command runs, as far as its hooks can set it.
+const ShellOf = "ATM_SHELL_OF"
+
+// AgentMarks are the variables that agents' programs set for the processes they start.
+func AgentMarks() []string {
+	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT", "COPILOT_CLI"}
+}
+
+// hasAgentMark reports whether an environment is that of a process that an agent's program started.
+func hasAgentMark(env func(string) string) bool {
+	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })
+}
+
+// Person reports whether a person types this at a terminal of their own.
+func Person() bool { return !hasAgentMark(os.Getenv) && term.IsTerminal(int(os.Stdin.Fd())) }
+
+// agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
+// program did so at all.
+func (s *Scope) agentOf() (by wire.Address, isInAgent bool) {
+	return s.agentOfProcess(process.Parent(), os.Getenv)
+}
+
+// IsInAgent reports whether an agent's program started this process, also where no team is open.
+func (s *Scope) IsInAgent() bool {
+	return hasAgentMark(os.Getenv) || s.Root.RunnerOf(process.Ancestors(process.Parent())).Team != ""
+}
+
+// AgentOf is agentOf for another process, by its ancestors and its environment.
+func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
+	if pid <= 0 {
+		return by, false
+	}
+	return s.agentOfProcess(pid, variablesOf(process.Environment(pid)))
+}
+
+// variablesOf returns os.Getenv for another environment.
+func variablesOf(environment []string) func(string) string {
+	env := map[string]string{}
+	for _, pair := range environment {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return func(name string) string { return env[name] }
+}
+
+// agentOfProcess finds a runner among a process's ancestors, even if it has not its environment.
+func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Address, isInAgent bool) {
+	if by = s.startedBy(pid); by != (wire.Address{}) {
+		return by, true
+	}
+	if env("ATM_RUN") != "" {
+		return s.memberOfRun(env), true
+	}
+	if by, err := wire.ParseAddress(env(ShellOf), ""); err == nil {
+		return by, true
+	}
+	if by, _, ok := s.Team.Root().MemberOfThread(env(teams.ThreadVariable)); ok {
+		return by, true
+	}
+	return wire.Address{}, hasAgentMark(env)
+}
+
+// memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:
+// processes of a killed runner still act for its agent. Zero for an old run, one of another root, or an invented one.
+func (s *Scope) memberOfRun(env func(string) string) wire.Address {
+	home := cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name)
+	named, err := wire.ParseAddress(env("ATM_AGENT"), home)
+	isNamed := err == nil
+	if isNamed {
+		home = named.Team
+	}
+	team, err := s.Team.Root().Team(home)
+	if err != nil {
+		return wire.Address{}
+	}
+	members, _ := team.Agents()
+	if isNamed {
+		members = append([]wire.Name{named.Agent}, members...)
+	}
+	for _, name := range members {
+		if info, _ := runinfo.Read(team.Dir(), name); info.Run == env("ATM_RUN") {
+			return team.Box(name).Address()
+		}
+	}
+	return wire.Address{}
+}
+
+// Actor returns the member of this team on whose behalf this process acts ("": none), and whether an agent's program
+// started it. If that agent is known, it is the agent, whatever --as says.
+func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
+	by, isInAgent := s.agentOf()
+	if by.Team == s.Team.Name {
+		return by.Agent, true
+	}
+	name, _ := s.Given.Identity()
+	a, err := wire.ParseAddress(name, s.Team.Name)
+	if by.Team != "" || os.Getenv("ATM_RUN") != "" || err != nil || a.Team != s.Team.Name {
+		return "", isInAgent
+	}
+	return a.Agent, isInAgent
+}
+
+// startedBy returns the member, of any team, whose runner is the process or one of its ancestors.
+func (s *Scope) startedBy(pid int) wire.Address {
+	return s.Team.Root().RunnerOf(process.Ancestors(pid))
+}
+
+// MayWrite refuses to mark mail, acknowledge and send as a running agent, except for the agent's own processes: those
+// whose ATM_RUN names this run of this agent, unless another member's runner started them (agents can read each other's
+// ATM_RUN).
+func (s *Scope) MayWrite() error {
+	name := s.Me.Agent()
+	running, err := s.Team.Running(name)
+	if err != nil || !running {
+		return err
+	}
+	info, _ := runinfo.Read(s.Team.Dir(), name)
+	if run := os.Getenv("ATM_RUN"); run != "" && run == info.Run {
+		if by := s.startedBy(process.Parent()); by == (wire.Address{}) || by == s.Me.Address() {
+			return nil
+		}
+	}
+	return failure.Refused("%s is running: only its own processes may act as %s", name, name).
+		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
+}
+
+// MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead, and
+// anything in a root that nobody here accepted. verb goes into the message.
+func (s *Scope) MayAct(verb string, to wire.Name) error {
+	return cmp.Or(s.CheckAccepted(), s.MayStop(verb, to))
+}
+
+// CheckAccepted is Root.CheckAccepted.
+func (s *Scope) CheckAccepted() error { return s.Root.CheckAccepted(context.Background()) }
+
+// WarnUnaccepted warns, once, about a root in which nothing may act: its mail may be a stranger's.
+func (s *Scope) WarnUnaccepted() { s.warnOf(s.CheckAccepted()) }
+
+// WarnUnnoted is WarnUnaccepted without a look at what git tracks.
+func (s *Scope) WarnUnnoted() { s.warnOf(s.Root.CheckNoted()) }
+
+func (s *Scope) warnOf(unaccepted error) {
+	if unaccepted == nil || s.hasWarned {
+		return
+	}
+	s.hasWarned = true
+	yours := ""
+	if s.Root.Shadows != "" {
+		yours = "; it hides yours: --root " + policy.Quote(s.Root.Shadows)
+	}
+	s.Given.Warn("%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
+}
+
+// MayStop is MayAct for what must work in any root, such as stopping an agent.
+func (s *Scope) MayStop(verb string, to wire.Name) error {
+	who, isInAgent := s.Actor()
+	if !isInAgent || who == to {
+		return nil
+	}
+	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
+	// stopping anybody.
+	rules, isSaved, err := s.Team.PolicyFor(to)
+	if !isSaved && who != "" {
+		rules, _, err = s.Team.PolicyFor(who)
+	}
+	lead := rules.Lead
+	if err != nil || who == lead && who != "" {
+		return err
+	}
+	e := failure.Refused("an agent may %s others only as the team's lead, which team %q has none of", verb, s.Team.Name)
+	if lead != "" {
+		e = failure.Refused("an agent may %s others only as the team's lead, who is %s", verb, lead)
+	}
+	asked := s.whomToAsk(who, rules, to)
+	if asked == "" {
+		return e.WithHint("ask your person")
+	}
+	return e.WithHint("ask: atm send %s \"Please %s %s: …\"", asked, verb, to)
+}
+
+// whomToAsk returns the member to ask for what only a person or the lead may do to another: the lead, a person, or that
+// other one, if it can read the mail; "": none of them.
+func (s *Scope) whomToAsk(who wire.Name, rules policy.Policy, to wire.Name) wire.Name {
+	candidates := append([]wire.Name{rules.Lead}, rules.People...)
+	if running, _ := s.Team.Running(to); running {
+		candidates = append(candidates, to)
+	}
+	i := slices.IndexFunc(candidates, func(n wire.Name) bool { return n != "" && n != who && s.Team.IsAgent(n) })
+	if i < 0 {
+		return ""
+	}
+	return candidates[i]
+}
+
+// MayBridge refuses to let an agent decide which machines belong to the team, and anybody in a root that nobody here
+// accepted.
+func (s *Scope) MayBridge() error {
+	if _, isInAgent := s.Actor(); isInAgent {
+		return failure.Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
+	}
+	return s.CheckAccepted()
+}
+
+// MayAnswer refuses an answer to a member's question from somebody who may not give it, and one that only the terminal
+// can give. The rules are those that the member's runner was started with: agents can write to team.toml.
+func (s *Scope) MayAnswer(q policy.Question) error {
+	who, isInAgent := s.Actor()
+	if who == "" {
+		return failure.Refused("this process belongs to a run that has ended or to another team: it may not answer for anybody").
+			WithHint("ask a person")
+	}
+	return s.mayAnswerAs(who, isInAgent, q)
+}
+
+// mayAnswerAs is MayAnswer for a given name, also of another host. A question from another host is judged there.
+func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
+	if err := s.CheckAccepted(); err != nil {
+		return err
+	}
+	if q.Host != "" && isInAgent {
+		return failure.Refused("%s is on another host: only a person may answer it from here", q.Agent).WithHint("ask a person")
+	}
+	if q.Host == "" {
+		p, _, err := s.Team.PolicyFor(q.Agent)
+		if err := cmp.Or(err, p.CheckAnswerer(q.Agent, who, isInAgent)); err != nil {
+			return err
+		}
+	}
+	if why, hint := q.AnsweredElsewhere(); why != "" {
+		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+	}
+	return nil
+}
+
+// SavePolicy saves the policy for the questions of a program that its person has just started as Me, as a runner does: by
+// that the program is judged until it ends, whatever is written into team.toml. A program that is known already, as after
+// a compaction, has one.
+func (s *Scope) SavePolicy() error {
+	own, _ := process.Program()
+	name := s.Me.Agent()
+	if slices.ContainsFunc(s.Team.Programs(name), func(p teams.Program) bool { return p.PID == own.PID }) {
+		return nil
+	}
+	p, err := s.Team.PolicyNow(name)
+	if err != nil { // doctor says what is wrong with team.toml; until it is right, nobody answers
+		return s.Team.ForgetPolicy(name)
+	}
+	return s.Team.SavePolicy(name, p)
+}

@@ -1,0 +1,154 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// AnswerWithin limits the first answer of a runner, which comes at once unless the runner or the machine is stuck.
+const AnswerWithin = 3 * time.Second
+
+// AskRunner connects to a member's runner, calls ask, and explains the error.
+func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
+	dialCtx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	client, err := s.Team.DialRunner(dialCtx, name)
+	cancel()
+	if err == nil {
+		defer client.Close()
+		client.By = s.by()
+		err = ask(client)
+	}
+	return s.RunnerError(name, err)
+}
+
+// by is the name under which this process asks a runner; "": none, as a person's may be.
+func (s *Scope) by() string {
+	who, _ := s.Actor()
+	return string(who)
+}
+
+// RunnerError gives an error of a member's runner its exit code and its hint.
+func (s *Scope) RunnerError(name wire.Name, err error) error {
+	if answer, ok := errors.AsType[*control.Error](err); ok {
+		e := failure.New(answer.Code, "%s: %s", name, letter.Escape(answer.Message)) // it may quote the screen
+		e.Exit = cmp.Or(e.Exit, failure.ExitFailed)
+		return e.WithHint("%s", cmp.Or(foreignHint(name, err), tryHint(name, answer.Try), "atm status "+string(name)))
+	}
+	if errors.Is(err, control.ErrNotAnswering) {
+		return failure.Failed("the runner of %s does not answer", name).
+			WithHint("atm stop %s ends it; in a container, it has to be typed there", name)
+	}
+	if errors.Is(err, control.ErrNoRunner) {
+		return failure.Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
+	}
+	return err
+}
+
+// foreignHint is for a runner that this process cannot talk to; "": for any other error.
+func foreignHint(name wire.Name, err error) string {
+	if e, ok := errors.AsType[*control.OtherUserError](err); ok {
+		who := letter.Escape(e.User)
+		if who != "root" {
+			who += " and root"
+		}
+		return fmt.Sprintf("only %s may do that; atm send %s \"…\" reaches the agent", who, name)
+	}
+	e, ok := errors.AsType[*control.OtherVersionError](err)
+	switch {
+	case !ok:
+		return ""
+	case e.PID == 0:
+		return "use the version of atm that started it"
+	}
+	return fmt.Sprintf("use the version of atm that started it, or end it and its agent: kill %d", e.PID)
+}
+
+// tryHint says what to type instead of a request that a member's runner did not carry out; "": it does not know. Whoever
+// is to answer a question sees it first.
+func tryHint(name wire.Name, tries []control.Try) string {
+	look, acts := "", []string{}
+	for _, t := range tries {
+		switch {
+		case t.Op == "screen":
+			look = fmt.Sprintf("atm screen %s", name)
+			if len(tries) > 1 {
+				look += " shows it"
+			}
+		case t.Op == "attach":
+			acts = append(acts, fmt.Sprintf("atm attach %s", name))
+		case t.Op == "type" && t.Raw:
+			acts = append(acts, "--raw to type anyway")
+		case t.Op == "answer":
+			verb, option := "approve", "OPTION"
+			if t.Deny {
+				verb, option = "reject", ""
+			}
+			if t.Option == "" {
+				look = "atm pending shows the question"
+			} else {
+				option = policy.Quote(t.Option)
+			}
+			acts = append(acts, JoinFilled(" ", "atm "+verb, string(name), option))
+		}
+	}
+	if n := len(acts) - 1; n > 0 {
+		acts[n] = "or " + acts[n]
+	}
+	return JoinFilled("; ", look, strings.Join(acts, ", "))
+}
+
+// Interrupt interrupts a member's turn.
+func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
+	if err := s.MayAct("interrupt", name); err != nil {
+		return o, err
+	}
+	if running, _ := s.Team.Running(name); !running {
+		if o, err = s.cancelOnWire(ctx, name); err != nil || o.Done != "" {
+			return o, err
+		}
+	}
+	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
+		o, err = c.Interrupt(ctx)
+		return err
+	})
+	return o, err
+}
+
+// cancelOnWire asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that
+// feeds that stream. For any other member it does nothing.
+func (s *Scope) cancelOnWire(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
+	state, err := s.Team.State(name)
+	if err != nil {
+		return o, err
+	}
+	turn, log := state.Turn(), s.Team.Box(name).Log()
+	isOlderACP := func(e *wire.Event) bool {
+		_, isACP := wire.AsWire(e, wire.ACP)
+		return isACP && e.Session == turn.Session && e.Wire != nil && e.Text("session_id") != ""
+	}
+	if !turn.IsOpen() {
+		return o, nil
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isOlderACP(e) || e.Seq <= turn.TurnSeq })
+	if err != nil || len(events) == 0 || !isOlderACP(&events[0]) {
+		return o, err
+	}
+	params := map[string]string{"session_id": turn.Session}
+	if !turn.IsGenerated {
+		params["turn_id"] = turn.ID
+	}
+	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
+	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
+	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
+}

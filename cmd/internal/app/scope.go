@@ -1,0 +1,230 @@
+// Package app is what every front of atm calls, the command line, the views and the protocols: who I am, the team's
+// handle, who may do what, and what is asked of agents and of their runners. It knows no command line.
+//
+//	given.go       what the program was told
+//	scope.go       the root, the team and the identity in force
+//	names.go       a word becomes an address, a mailbox or a message
+//	permission.go  who may do what
+//	right.go       what a process may do to an agent, for the agent's runner
+//	project.go     which files a command may open that nobody was asked about
+//	answer.go      answers to questions
+//	runner.go      requests to an agent's runner
+//	await.go       what ends a wait
+//	explain.go     an error gets its exit code and its hint
+//	companion.go   atm's other programs are found, and the one that follows Codex is started
+//
+// Text from outside is escaped where it becomes part of a line (letter.Escape).
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Scope is the root, the team and the identity that a command works with. Only Scope reads the environment and the
+// working directory to find them.
+type Scope struct {
+	Root *teams.Root
+	Team *teams.Team
+	Me   *mailbox.Box // nil: the verb did not ask for an identity, or none was given
+
+	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
+
+	Given     *Given
+	hasWarned bool // see WarnUnaccepted
+}
+
+// OpenRoot opens the root in force.
+func OpenRoot(g *Given) (*Scope, error) {
+	place := g.Place()
+	found, skipped, err := rootdir.Find(place)
+	for _, reason := range skipped {
+		g.Warn("%s", reason)
+	}
+	if err == nil {
+		err = checkNamedRoot(place, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := OpenFound(g, found)
+	if err == nil && g.Via == "mcp" { // a model reads the answers, as it does a hook's
+		err = s.CheckAccepted()
+	}
+	return s, err
+}
+
+// OpenFound opens a root that was found already.
+func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
+	root, err := teams.Open(found, nil)
+	if err != nil {
+		return nil, err
+	}
+	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
+	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
+		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
+	}
+	root.StartFollower = startFollower
+	return &Scope{Root: root, Given: g}, nil
+}
+
+// OpenTeam opens the root and the team in force. With an error it returns what it could open.
+func OpenTeam(g *Given) (*Scope, error) {
+	s, err := OpenRoot(g)
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.teamName()
+	if err == nil {
+		s.Team, err = s.Root.Team(name)
+	}
+	if errors.Is(err, teams.ErrNoTeam) {
+		all, _ := s.Root.Teams()
+		err = failure.NotFound("%w", err).WithHint("teams: %s", Join(all)).
+			WithCandidates(Strings(all)...).WithNearest(string(name), Strings(all))
+	}
+	return s, err
+}
+
+// OpenMe is OpenTeam for a verb that needs an identity.
+func OpenMe(g *Given) (*Scope, error) {
+	s, err := OpenTeam(g)
+	if err == nil {
+		err = s.findMe()
+	}
+	return s, err
+}
+
+// OpenMeIfGiven is OpenMe for a verb that uses an identity if one is given.
+func OpenMeIfGiven(g *Given) (*Scope, error) {
+	if name, _ := g.Identity(); name == "" {
+		return OpenTeam(g)
+	}
+	return OpenMe(g)
+}
+
+// OpenOptional is OpenMe for a verb that works without a team or an identity: missing is then the error about that. One
+// that is given and wrong is an error all the same.
+func OpenOptional(g *Given) (s *Scope, missing *failure.Error, err error) {
+	s, err = OpenMe(g)
+	me, _ := g.Identity()
+	isUngiven := s != nil && (s.TeamSource == "" || s.Team != nil && me == "")
+	if isUngiven && errors.As(err, &missing) {
+		return s, missing, nil
+	}
+	return s, nil, err
+}
+
+// OpenToWrite is OpenMe for a verb that changes something as this identity. It warns of a stranger's root.
+func OpenToWrite(g *Given) (*Scope, error) {
+	s, err := OpenMe(g)
+	if err == nil {
+		s.WarnUnnoted()
+		err = s.MayWrite()
+	}
+	return s, err
+}
+
+// findMe sets the identity. It never guesses: without one the error lists the members.
+func (s *Scope) findMe() error {
+	name, source := s.Given.Identity()
+	if name == "" {
+		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
+			WithHint("put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours")
+	}
+	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
+	if err != nil {
+		return s.badAddress(name, err)
+	}
+	if a.Team != s.Team.Name || a.Host != "" {
+		return failure.Usage("%s says %s, but the command is for team %q", source, a, s.Team.Name).WithHint("leave one out")
+	}
+	s.Me, err = s.Team.Member(a.Agent)
+	s.MeSource = source
+	return err
+}
+
+func (s *Scope) teamName() (wire.Name, error) {
+	me, _ := s.Given.Identity()
+	_, teamOfMe, _ := strings.Cut(strings.TrimPrefix(me, "@"), "@") // bob@main, @bob
+	given, env := s.Given.Team, os.Getenv("ATM_TEAM")
+	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", teamOfMe}} {
+		if by[1] == "" {
+			continue
+		}
+		s.TeamSource = by[0]
+		team, err := wire.ParseName(by[1])
+		if err != nil {
+			err = failure.Usage("%s: %v", by[0], err).WithHint("atm team ls lists the teams")
+		}
+		return team, err
+	}
+	all, err := s.Root.Teams()
+	switch {
+	case err != nil:
+		return "", err
+	case len(all) == 0:
+		return "", failure.NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
+	case len(all) > 1:
+		return "", failure.Usage("which team? teams: %s", Join(all)).
+			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
+	}
+	s.TeamSource = "the only team"
+	return all[0], nil
+}
+
+// TeamToMake is the team that init makes or adds to: the one in force, else main.
+func (s *Scope) TeamToMake() (wire.Name, error) {
+	if all, err := s.Root.Teams(); len(all) == 0 && s.Given.Team == "" && os.Getenv("ATM_TEAM") == "" {
+		return "main", err
+	}
+	return s.teamName()
+}
+
+// StateFile is the path of a file in this user's state directory that belongs to a subject in this root.
+func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
+	dir := s.Given.Place().State
+	if dir == "" {
+		return "", errors.New("this user has no home directory")
+	}
+	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + subject))
+	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
+}
+
+// Origin is the evidence that this process attaches to what it sends.
+func (s *Scope) Origin() *wire.Origin {
+	o := &wire.Origin{Via: cmp.Or(s.Given.Via, "cli"), Run: os.Getenv("ATM_RUN")}
+	if by, isInAgent := s.agentOf(); isInAgent {
+		o.Agent = cmp.Or(by.String(), wire.UnknownAgent)
+	}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
+	}
+	return o
+}
+
+// Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
+// nothing matches.
+func (s *Scope) Search(ctx context.Context, query teams.Query) ([]*mailbox.Item, error) {
+	found, err := s.Team.Search(ctx, query)
+	for _, name := range []string{query.From, query.To} {
+		if name != "" && len(found) == 0 && err == nil {
+			_, err = s.Correspondent(name)
+		}
+	}
+	return found, err
+}

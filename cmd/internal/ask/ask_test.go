@@ -1,0 +1,411 @@
+//go:build linux || darwin
+
+package ask_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) { testteam.Main(m, nil) }
+
+// elsewhere is a program of which this test is no process.
+var elsewhere = process.Info{PID: -1}
+
+type asking struct {
+	t    *testing.T
+	team *teams.Team
+}
+
+func newTeam(t *testing.T, toml string) *asking {
+	made := testteam.New(t, "bob", "lead", "me")
+	t.Setenv("HOME", made.Dir)
+	t.Setenv("XDG_STATE_HOME", made.Dir)
+	root := filepath.Join(made.Dir, ".atm")
+	must(t, os.WriteFile(filepath.Join(root, "main", "team.toml"), []byte(toml), 0o600))
+	place := (&app.Given{Root: root}).Place()
+	place.Dir = root
+	found, _, err := rootdir.Find(place)
+	must(t, err)
+	opened, err := teams.Open(found, nil)
+	must(t, err)
+	t.Cleanup(func() { opened.Close() })
+	team, err := opened.Team("main")
+	must(t, err)
+	return &asking{t, team}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type result struct {
+	ask.Answer
+	err error
+}
+
+// asks begins to wait, and returns when the question is open, or the wait is over already.
+func (a *asking) asks(ctx context.Context, q ask.Question, o ask.Options) (open policy.Question, done chan result) {
+	a.t.Helper()
+	done = make(chan result, 1)
+	if o.Program == (process.Info{}) {
+		o.Program = elsewhere
+	}
+	go func() {
+		answer, err := ask.Wait(ctx, a.team, a.team.Box("bob"), q, o)
+		done <- result{answer, err}
+	}()
+	for {
+		all, err := a.team.Questions("bob")
+		must(a.t, err)
+		for _, o := range all {
+			if o.Served && (q.ID == "" || q.ID == o.ID) {
+				return o, done
+			}
+		}
+		select {
+		case r := <-done:
+			done <- r
+			return open, done
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (a *asking) answers(q policy.Question, by wire.Name, deny bool, reason string) error {
+	scope := &app.Scope{Root: a.team.Root(), Team: a.team}
+	_, err := scope.Answer(a.t.Context(), q, app.Answer{IsDeny: deny, Reason: reason, By: by})
+	return err
+}
+
+// log returns a line for each of bob's events: kind, tool, new, answer, by and decision.
+func (a *asking) log() string {
+	events, err := a.team.Box("bob").Log().Newest(100)
+	must(a.t, err)
+	var lines []string
+	for _, e := range events {
+		lines = append(lines, strings.Join(strings.Fields(strings.Join([]string{e.Kind, e.Field("tool"), e.Field("new"), e.Field("answer"), e.Field("by"), e.Field("decision")}, " ")), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (a *asking) expectLog(want ...string) {
+	a.t.Helper()
+	if got := a.log(); got != strings.Join(want, "\n") {
+		a.t.Errorf("the log has\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// expectClean reports what a wait has left.
+func (a *asking) expectClean() {
+	a.t.Helper()
+	if left, _ := a.team.Dir().Names("bob/run/asks"); len(left) > 0 {
+		a.t.Errorf("it left %v", left)
+	}
+	if open, _ := a.team.Questions("bob"); len(open) > 0 {
+		a.t.Errorf("still open: %+v", open)
+	}
+	unread, _ := a.team.Dir().Names("lead/inbox/new")
+	if len(unread) > 0 {
+		a.t.Errorf("the lead still has %v", unread)
+	}
+}
+
+const led = "lead = \"lead\"\n[members.me]\nperson = true\n"
+
+func bash(command string) ask.Question {
+	return ask.Question{
+		Prompt: command, Tool: "Bash", Rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
+		Event: wire.Event{Session: "s1", TurnID: "t1"},
+	}
+}
+
+func TestApprove(t *testing.T) {
+	a := newTeam(t, led)
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	if q.Tool != "Bash" || q.Prompt != "make" || len(q.Options) != 2 {
+		t.Errorf("asked: %+v", q)
+	}
+	for mail := []string{}; len(mail) != 1; mail, _ = a.team.Dir().Names("lead/inbox/new") { // a moment later
+		time.Sleep(time.Millisecond)
+	}
+	must(t, a.answers(q, "me", false, ""))
+	if r := <-done; r.err != nil || r.IsDeny || r.Option != ask.AllowOnce || r.By != "me" {
+		t.Errorf("got %+v", r)
+	}
+	a.expectLog("confirm_required Bash", "state_change tool_running Allow once me approve")
+	a.expectClean()
+	if err := a.answers(q, "lead", true, ""); !errors.Is(err, policy.ErrNoQuestion) {
+		t.Errorf("a late answer: %v", err)
+	}
+}
+
+func TestRejectWithReason(t *testing.T) {
+	a := newTeam(t, led)
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	must(t, a.answers(q, "lead", true, "use go build"))
+	if r := <-done; r.err != nil || !r.IsDeny || r.Reason != "use go build" || r.By != "lead" {
+		t.Errorf("got %+v", r)
+	}
+	a.expectLog("confirm_required Bash", "state_change thinking Deny lead reject")
+	a.expectClean()
+}
+
+// A rule answers before anybody is told.
+func TestRules(t *testing.T) {
+	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n[[rules]]\ntool = \"Bash(rm *)\"\ndecision = \"deny\"\n"
+	for command, isDeny := range map[string]bool{"make": false, "rm -rf x": true} {
+		a := newTeam(t, rules)
+		_, done := a.asks(t.Context(), bash(command), ask.Options{})
+		if r := <-done; r.err != nil || r.By != ask.ByRule || r.IsDeny != isDeny {
+			t.Errorf("%s: got %+v", command, r)
+		}
+		a.expectClean()
+	}
+}
+
+// Of answers at the same time one counts, and the others learn whose it was, or that the question is closed.
+func TestFirstAnswerCounts(t *testing.T) {
+	a := newTeam(t, led)
+	given := 0
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{Give: func(ask.Answer) error { given++; return nil }})
+	var wg sync.WaitGroup
+	errs := make(chan error, 8)
+	for i := range 8 {
+		wg.Go(func() { errs <- a.answers(q, []wire.Name{"me", "lead"}[i%2], i > 3, "") })
+	}
+	wg.Wait()
+	close(errs)
+	won := 0
+	for err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !strings.Contains(err.Error(), "already answered by") && !errors.Is(err, policy.ErrNoQuestion):
+			t.Error(err)
+		}
+	}
+	if r := <-done; r.err != nil || won != 1 || given != 1 {
+		t.Errorf("%d won, %d were given: %+v", won, given, r)
+	}
+	a.expectClean()
+}
+
+func TestRights(t *testing.T) {
+	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	for by, want := range map[wire.Name]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
+		c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
+		must(t, err)
+		if _, err := c.Answer(t.Context(), control.AnswerRequest{ID: q.ID, By: string(by)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", by, err, want)
+		}
+		if _, err := c.Stop(t.Context()); err == nil {
+			t.Error("it can be stopped")
+		}
+		c.Close()
+	}
+	must(t, a.answers(q, "lead", false, ""))
+	<-done
+	a.expectClean()
+}
+
+// A process of the program that asks is the agent, whatever it calls itself.
+func TestNoOwnAnswer(t *testing.T) {
+	a := newTeam(t, led)
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{Program: process.Info{PID: os.Getpid()}})
+	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "their own") {
+		t.Errorf("it answered: %v", err)
+	}
+	select {
+	case r := <-done:
+		t.Errorf("it is over: %+v", r)
+	default:
+	}
+}
+
+// Another question, another time of it, and another text in the log are not what was approved.
+func TestOnlyWhatWasApproved(t *testing.T) {
+	a := newTeam(t, led)
+	q, _ := a.asks(t.Context(), bash("make"), ask.Options{})
+	late, other := q, q
+	late.Since = q.Since.Add(time.Second)
+	if err := a.answers(late, "me", false, ""); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("another time: %v", err)
+	}
+	c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
+	must(t, err)
+	defer c.Close()
+	other.ID = string(wire.NewID())
+	if _, err := c.Answer(t.Context(), control.AnswerRequest{ID: other.ID, By: "me"}); err == nil {
+		t.Error("another question was answered")
+	}
+	forged := wire.Event{Kind: "confirm_required", Source: "hook", Session: "s1", TurnID: "t1"}.With("id", q.ID).With("tool", "Bash").With("prompt", "ls")
+	must(t, a.team.Box("bob").Log().Append(t.Context(), forged))
+	now, err := a.team.Questions("bob")
+	must(t, err)
+	if err := a.answers(now[0], "me", false, ""); err == nil || !strings.Contains(err.Error(), "another text") {
+		t.Errorf("%+v: %v", now[0], err)
+	}
+}
+
+// Who answers at the program ends the wait: the program ends this process, or goes on.
+func TestAnsweredThere(t *testing.T) {
+	a := newTeam(t, led)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, done := a.asks(ctx, bash("make"), ask.Options{})
+	cancel()
+	if r := <-done; !errors.Is(r.err, context.Canceled) {
+		t.Errorf("ended: %+v", r)
+	}
+	a.expectLog("confirm_required Bash", "state_change unknown")
+	a.expectClean()
+
+	_, done = a.asks(t.Context(), bash("make"), ask.Options{})
+	goesOn := wire.Event{Kind: "tool_call_end", Source: "hook", Session: "s1", TurnID: "t1"}.With("tool", "Bash")
+	must(t, a.team.Box("bob").Log().Append(t.Context(), goesOn))
+	if r := <-done; !errors.Is(r.err, ask.ErrOver) {
+		t.Errorf("it goes on: %+v", r)
+	}
+	a.expectClean()
+}
+
+// What the program is seen to do ends the wait, too; and an answer does not count that comes before that was noticed.
+func TestSeenToGoOn(t *testing.T) {
+	a := newTeam(t, led)
+	var mu sync.Mutex
+	now := reducer.Confirming
+	see := func() reducer.Activity {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{Now: see})
+	mu.Lock()
+	now = reducer.Thinking
+	mu.Unlock()
+	if err := a.answers(q, "me", false, ""); err == nil {
+		t.Error("an answer counted that came too late")
+	}
+	if r := <-done; !errors.Is(r.err, ask.ErrOver) {
+		t.Errorf("it goes on: %+v", r)
+	}
+	a.expectLog("confirm_required Bash", "state_change thinking")
+	a.expectClean()
+}
+
+// At the deadline the program still asks: the question stays open, and only its own terminal can answer it.
+func TestDeadline(t *testing.T) {
+	a := newTeam(t, led)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(300*time.Millisecond))
+	defer cancel()
+	_, done := a.asks(ctx, bash("make"), ask.Options{})
+	if r := <-done; !errors.Is(r.err, context.DeadlineExceeded) {
+		t.Errorf("ended: %+v", r)
+	}
+	open, err := a.team.Questions("bob")
+	if err != nil || len(open) != 1 || open[0].Served {
+		t.Errorf("open: %+v, %v", open, err)
+	}
+}
+
+// An answer that the program does not get is none.
+func TestNotGiven(t *testing.T) {
+	a := newTeam(t, led)
+	broken := errors.New("broken pipe")
+	q, done := a.asks(t.Context(), bash("make"), ask.Options{Give: func(ask.Answer) error { return broken }})
+	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "broken pipe") {
+		t.Errorf("answered: %v", err)
+	}
+	if r := <-done; !errors.Is(r.err, broken) {
+		t.Errorf("ended: %+v", r)
+	}
+	a.expectClean()
+}
+
+// Two processes that are told of one question open it once.
+func TestAskedTwice(t *testing.T) {
+	a := newTeam(t, led)
+	q := bash("make")
+	q.Event.EventID = "hook/1"
+	open, done := a.asks(t.Context(), q, ask.Options{})
+	if _, err := ask.Wait(t.Context(), a.team, a.team.Box("bob"), q, ask.Options{Program: elsewhere}); !errors.Is(err, ask.ErrAsked) {
+		t.Errorf("asked again: %v", err)
+	}
+	q.ID = open.ID
+	if _, err := ask.Wait(t.Context(), a.team, a.team.Box("bob"), q, ask.Options{Program: elsewhere}); !errors.Is(err, ask.ErrAsked) {
+		t.Errorf("asked again by its id: %v", err)
+	}
+	must(t, a.answers(open, "me", false, ""))
+	if r := <-done; r.err != nil {
+		t.Error(r.err)
+	}
+	a.expectClean()
+}
+
+// Several questions are open at once, as sub-agents have them; each gets its own answer.
+func TestSeveralQuestions(t *testing.T) {
+	a := newTeam(t, led)
+	first, second := bash("make"), bash("go test")
+	first.ID, second.ID = "q1", "q2"
+	one, oneDone := a.asks(t.Context(), first, ask.Options{})
+	two, twoDone := a.asks(t.Context(), second, ask.Options{})
+	must(t, a.answers(two, "me", true, ""))
+	if r := <-twoDone; r.err != nil || !r.IsDeny {
+		t.Errorf("the second: %+v", r)
+	}
+	must(t, a.answers(one, "me", false, ""))
+	if r := <-oneDone; r.err != nil || r.IsDeny {
+		t.Errorf("the first: %+v", r)
+	}
+	a.expectClean()
+}
+
+// Whose process answers below a program of several names, as Codex's server has them, nobody can tell: each of these
+// would have to be allowed to.
+func TestBelowASharedProgram(t *testing.T) {
+	a := newTeam(t, "lead = \"lead\"\n[members.me]\nperson = true\n")
+	own, _ := process.Find(os.Getpid())
+	note := func(name string) {
+		t.Helper()
+		dir := name + "/run/programs"
+		must(t, a.team.Dir().MkdirAll(dir))
+		data, _ := json.Marshal(teams.Program{Tool: "codex", PID: own.PID, Start: own.Start})
+		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
+	}
+	note("lead")
+	q, done := a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	must(t, a.answers(q, "lead", false, ""))
+	<-done
+	note("me")
+	q, done = a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	if err := a.answers(q, "lead", false, ""); err == nil || !strings.Contains(err.Error(), "of the agents only the lead may answer") {
+		t.Errorf("below a program of lead and me: %v", err)
+		return
+	}
+	must(t, a.team.Dir().Remove("me/run/programs/"+strconv.Itoa(own.PID)+".json"))
+	must(t, a.answers(q, "lead", true, ""))
+	<-done
+}

@@ -1,0 +1,42 @@
+//go:build linux || darwin
+
+package ask_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A process is told that a program asks to run a command, and gives it the answer. ctx is cancelled when the program
+// says that it no longer asks.
+func ExampleWait() {
+	waitFor := func(ctx context.Context, team *teams.Team, box *mailbox.Box, askID, command string, give func(allow bool, reason string) error) error {
+		_, err := ask.Wait(ctx, team, box, ask.Question{
+			ID: askID, Kind: reducer.Permission, Tool: "shell", Prompt: command,
+			Options: []policy.Option{ // without them: allow once, deny
+				{ID: "accept", Label: "Yes", Kind: "allow_once"},
+				{ID: "decline", Label: "No", Kind: "reject_once"},
+			},
+			Rule:  &policy.Request{Tool: "shell", Command: true, Input: command}, // whole, as it will run
+			Event: wire.Event{Session: "thread", TurnID: "turn"},
+		}, ask.Options{
+			Give: func(a ask.Answer) error { return give(!a.IsDeny, a.Reason) },
+		})
+		switch {
+		case errors.Is(err, ask.ErrOver), errors.Is(err, ask.ErrAsked), ctx.Err() != nil:
+			return nil // nothing to give
+		}
+		return err
+	}
+	_ = waitFor
+	fmt.Println("the first answer counts")
+	// Output: the first answer counts
+}

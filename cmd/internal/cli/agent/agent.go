@@ -1,0 +1,133 @@
+// Package agent holds the verbs that start and stop agents, show and type into their terminals, ask them, answer their
+// questions, and keep their events.
+//
+// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Commands returns the verbs of this group.
+func Commands() []*cli.Command {
+	return []*cli.Command{
+		runCommand, upCommand, downCommand,
+		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
+		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand,
+		eventCommand, eventsCommand, driverCommand,
+	}
+}
+
+const (
+	pollEvery    = 50 * time.Millisecond  // between two looks at a runner
+	promptWithin = 30 * time.Second       // up and run --detach wait so long for a prompt that the driver knows
+	quietWithin  = 3 * time.Second        // and so long for any other
+	seenWithin   = 2 * time.Second        // for a runner to see the dialog that an event reports
+	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
+	stopWithin   = 20 * time.Second       // for a runner to stop its agent: it gives up after 13 seconds itself
+	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
+	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line
+	dialogHolds  = 6                      // so many looks in a row must see a dialog before it counts
+)
+
+// A call is one verb called with one agent.
+type call struct {
+	c   *cli.Context
+	s   *app.Scope
+	box *mailbox.Box
+}
+
+func (k *call) name() wire.Name { return k.box.Agent() }
+
+func openAgent(c *cli.Context) (*call, error) {
+	s, err := app.OpenTeam(command.Given(c))
+	if err != nil {
+		return nil, err
+	}
+	box, err := s.EnterTeamOf(c.Args().First())
+	return &call{c, s, box}, err
+}
+
+func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		k, err := openAgent(c)
+		if err != nil {
+			return err
+		}
+		ctx, stop := app.Interruptible(c.Context)
+		defer stop()
+		return do(ctx, k)
+	}
+}
+
+// onRunner is withAgent for requests to the agent's runner. Unless the verb is "", the caller needs permission for it.
+func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
+	return withAgent(func(ctx context.Context, k *call) error {
+		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
+			return err
+		}
+		return k.s.AskRunner(ctx, k.name(), func(client *control.Client) error { return do(ctx, k, client) })
+	})
+}
+
+// A result says what happened to an agent: each verb that starts, stops, types into or answers one prints it.
+type result struct {
+	Name    wire.Name `json:"name"`
+	State   string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
+	Detail  string    `json:"detail,omitempty"`
+	Resumed string    `json:"resumed,omitempty"` // the conversation that its program continues
+	PID     int       `json:"pid,omitempty"`
+	Ended   []string  `json:"ended,omitempty"` // processes that were ended with the agent
+}
+
+func resultOf(name wire.Name, o control.Outcome) result {
+	return result{Name: name, State: o.Done, Detail: o.Detail, Ended: o.Ended}
+}
+
+// tellResumed adds which conversation the agent continues, or why none.
+func (r *result) tellResumed(s control.Status) {
+	switch {
+	case s.Resumed == reducer.Newest:
+		r.Resumed = "its newest conversation"
+	case s.Resumed != "":
+		r.Resumed = s.Resumed
+	case s.NotResumed != "":
+		r.Detail = app.JoinFilled("; ", r.Detail, "a new conversation: "+s.NotResumed)
+	}
+}
+
+func (k *call) print(r result, err error) error {
+	return command.PrintUnlessError(k.c, err, r, r.String())
+}
+
+func (r result) String() string {
+	line := fmt.Sprintf("%s: %s", r.Name, letter.Escape(r.State))
+	if r.Detail == string(reducer.ToolRunning) {
+		line += " while running a tool"
+	} else if r.Detail != "" {
+		line += " (" + letter.Escape(r.Detail) + ")"
+	}
+	if r.Resumed != "" {
+		line += ", resumed " + letter.Escape(r.Resumed)
+	}
+	if r.PID > 0 {
+		line += fmt.Sprintf(", process %d", r.PID)
+	}
+	if len(r.Ended) > 0 {
+		line += "; ended with it: " + letter.Escape(strings.Join(r.Ended, ", "))
+	}
+	return line
+}

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var askCommand = &cli.Command{
+	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
+	Flags: []cli.Flag{
+		command.MessageFlag(),
+		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
+		cmdline.TimeoutFlag(),
+	},
+	Action: command.With(app.OpenToWrite, ask),
+}
+
+var historyCommand = &cli.Command{
+	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
+	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
+	Action: withAgent(func(ctx context.Context, k *call) error {
+		k.box.Ingest(ctx) // dropped files may be events
+		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
+		return command.PrintUnlessError(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
+	}),
+}
+
+type answer struct {
+	Response string `json:"response"`
+	MS       int64  `json:"duration_ms"`
+	TurnID   string `json:"turn_id"`
+	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
+	From     string `json:"from"`   // who has answered
+}
+
+// String is the answer alone. On a terminal it is indented, as whatever others wrote.
+func (a answer) String() string {
+	if width := command.Width(); width > 0 {
+		shown, _ := (&letter.Renderer{Width: width}).Body(a.Response, 0, 0)
+		return string(shown)
+	}
+	return letter.EscapeBody(a.Response)
+}
+
+func ask(c *cli.Context, s *app.Scope) error {
+	to := c.Args().First()
+	if strings.Contains(to, ",") || to == "all" {
+		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
+	}
+	box, err := s.MemberOrMe(to)
+	if err != nil {
+		return err
+	}
+	if box.Address() == s.Me.Address() {
+		return failure.Usage("you cannot ask yourself").WithHint("atm team lists the others")
+	}
+	text, err := command.MessageText(c, c.Args().Tail())
+	if err != nil {
+		return err
+	}
+	once, err := command.Once(c)
+	if err != nil {
+		return err
+	}
+	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
+	if err := s.Root.PrepareAll(o); err != nil {
+		return err
+	}
+	if once != "" {
+		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
+			return command.OtherText(m.ID)
+		}
+	}
+	// Follow, since without a reader there is nobody to wait for.
+	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
+	if isSent(o) && errors.Is(err, context.Canceled) {
+		e := command.InterruptedWait(s, m.ID, "reply", "turn-done")
+		e.Done = map[string]any{"id": m.ID}
+		return e
+	}
+	return err
+}
+
+func isSent(o *teams.Outgoing) bool { return len(o.Post.Outcomes) > 0 && o.Post.Outcomes[0].Stored }
+
+// awaitAnswer sends the question and prints its answer.
+func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
+	timeout := cmdline.Duration(c, "timeout")
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
+		if _, forecast := s.Root.Forecast(o.To[0], o); !c.Bool("json") {
+			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
+		}
+		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
+	}, Other: func(other teams.NoAnswer) { command.WarnNoAnswer(c, s, other) }})
+	short := o.Message.ID.Short(6)
+	switch {
+	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+		e := failure.Timeout("sent %s, but no answer from %s within %s", short, o.To[0].Agent, timeout).
+			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
+		e.Done = map[string]any{"id": r.ID}
+		return e
+	case err != nil && !isSent(o):
+		return err
+	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
+		return fmt.Errorf("sent %s, but %w", short, err)
+	case err != nil:
+		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
+	}
+	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
+	if err := command.Print(c, a); err != nil || r.Reply == nil {
+		return err
+	}
+	if !c.Bool("json") {
+		command.Warn(c, "%s answered: %s", command.Renderer(s).Who(r.From), r.Reply.ID.Short(6))
+	}
+	command.SetPrinted(c)
+	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
+		return err
+	}
+	return s.Me.MarkRead(ctx, r.Reply.ID)
+}

@@ -1,0 +1,335 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+var eventCommand = &cli.Command{
+	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "add an event to my log",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "stdin", Usage: "read NDJSON in any known vocabulary; exit 1 if it had to skip bad lines"},
+		&cli.BoolFlag{Name: "route", Usage: "with --stdin: add each event to the log of the agent it names"},
+		&cli.BoolFlag{Name: "sync", Usage: "sync to disk, to survive a power cut"},
+	},
+	Action: event,
+}
+
+var eventsCommand = &cli.Command{
+	Name: "events", ArgsUsage: "[AGENT]", Usage: "print my events or AGENT's, for programs (for people: atm watch)",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "follow", Usage: "keep printing new events until interrupted"},
+		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
+		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
+		cmdline.ListFlag("kind", "only events of kind `K`, repeatable"),
+		cmdline.CountFlag("limit", 0, "only the last `N`", "all"),
+		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
+	},
+	Action: events,
+}
+
+func event(c *cli.Context) error {
+	if c.Bool("stdin") {
+		return ingest(c)
+	}
+	if c.Bool("route") || !c.Args().Present() {
+		return failure.Usage("event needs a KIND or --stdin, and --route needs --stdin").
+			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
+	}
+	var pairs [][2]string
+	for _, word := range c.Args().Tail() {
+		k, v, found := strings.Cut(word, "=")
+		if !found || k == "" {
+			return failure.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
+		}
+		pairs = append(pairs, [2]string{k, v})
+	}
+	e, err := wire.Compose(c.Args().First(), pairs)
+	if err != nil {
+		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
+	}
+	s, err := app.OpenMe(command.Given(c))
+	if err != nil {
+		return err
+	}
+	e, err = appendEvent(c, s.Me, e)
+	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
+	if e.Seq == 0 {
+		text = fmt.Sprintf("event %s, already there", e.Kind)
+	}
+	return command.PrintUnlessError(c, err, &e, text)
+}
+
+// appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
+func appendEvent(c *cli.Context, box *mailbox.Box, e wire.Event) (wire.Event, error) {
+	e.Source = "cli"
+	events, write := []wire.Event{e}, box.Log().Append
+	if c.Bool("sync") {
+		write = box.Log().AppendSync
+	}
+	err := write(c.Context, events...)
+	return events[0], err
+}
+
+type ingested struct {
+	Appended int `json:"appended"`
+	Known    int `json:"known"` // in the log already
+	Bad      int `json:"bad"`
+
+	Errors []badLine `json:"errors,omitempty"`
+}
+
+type badLine struct {
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+func (n ingested) String() string {
+	return fmt.Sprintf("%d appended, %d already there, %d bad", n.Appended, n.Known, n.Bad)
+}
+
+// ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
+func ingest(c *cli.Context) error {
+	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
+		return failure.Usage("--stdin reads NDJSON from a pipe or a file").
+			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
+	}
+	openScope := app.OpenMe
+	if c.Bool("route") {
+		openScope = app.OpenMeIfGiven
+	}
+	s, err := openScope(command.Given(c))
+	if err != nil {
+		return err
+	}
+	ctx, stop := app.Interruptible(c.Context)
+	defer stop()
+	var total ingested
+	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+		var e wire.Event
+		var to *mailbox.Box
+		if err == nil {
+			e, to, err = readEvent(s, line, c.Bool("route"))
+		}
+		isBad := err != nil
+		if !isBad {
+			e, err = appendEvent(c, to, e)
+			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
+		}
+		switch {
+		case isBad:
+			message := strings.TrimPrefix(command.Given(c).Explain(err).Message, "line 1, ") // a decoder counts its own lines
+			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
+			failure.PrintLine(fmt.Sprintf("atm: line %d: %s", n, message))
+		case err != nil: // stop, so that no later event is in the log without this one
+			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
+		case e.Seq == 0:
+			total.Known++
+		default:
+			total.Appended++
+		}
+		return ctx.Err()
+	})
+	if err == nil {
+		err = command.Print(c, total)
+	}
+	if err == nil && total.Bad > 0 {
+		return failure.Exit(failure.ExitFailed)
+	}
+	return err
+}
+
+// readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
+func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
+	if e, err = wire.Adopt(line); err != nil {
+		return e, nil, err
+	}
+	agent := e.AgentName()
+	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
+	switch {
+	case !route || isForAll && s.Me != nil:
+		return e, s.Me, nil
+	case isForAll:
+		return e, nil, fmt.Errorf("%s means every agent of a stream: put --as NAME for the member that keeps the count", agent)
+	case agent == "":
+		return e, nil, errors.New("the event names no agent")
+	}
+	a, err := wire.ParseAddress(agent, s.Team.Name)
+	if err == nil {
+		to, err = s.Root.Mailbox(a)
+	}
+	return e, to, err
+}
+
+func events(c *cli.Context) error {
+	k, err := openAgent(c)
+	if err != nil {
+		return err
+	}
+	k.box.Ingest(c.Context)            // dropped files may be events; a read-only disk keeps them for later
+	base, _, err := k.box.Log().Base() // archived events are not missing
+	if err != nil {
+		return err
+	}
+	since, from := c.Uint64("since"), base.Seq
+	if c.IsSet("since") {
+		from = min(since, from)
+	}
+	cursor := k.box.Log().Follow(from)
+	defer cursor.Close()
+	d, lines := &daemonStream{}, []string{}
+	for {
+		e, gap, err := cursor.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if e.Seq <= since {
+			d.translate(e)
+		} else {
+			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
+		}
+	}
+	if limit := c.Int("limit"); limit > 0 {
+		lines = lines[max(0, len(lines)-limit):]
+	}
+	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
+		return err
+	}
+	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
+	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
+		return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+			if e.Event != nil {
+				_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
+			} else if e.Box != nil {
+				command.Warn(c, "%v", e.Err)
+			}
+			return false, err
+		})
+	})
+}
+
+// eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
+func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
+	if gap != nil && k.c.Bool("json") && !k.c.IsSet("as-wire") {
+		line, _ := command.JSON(map[string]any{"gap": gap})
+		lines = string(line)
+	} else if gap != nil {
+		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
+	}
+	events, kinds, as := []wire.Event{*e}, cmdline.List(k.c, "kind"), k.c.String("as-wire")
+	if as == "daemon" {
+		events = d.translate(*e)
+	}
+	for _, e := range events {
+		isWanted, line := len(kinds) == 0 || slices.Contains(kinds, e.Kind), ""
+		switch {
+		case as != "":
+			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(as))
+			isWanted = isWanted && isTheirs && !e.IsHearsay()
+			if line = string(theirs); command.Terminal() {
+				line = string(command.EscapeJSON(theirs))
+			}
+		case k.c.Bool("json"):
+			line = string(command.EscapeJSON(e.Append(nil)))
+		default:
+			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+			line = letter.Wrap(line, command.Width())
+		}
+		if isWanted {
+			lines += line + "\n"
+		}
+	}
+	return lines
+}
+
+// daemonStream translates an agent's events so that the daemon, which folds them itself, comes to the same turn status
+// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
+// ends a turn for another reason.
+type daemonStream struct {
+	state   reducer.State
+	started wire.Event         // the start of the last turn in the stream
+	status  reducer.TurnStatus // of that turn, by the stream
+}
+
+func (d *daemonStream) translate(e wire.Event) []wire.Event {
+	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
+	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
+	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
+		return nil // the stream has ended the turn with the program
+	}
+	d.follow(&e)
+	events, shown := []wire.Event{e}, d.state.Turn()
+	add := func(kind, status string) {
+		more := d.started.With("status", status)
+		more.Seq, more.Kind = e.Seq, kind
+		d.follow(&more)
+		events = append(events, more)
+	}
+	isSeen := e.Source == "hook" || e.Source == "pty"
+	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+		d.started, d.status = e, reducer.TurnIdle
+		d.started.TurnID = shown.ID
+	}
+	isSame := shown.ID == d.started.TurnID
+	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
+		add(wire.TurnStarted, "")
+	}
+	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
+		status := reducer.Interrupted
+		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+			status = l.Status
+		}
+		add(wire.TurnCompleted, status)
+	}
+	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
+		add(wire.TurnIdle, "")
+	}
+	return events
+}
+
+// follow updates the last turn in the stream.
+func (d *daemonStream) follow(e *wire.Event) {
+	isSame := e.TurnID == d.started.TurnID
+	switch {
+	case e.Kind == wire.TurnStarted:
+		d.started, d.status = *e, reducer.TurnBusy
+	case e.Kind == wire.TurnCompleted && isSame:
+		d.status = reducer.TurnTerminal
+	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
+		d.status = reducer.TurnIdle
+	}
+}
+
+// turnOf returns the turn of a session, by default the one that status shows.
+func (d *daemonStream) turnOf(session string) *reducer.Turn {
+	for i := range d.state.Turns {
+		if d.state.Turns[i].Session == session {
+			return &d.state.Turns[i]
+		}
+	}
+	return d.state.Turn()
+}

@@ -1,0 +1,436 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation, if the program can; =false does not"}
+
+var runCommand = &cli.Command{
+	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
+	Flags: []cli.Flag{
+		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
+		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
+		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
+		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
+		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
+		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
+		resumeFlag,
+		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
+		&cli.BoolFlag{Name: "detach", Usage: "return once its prompt is shown, or say why it is not"},
+	},
+	Action: run,
+}
+
+// run checks the whole command line before it creates anything. A new name becomes a member, with a warning.
+func run(c *cli.Context) error {
+	k, err := openAgent(c)
+	unknown, isNew := errors.AsType[*teams.UnknownError](err)
+	if isNew && k != nil && k.mayAdd(unknown) {
+		k.box, err = k.s.Team.Box(unknown.Name), nil
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := k.s.Team.Config()
+	if err != nil {
+		return err
+	}
+	if err := k.s.MayAct("run", k.name()); err != nil {
+		return err
+	}
+	if running, _ := k.s.Team.Running(k.name()); running {
+		return failure.Refused("%s is already running", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it; one more needs a name of its own: atm run NAME -- CMD", k.name())
+	}
+	program, err := command.FindCompanion(c, "atm-runner", "which runs agents")
+	if err != nil {
+		return err
+	}
+	spec, err := k.spec(plan, c.Args().Tail())
+	if err != nil {
+		return err
+	}
+	warnOfDrivers(c)
+	if isNew {
+		if _, err := process.LookUp(spec.Command[0], spec.Dir, spec.Env); err != nil {
+			return failure.Failed("run %s: %w", spec.Command[0], err).
+				WithHint("install it, or name another program: atm run %s -- bash", k.name())
+		}
+		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
+		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
+			return err
+		}
+	}
+	for _, other := range k.s.Team.Programs(k.name()) {
+		command.Warn(c, "%s was started as %s, too, and gets no mail while this one runs", other, k.name())
+	}
+	spec.Attended = !c.Bool("detach")
+	p, err := startRunner(program, spec)
+	if err != nil {
+		return err
+	}
+	if c.Bool("detach") {
+		ctx, stop := app.Interruptible(c.Context)
+		defer stop()
+		return k.print(k.awaitReady(ctx, p))
+	}
+	if onTerminal() {
+		return k.runAttached(p)
+	}
+	return k.runHere(p)
+}
+
+// warnOfDrivers says which of this person's drivers are not used, and why.
+func warnOfDrivers(c *cli.Context) {
+	for _, e := range agents.Own(agents.Dir()) {
+		if err := e.Fault(); err != nil {
+			command.Warn(c, "%v: atm driver ls", err)
+		}
+	}
+}
+
+// mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
+func (k *call) mayAdd(e *teams.UnknownError) bool {
+	plan, _ := k.s.Team.Config()
+	_, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
+}
+
+func noCommand(t *teams.Team, name wire.Name) error {
+	hint := strings.Replace(t.RunCommand(name), "-- CMD", "-- claude", 1)
+	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
+}
+
+// spec combines flags and team.toml. words are the command of the command line, if there is one.
+func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err error) {
+	c, name := k.c, k.name()
+	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(words) == 0
+	spec = runspec.Spec{
+		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
+		Driver: cmp.Or(c.String("driver"), m.Driver, "auto"), Inject: cmp.Or(c.String("inject"), m.Inject, "body"),
+		Restart: cmp.Or(c.String("restart"), m.Restart, "never"), RecordInput: c.Bool("record-input"),
+		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
+	}
+	if spec.Resume = m.Resume; c.IsSet("resume") {
+		spec.Resume = c.Bool("resume")
+	}
+	if isPlanned {
+		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
+	}
+	if len(spec.Command) == 0 {
+		return spec, noCommand(k.s.Team, name)
+	}
+	for _, e := range agents.Own(agents.Dir()) {
+		if e.Name == spec.Driver && e.File == nil {
+			return spec, failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
+		}
+	}
+	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
+		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
+	}
+	if text := c.String("acp-session"); text != "" {
+		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(text), &spec.ACP)
+		if err == nil && spec.Driver != "acp" {
+			err = errors.New("needs --driver acp")
+		}
+		if err != nil {
+			return spec, failure.Usage("--acp-session: %v", err).
+				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
+		}
+	}
+	for _, pair := range cmdline.List(c, "env") {
+		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
+			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
+		}
+	}
+	spec.LastStop = k.s.Team.LastStop(name)
+	if spec.Policy, err = policyFor(k.s, name); err != nil {
+		return spec, err
+	}
+	workspace, _ := spec.ACP["workspace"].(map[string]any)
+	root, _ := workspace["root_path"].(string)
+	spec.Dir, err = k.chooseDir(m, isPlanned, root)
+	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
+		if err == nil && !utf8.ValidString(text) {
+			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
+		}
+	}
+	spec.Env = environment(c, m, spec)
+	return spec, err
+}
+
+// policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
+func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
+	_, isAgent := s.Actor()
+	if !isAgent {
+		return s.Team.PolicyNow(name)
+	}
+	p, isSaved, err := s.Team.PolicyFor(name)
+	if !isSaved {
+		p = p.DenyOnly()
+	}
+	return p, err
+}
+
+// chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
+// command is from there) or the current directory.
+func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
+	dir := cmp.Or(k.c.String("cwd"), root)
+	switch {
+	case dir != "":
+	case m.Worktree:
+		var done string
+		var err error
+		if dir, done, err = k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd); err != nil {
+			return "", err
+		}
+		if done != "" {
+			command.Warn(k.c, "%s: %s", k.name(), done)
+		}
+	case isPlanned || m.Cwd != "":
+		dir = k.s.Team.WorkDir(m.Cwd)
+	}
+	full, err := filepath.Abs(dir) // fails where the current directory was removed
+	info, statErr := os.Stat(full)
+	if cmp.Or(err, statErr) != nil || !info.IsDir() {
+		return "", failure.Failed("run %s: %s is not a directory", k.name(), cmp.Or(dir, ".")).WithHint("--cwd DIR chooses another")
+	}
+	return full, nil
+}
+
+// environment returns ours with the agent's identity, but without what says that it runs inside another agent or
+// terminal, or which colours a person wants to see on theirs. The last value of a name counts.
+func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
+	unset := append(app.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
+		"NO_COLOR", "FORCE_COLOR")
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		k, _, _ := strings.Cut(pair, "=")
+		return slices.Contains(unset, k)
+	})
+	env = append(env, "TERM=xterm-256color", "COLORTERM=truecolor")
+	for k, v := range m.Env {
+		env = append(env, k+"="+v)
+	}
+	env = append(env, cmdline.List(c, "env")...)
+	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run, app.ProjectDir+"="+spec.Dir)
+	if m.Worktree {
+		env = git.CleanEnviron(env)
+	}
+	return env
+}
+
+// A runnerProcess is a runner that this process has started.
+type runnerProcess struct {
+	stdin io.WriteCloser // its end ends an attended agent
+	ended chan struct{}
+
+	// Set when ended is closed:
+	exit runspec.Report // the last exit of its program
+	err  error          // why the program was not run
+}
+
+// startRunner starts atm-runner in a session of its own. Its stderr goes to ours while this process lives, and to
+// run/run.log once it holds its lock.
+func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
+	cmd := exec.Command(program)
+	var report bytes.Buffer
+	cmd.Stdout = &report
+	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
+	app.Detach(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	json.NewEncoder(in).Encode(spec) // the runner reports what it cannot read
+	if !spec.Attended {
+		in.Close()
+	}
+	p := &runnerProcess{stdin: in, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		cmd.Wait() // the report says more than its error
+		if json.Unmarshal(report.Bytes(), &p.exit) != nil {
+			p.err = failure.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
+		} else if e := p.exit.Error; e != nil {
+			e.Hint = strings.ReplaceAll(e.Hint, "NAME", string(spec.Agent))
+			e.Exit, p.err = p.exit.Code, e
+		}
+	}()
+	return p, nil
+}
+
+func (p *runnerProcess) hasEnded(within time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// awaitReady waits until the agent is ready or has failed. It waits at most for promptWithin after the program's start,
+// or until for quietWithin the driver has known no prompts and nothing has promised some, and then returns the agent as
+// started. p is nil if somebody else has started the runner.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
+	if p == nil {
+		r.State, unready = "running", "running"
+	}
+	asking, began, promised := 0, time.Now(), time.Time{}
+	for ctx.Err() == nil {
+		var status control.Status
+		err := k.s.AskRunner(ctx, r.Name, func(client *control.Client) (err error) {
+			status, err = client.Status(ctx)
+			return err
+		})
+		r.PID = status.ChildPID
+		asking++
+		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
+			asking = 0
+		}
+		if status.Driver != "plain" || status.Gate == control.GateStarting && k.startsAgent() {
+			promised = time.Now()
+		}
+		patience := promptWithin
+		if time.Since(promised) > quietWithin {
+			patience = quietWithin
+		}
+		switch {
+		case status.Ready:
+			r.tellResumed(status)
+			return r, nil
+		case asking == dialogHolds:
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).
+				WithHint("atm attach %s", r.Name)
+		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
+			r.State, r.Detail = unready, "no prompt yet"
+			r.tellResumed(status)
+			return r, nil
+		case err != nil && time.Since(began) > listenWithin:
+			return r, err
+		}
+		if p != nil {
+			if p.hasEnded(pollEvery) {
+				return r, cmp.Or(p.err, k.endedUnready(p.exit))
+			}
+			continue
+		}
+		if running, _ := k.s.Team.Running(r.Name); err != nil && !running {
+			return r, err
+		}
+		app.Sleep(ctx, pollEvery)
+	}
+	return r, ctx.Err()
+}
+
+// startsAgent reports whether the command names a program whose prompts are known, as a script may that starts it.
+func (k *call) startsAgent() bool {
+	info, _ := runinfo.Read(k.s.Team.Dir(), k.name())
+	return slices.ContainsFunc(info.Command, func(word string) bool {
+		return slices.Contains(agents.Names(agents.Dir()), filepath.Base(word))
+	})
+}
+
+func (k *call) endedUnready(exit runspec.Report) error {
+	e := failure.Failed("%s exited with %d before it was ready", k.name(), exit.Code)
+	if exit.Loop {
+		e = failure.Failed("%s keeps exiting with %d", k.name(), exit.Code)
+		e.Exit = max(exit.Code, failure.ExitFailed)
+	}
+	if tail := letter.OneLine(strings.Join(exit.Tail, " "), 500); tail != "" {
+		e.Message += ": " + tail
+	}
+	return e.WithHint("asciinema play %s shows its screen", filepath.Join(k.box.Path(), "run", "screen.cast"))
+}
+
+// awaitEnd waits until the runner ends, and exits as its program did.
+func (k *call) awaitEnd(p *runnerProcess) error {
+	<-p.ended
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.exit.Loop:
+		return k.endedUnready(p.exit)
+	case p.exit.Code == 0:
+		return nil
+	}
+	return failure.Exit(p.exit.Code)
+}
+
+// runHere is awaitEnd; a signal, or the end of this process, ends the agent.
+func (k *call) runHere(p *runnerProcess) error {
+	ctx, stop := output.UntilSignal(k.c.Context)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
+	command.Warn(k.c, "no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
+	return k.awaitEnd(p)
+}
+
+// runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
+func (k *call) runAttached(p *runnerProcess) error {
+	var end control.Ending
+	var err error
+	isShown := false
+	for !isShown && !p.hasEnded(pollEvery) {
+		err = k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) error {
+			status, err := client.Status(k.c.Context)
+			if isShown = status.ChildPID != 0; isShown {
+				end, err = k.showTerminal(client)
+			}
+			return err
+		})
+	}
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Silent {
+		return err
+	}
+	if isShown && err == nil && end.Exit == nil {
+		json.NewEncoder(p.stdin).Encode(true)
+		return k.printEnd(end)
+	}
+	<-p.ended
+	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
+		fmt.Fprintln(os.Stdout, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
+		end.Exit = &control.Exit{Code: p.exit.Code}
+	}
+	if end.Exit != nil {
+		k.printEnd(end)
+	}
+	return k.awaitEnd(p)
+}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/wire"
+)
+
+var stopCommand = &cli.Command{
+	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
+	Action: withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
+}
+
+var interruptCommand = &cli.Command{
+	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
+	Action: withAgent(func(ctx context.Context, k *call) error {
+		o, err := k.s.Interrupt(ctx, k.name())
+		return k.print(resultOf(k.name(), o), err)
+	}),
+}
+
+var restartCommand = &cli.Command{
+	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
+	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
+		before, err := client.Status(ctx)
+		if err != nil {
+			return err
+		}
+		o, err := client.Restart(ctx, control.RestartRequest{Resume: k.c.Bool("resume")})
+		r := resultOf(k.name(), o)
+		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
+			var now control.Status
+			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
+				r.State, r.PID = "restarted", now.ChildPID
+				r.tellResumed(now)
+			}
+		}
+		return k.print(r, err)
+	}),
+}
+
+// stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
+// runner's lock is free. A runner that does not answer is killed, and its leftover processes are ended.
+func (k *call) stop(ctx context.Context) (result, error) {
+	r, isAsked := result{Name: k.name(), State: "not running"}, false
+	if err := k.s.MayStop("stop", r.Name); err != nil {
+		return r, err
+	}
+	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
+	for began := time.Now(); time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if !isAsked {
+			ended, err := k.askToStop(ctx, time.Since(began) > listenWithin/2)
+			refusal, isRefused := errors.AsType[*control.Error](err)
+			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
+			switch { // after any other error the runner is starting or ending
+			case err == nil:
+				isAsked, r.State, r.Ended = true, "stopped", ended
+			case isRefused && refusal.Code != "failed":
+				return r, k.s.RunnerError(r.Name, err)
+			case isSilent && silent.PID != 0:
+				if p, err := os.FindProcess(silent.PID); err == nil {
+					p.Kill()
+				}
+				began = time.Now() // the answer may have taken all the time
+				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
+				r.State = "stopped"
+			}
+		}
+		running, err := k.s.Team.Running(r.Name)
+		if err != nil || !running && isAsked {
+			return r, err
+		}
+		if !running {
+			return k.endLeftovers(ctx, r)
+		}
+		r.State = "stopped"
+	}
+	return r, failure.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
+}
+
+// askToStop asks the runner, and waits until it has stopped. One without a socket is starting or ending, unless it
+// isLate: then it is not answering.
+func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
+	dial := k.s.Team.Dial
+	if isLate {
+		dial = k.s.Team.DialRunner
+	}
+	limited, cancel := context.WithTimeout(ctx, app.AnswerWithin)
+	defer cancel()
+	client, err := dial(limited, k.name())
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	who, _ := k.s.Actor()
+	client.By = string(who)
+	limited, cancel = context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	o, err := client.Stop(limited)
+	return o.Ended, err
+}
+
+// endLeftovers ends the processes that a killed runner has left.
+func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
+	info, infoErr := runinfo.Read(k.s.Team.Dir(), r.Name)
+	left, leftErr := process.Leftovers(info.Run)
+	m, err := k.s.Team.Summary(r.Name) // before HoldRunner, which makes it look running
+	if err = cmp.Or(infoErr, leftErr, err); err != nil || len(left) == 0 && !m.RunnerGone {
+		return r, err
+	}
+	hold, err := k.s.Team.HoldRunner(ctx, r.Name) // so that nobody starts it in the meantime
+	if err != nil {
+		return r, err
+	}
+	defer hold.Release()
+	ended, err := process.EndLeftovers(info.Run)
+	if r.Ended = process.Names(ended); len(ended) > 0 {
+		r.State = "stopped"
+	}
+	if err != nil {
+		return r, err
+	}
+	// No event has reported its end, which somebody asked for. Whoever holds the lock speaks as its runner.
+	return r, k.box.Log().Append(ctx, wire.Event{Source: "pty", Kind: "exited"}.With("reason", "asked to"))
+}

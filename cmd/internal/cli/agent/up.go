@@ -1,0 +1,291 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var upCommand = &cli.Command{
+	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
+	Flags: []cli.Flag{
+		resumeFlag,
+		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
+	},
+	Action: command.With(app.OpenTeam, up),
+}
+
+var downCommand = &cli.Command{
+	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
+	Action: command.With(app.OpenTeam, down),
+}
+
+// A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
+type resultList struct {
+	Members []result `json:"members"`
+
+	c        *cli.Context
+	isStream bool
+	mu       sync.Mutex
+}
+
+func (l *resultList) isDocument() bool { return l.c.Bool("json") && !l.isStream }
+
+func (l *resultList) add(r result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Members = append(l.Members, r)
+	switch {
+	case l.isDocument():
+	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
+		failure.PrintLine("atm: " + r.String())
+	default:
+		command.Print(l.c, r) // up and down go on without a reader
+	}
+}
+
+// end prints the document, or puts it beside an error.
+func (l *resultList) end(err error) error {
+	if !l.isDocument() || err != nil && len(l.Members) == 0 {
+		return err
+	}
+	return command.PrintDone(l.c, l, "printed", err)
+}
+
+// A startup is one call of up.
+type startup struct {
+	c       *cli.Context
+	s       *app.Scope
+	plan    *config.Config // without those who were retired
+	program string         // atm-runner
+	names   []wire.Name    // the members to start, in this order
+	results *resultList
+}
+
+func up(c *cli.Context, s *app.Scope) (err error) {
+	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
+	u.plan, err = s.Team.Config()
+	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
+		return err
+	}
+	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
+		return err
+	}
+	if err := u.choose(c.Args().Slice()); err != nil {
+		return err
+	}
+	warnOfDrivers(c)
+	if !c.Bool("foreground") {
+		ctx, stop := app.Interruptible(c.Context)
+		defer stop()
+		return u.results.end(u.start(ctx))
+	}
+	// Stop the team after a signal, or when nobody reads stdout or no member runs any more.
+	ctx, stop := output.UntilSignal(c.Context)
+	defer stop()
+	err = u.start(ctx)
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && app.Sleep(ctx, time.Second) {
+	}
+	var agents []*call
+	for _, n := range u.names {
+		agents = append(agents, &call{c, s, s.Team.Box(n)})
+	}
+	return cmp.Or(stopAll(context.WithoutCancel(c.Context), u.results, agents, false), err, ctx.Err())
+}
+
+// choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
+func (u *startup) choose(words []string) error {
+	for n := range u.plan.Members {
+		if !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) {
+			delete(u.plan.Members, n)
+		}
+	}
+	startable := u.plan.Startable()
+	var named []wire.Name
+	for _, word := range words {
+		a, _ := u.s.Address(word) // @bob, bob@main
+		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
+			_, err := u.s.Member(word)
+			if errors.Is(err, mailbox.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
+				e, line := command.Given(u.c).Explain(err), "" // start carol bash
+				for _, w := range words[1:] {
+					line += " " + policy.Quote(w)
+				}
+				return e.WithHint("atm run %s --%s; %s", word, line, e.Hint)
+			}
+			return cmp.Or(err, noCommand(u.s.Team, a.Agent))
+		}
+		named = append(named, a.Agent)
+	}
+	if len(words) == 0 {
+		named = startable
+	}
+	if len(named) == 0 {
+		return failure.Usage("no member has a command in team.toml").
+			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
+	}
+	for _, n := range u.plan.StartOrder(named) {
+		if err := u.s.MayStop("start", n); err != nil {
+			return err
+		}
+		if slices.Contains(startable, n) { // else a person starts it
+			u.names = append(u.names, n)
+		}
+	}
+	for n := range u.plan.Members {
+		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *startup) start(ctx context.Context) error {
+	errs := u.plan.Start(ctx, u.names, func(ctx context.Context, n wire.Name) error {
+		r, err := u.startMember(ctx, n)
+		if err == nil {
+			u.results.add(r)
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var failed []wire.Name
+	for _, n := range u.names {
+		if errs[n] == nil {
+			continue
+		}
+		e := command.Given(u.c).Explain(errs[n])
+		why := strings.TrimPrefix(e.Message, string(n)+": ")
+		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
+		failed = append(failed, n)
+		if !u.isRunning(n) { // for atm team, which shows it
+			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			u.s.Team.Box(n).Log().Append(ctx, event)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	e := failure.Failed("not ready: %s", app.Join(failed)).WithHint("atm up tries again")
+	if len(failed) < len(u.names) {
+		e.Code, e.Exit = "partial", failure.ExitPartial
+	}
+	return e
+}
+
+// startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
+func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
+	k := &call{u.c, u.s, u.s.Team.Box(n)}
+	if u.isRunning(n) {
+		if r, err := k.awaitReady(ctx, nil); err == nil || ctx.Err() != nil || u.isRunning(n) {
+			return r, err
+		} // else it was about to end
+	}
+	spec, err := k.spec(u.plan, nil)
+	if err != nil {
+		return r, err
+	}
+	p, err := startRunner(u.program, spec)
+	if err != nil {
+		return r, err
+	}
+	r, err = k.awaitReady(ctx, p)
+	if e, ok := errors.AsType[*failure.Error](err); ok && e.Exit == failure.ExitRefused && u.isRunning(n) {
+		return k.awaitReady(ctx, nil)
+	}
+	return r, err
+}
+
+// isRunning is also true if nobody can tell.
+func (u *startup) isRunning(n wire.Name) bool {
+	running, err := u.s.Team.Running(n)
+	return running || err != nil
+}
+
+// down does not read team.toml, so that a mistake there keeps nothing from being stopped.
+func down(c *cli.Context, s *app.Scope) error {
+	var agents []*call
+	for _, word := range c.Args().Slice() {
+		its := *s
+		box, err := its.EnterTeamOf(word)
+		if err != nil {
+			return err
+		}
+		agents = append(agents, &call{c, &its, box})
+	}
+	isNamed := len(agents) > 0
+	if !isNamed {
+		boxes, err := s.Team.Boxes()
+		if err != nil {
+			return err
+		}
+		for _, box := range boxes {
+			agents = append(agents, &call{c, s, box})
+		}
+	}
+	ctx, stop := app.Interruptible(c.Context)
+	defer stop()
+	results := &resultList{c: c, Members: []result{}}
+	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
+	if err == nil && !isNamed && !slices.ContainsFunc(results.Members, wasStopped) {
+		command.Warn(c, "no agent of team %s was running", s.Team.Name)
+	}
+	return results.end(err)
+}
+
+func wasStopped(r result) bool { return r.State != "not running" }
+
+// stopAll stops agents side by side, and our own last, since this process ends with it. With printAll it also prints
+// those that did not run.
+func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
+	errs := make([]error, len(agents))
+	stop := func(i int) {
+		r, err := agents[i].stop(ctx)
+		if err != nil {
+			errs[i] = fmt.Errorf("not stopped: %s: %w", agents[i].name(), err)
+		} else if printAll || wasStopped(r) {
+			results.add(result{Name: r.Name, State: r.State})
+		}
+	}
+	var others sync.WaitGroup
+	me := -1
+	for i, k := range agents {
+		if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
+			me = i
+		} else {
+			others.Go(func() { stop(i) })
+		}
+	}
+	others.Wait()
+	if me >= 0 {
+		stop(me)
+	}
+	err := errors.Join(errs...)
+	if ctx.Err() != nil || err == nil {
+		return ctx.Err()
+	}
+	e := command.Given(results.c).Explain(err)
+	if slices.ContainsFunc(results.Members, wasStopped) {
+		e.Code, e.Exit = "partial", failure.ExitPartial
+	}
+	return e
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+)
+
+// Every verb has a summary, an example and a page of at most 25 lines of 100 columns; no name means two things.
+func TestVerbs(t *testing.T) {
+	app := newApp("test")
+	seen := map[string]string{}
+	for _, c := range app.Commands {
+		for _, name := range c.Names() {
+			if seen[name] != "" {
+				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
+			}
+			seen[name] = c.Name
+			if cmdline.HintFor(name) != "" {
+				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
+			}
+		}
+		checkVerb(t, app, nil, c)
+	}
+}
+
+func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
+	t.Helper()
+	path := append(parents[:len(parents):len(parents)], c.Name)
+	name := strings.Join(path, " ")
+	if c.Usage == "" || cmdline.Example(c) == "" {
+		t.Errorf("%s: no line, or no example", name)
+	}
+	flags := map[string]bool{}
+	for _, f := range app.Flags {
+		flags["--"+f.Names()[0]] = true
+	}
+	for _, f := range c.Flags {
+		for _, flag := range f.Names() {
+			if flags["--"+flag] {
+				t.Errorf("%s: --%s is there twice", name, flag)
+			}
+			flags["--"+flag] = true
+		}
+	}
+	page := helpPage(c, 0)
+	if n := strings.Count(page, "\n"); n > 25 {
+		t.Errorf("%s: its page has %d lines", name, n)
+	}
+	for line := range strings.Lines(page) {
+		if n := utf8.RuneCountInString(line); n > 101 {
+			t.Errorf("%s: a line of %d columns: %s", name, n, line)
+		}
+	}
+	for _, sub := range c.Subcommands {
+		checkVerb(t, app, path, sub)
+	}
+}
+
+// On a narrow terminal a help page loses nothing, and a row of a table goes on below its last column.
+func TestNarrowHelp(t *testing.T) {
+	send := newApp("").Command("send")
+	for _, width := range []int{50, 60, 80} {
+		for _, page := range []string{mainHelp, helpPage(send, width)} {
+			shown := layOut(page, width)
+			if strings.Join(strings.Fields(shown), " ") != strings.Join(strings.Fields(page), " ") {
+				t.Errorf("%d columns: it says something else:\n%s", width, shown)
+			}
+			for line := range strings.Lines(shown) {
+				if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > width {
+					t.Errorf("%d columns: %q", width, line)
+				}
+			}
+		}
+	}
+	if shown := layOut(mainHelp, 80); !strings.Contains(shown, "or: atm install claude, and start\n"+strings.Repeat(" ", 45)+"it yourself\n") {
+		t.Error(shown)
+	}
+	if shown := helpPage(send, 80); !strings.Contains(shown, "--message TEXT   TEXT as a flag       --") {
+		t.Errorf("the flags of send are not in two columns of 80:\n%s", shown)
+	}
+}
+
+func TestMainHelp(t *testing.T) {
+	if n := strings.Count(mainHelp, "\n"); n > 25 {
+		t.Errorf("the main page has %d lines", n)
+	}
+}

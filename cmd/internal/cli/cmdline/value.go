@@ -1,0 +1,147 @@
+package cmdline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+)
+
+// A listValue has each value of a ListFlag.
+type listValue []string
+
+func (v *listValue) Set(word string) error {
+	*v = append(*v, word)
+	return nil
+}
+
+func (v *listValue) String() string { return strings.Join(*v, ",") }
+
+// ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden. (That of
+// urfave splits values at commas.)
+func ListFlag(name, usage string) *cli.GenericFlag {
+	return &cli.GenericFlag{Name: name, Value: &listValue{}, Usage: usage, Hidden: usage == ""}
+}
+
+// List returns the values of a ListFlag, none for a verb that has no such flag.
+func List(c *cli.Context, name string) []string {
+	if v, ok := c.Generic(name).(*listValue); ok {
+		return *v
+	}
+	return nil
+}
+
+// CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
+func CountFlag(name string, value int, usage, ifZero string) cli.Flag {
+	return &cli.IntFlag{Name: name, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
+		if n < 0 {
+			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
+		}
+		return nil
+	}}
+}
+
+// ChoiceFlag is a flag for one of some words.
+func ChoiceFlag(name, usage string, words ...string) cli.Flag {
+	return ChoiceFuncFlag(name, usage, func() []string { return words })
+}
+
+// ChoiceFuncFlag is ChoiceFlag for words that are looked up when the flag is given.
+func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+		words := find()
+		if slices.Contains(words, word) {
+			return nil
+		}
+		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
+			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...).WithNearest(word, words)
+	}}
+}
+
+// durationValue is the value of a DurationFlag.
+type durationValue time.Duration
+
+func (v *durationValue) Set(word string) error {
+	d, err := ParseDuration(word)
+	*v = durationValue(d)
+	return err
+}
+
+func (v *durationValue) String() string { return time.Duration(*v).String() }
+
+// DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
+func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFlag {
+	v := durationValue(value)
+	return &cli.GenericFlag{Name: name, Value: &v, Usage: usage}
+}
+
+// TimeoutFlag is the --timeout of a verb that waits.
+func TimeoutFlag() cli.Flag {
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)")
+}
+
+// Duration returns the value of a DurationFlag, or its default.
+func Duration(c *cli.Context, name string) time.Duration {
+	return time.Duration(*c.Generic(name).(*durationValue))
+}
+
+// ErrNoUnit is the error for a duration that is a bare number.
+var ErrNoUnit = errors.New("needs a unit")
+
+var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
+
+// ParseSince parses a time: a duration before now, a day, also as "yesterday" or "last week", or RFC 3339.
+func ParseSince(s string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	if days, isName := map[string]int{"today": 0, "yesterday": 1, "last week": 7, "last-week": 7}[s]; isName {
+		y, m, d := time.Now().Date()
+		return time.Date(y, m, d-days, 0, 0, 0, 0, time.Local), nil
+	}
+	d, err := ParseDuration(strings.ReplaceAll(strings.TrimSuffix(s, " ago"), " ", ""))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time such as 2h, 7d, 2026-05-01 or 2026-05-01T12:00:00Z", s)
+	}
+	return time.Now().Add(-d), nil
+}
+
+// ParseDuration parses a duration as Go writes it, without a sign, with weeks and days of 24 hours in front: "30s", "1w",
+// "1d12h", "0".
+func ParseDuration(s string) (time.Duration, error) {
+	total, rest, err := time.Duration(0), s, error(nil)
+	for _, unit := range []struct {
+		name string
+		days time.Duration
+		bits int // of the largest count
+	}{{"w", 7, 12}, {"d", 1, 16}} {
+		if count, after, has := strings.Cut(rest, unit.name); has {
+			n, bad := strconv.ParseUint(count, 10, unit.bits)
+			total, rest, err = total+time.Duration(n)*unit.days*24*time.Hour, after, cmp.Or(err, bad)
+		}
+	}
+	d, errRest := time.ParseDuration(cmp.Or(rest, "0"))
+	switch {
+	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
+		return 0, fmt.Errorf("%w: %ss, %[2]sm, %[2]sh or %[2]sd", ErrNoUnit, s)
+	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"):
+		return 0, errDuration
+	}
+	return total + d, nil
+}
+
+// isDuration accepts a missing unit too: the error about that says what to type.
+func isDuration(word string) bool {
+	_, err := ParseDuration(word)
+	return err == nil || errors.Is(err, ErrNoUnit)
+}

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+)
+
+// CompanionFlags are the flags of the verbs that are programs of their own.
+var CompanionFlags = map[string][]cli.Flag{
+	"bridge": {
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several separated by commas (team.toml: nats)"},
+		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
+		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
+	},
+	"codex": {
+		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
+	},
+	"web": {
+		&cli.StringFlag{Name: "listen", Usage: "serve at `HOST:PORT` (default 127.0.0.1:0: any free port)"},
+		&cli.BoolFlag{Name: "no-open", Usage: "do not open a browser"},
+		&cli.BoolFlag{Name: "token", Usage: "print a new address for the running server"},
+		&cli.StringFlag{Name: "export", Usage: "write the pages to `DIR` as files"},
+		&cli.BoolFlag{Name: "allow-remote", Usage: "let other machines in; needs --tls-cert and --tls-key"},
+		&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the TLS certificate"},
+		&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its private key"},
+	},
+}
+
+// FindCompanion is app.Companion for a program that must exist and have atm's version. The error says what it is for, as
+// "which runs agents".
+func FindCompanion(c *cli.Context, name, purpose string) (path string, err error) {
+	if path, err = app.Companion(name); err != nil {
+		return "", NoCompanion(name, purpose)
+	}
+	out, _ := exec.Command(path, "version").Output()
+	if version := strings.TrimSpace(string(out)); version != name+" "+c.App.Version {
+		return "", failure.Failed("%s does not match atm %s: %s", path, c.App.Version, cmp.Or(version, "unknown")).
+			WithHint(installHint)
+	}
+	return path, nil
+}
+
+// NoCompanion is the error for a missing program.
+func NoCompanion(name, purpose string) *failure.Error {
+	return failure.Failed("%s, %s, is neither beside atm nor on PATH", name, purpose).WithHint(installHint)
+}
+
+const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
+
+// Version returns the version that the linker set or, after `go install`, the module's.
+func Version(linked string) string {
+	info, _ := debug.ReadBuildInfo()
+	if linked != "dev" || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return linked
+	}
+	return info.Main.Version
+}
+
+// RunCompanion is the main function of the program atm-VERB. atm starts it with flags before words, and asks it for its
+// version; the help page is atm's.
+func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+	version = Version(version)
+	if len(words) == 1 && words[0] == "version" {
+		fmt.Printf("atm-%s %s\n", verb, version)
+		return failure.ExitDone
+	}
+	app := &cli.App{Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: cmdline.Flags(), Metadata: map[string]any{}}
+	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb]}}
+	line, err := cmdline.Parse(app, append([]string{verb}, words...))
+	c, bad := line.Context()
+	app.Commands = nil // hints name all verbs of atm: see CompleteHint
+	if err = cmp.Or(err, bad); err == nil {
+		err = act(c)
+	}
+	return Report(c, err, false)
+}

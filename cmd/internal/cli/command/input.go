@@ -1,0 +1,149 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	maxText       = 1 << 20               // bytes of a message's text
+	stdinPatience = 2 * time.Second       // without a byte, until Warn says that stdin is being read
+	pipePatience  = 10 * time.Millisecond // for data in a pipe beside a text
+)
+
+// MessageFlag is the --message of a verb that takes a text.
+func MessageFlag() cli.Flag {
+	return &cli.StringFlag{Name: "message", Usage: "`TEXT` as a flag"}
+}
+
+// TextTwice is the error for a text beside one in a flag.
+func TextTwice(word string) *failure.Error {
+	return failure.Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out; a title is --subject")
+}
+
+// MessageText returns the text of a message: that of --message; or the words joined by spaces; or stdin, if the only
+// word is "-" or there is none and stdin is a pipe or a file. It never reads a terminal, a device or a closed
+// descriptor. NotPiped applies to words.
+func MessageText(c *cli.Context, words []string) (string, error) {
+	if c.IsSet("message") {
+		if len(words) > 0 {
+			return "", TextTwice(words[0])
+		}
+		words = []string{c.String("message")}
+	}
+	text := strings.Join(words, " ")
+	if len(words) > 0 && text != "-" {
+		return text, cmp.Or(NotPiped(), CheckText(text))
+	}
+	if !HasText(os.Stdin) {
+		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
+	}
+	if err := Given(c).CheckStdin(); err != nil {
+		return "", err
+	}
+	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
+	in := bufio.NewReader(os.Stdin)
+	in.Peek(1) // an interrupt ends the process
+	slow.Stop()
+	return ReadText(in)
+}
+
+// NotPiped refuses a file, or a pipe with data in it, beside a text: one of them would be lost. What a loop over a list
+// or a script reads is not meant for the commands in it.
+func NotPiped() error {
+	n := output.BytesWaiting(os.Stdin, pipePatience)
+	if n == 0 || isReadByOthers(os.Stdin) {
+		return nil
+	}
+	return failure.Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
+		WithHint("leave the text out to send stdin, or add </dev/null to send the text")
+}
+
+// isReadByOthers reports whether a part of a file has been read, or a pipe is the parent's stdin too, which only Linux
+// tells. A file may be the parent's just for this command: dash redirects in its own process.
+func isReadByOthers(stdin *os.File) bool {
+	mine, err := stdin.Stat()
+	if err != nil || mine.Mode().IsRegular() {
+		at, err := stdin.Seek(0, io.SeekCurrent)
+		return err == nil && at > 0
+	}
+	parents, err := os.Stat(fmt.Sprintf("/proc/%d/fd/0", os.Getppid()))
+	return err == nil && os.SameFile(mine, parents)
+}
+
+// HasText reports whether f is a file, a pipe or a socket.
+func HasText(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
+}
+
+// ReadText reads a text, removes one newline (\n or \r\n) at its end, and checks it.
+func ReadText(r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
+	if err != nil {
+		return "", failure.Failed("read the text: %w", err)
+	}
+	text, found := strings.CutSuffix(string(data), "\n")
+	if found {
+		text = strings.TrimSuffix(text, "\r")
+	}
+	return text, CheckText(text)
+}
+
+// CheckText refuses a text that no message can have.
+func CheckText(s string) error {
+	fault := ""
+	switch {
+	case strings.TrimSpace(s) == "":
+		return failure.Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
+	case len(s) > maxText:
+		fault = "is over 1 MiB"
+	case !utf8.ValidString(s):
+		fault = "is not UTF-8"
+	case strings.Contains(s, "\x00"):
+		fault = "has a NUL byte"
+	default:
+		return nil
+	}
+	return failure.Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
+}
+
+// EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is
+// larger than a message may be, err is set.
+func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, size, err := wire.ReadLine(in, wire.MaxFile+2)
+		if err == io.EOF && size == 0 {
+			return nil
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		line, err = bytes.TrimRight(line, "\r\n"), nil
+		if line == nil || len(line) > wire.MaxFile {
+			err = failure.Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("send it as a file: atm send NAME --attach FILE")
+		} else if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := f(n, line, err); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Once returns the idempotency key that --once gives; "": none.
+func Once(c *cli.Context) (string, error) {
+	if !c.IsSet("once") {
+		return "", nil
+	}
+	if err := mailbox.CheckKeyName(c.String("once")); err != nil {
+		return "", fmt.Errorf("--once: %w", err)
+	}
+	return c.String("once"), nil
+}
+
+// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
+// that would be none to this one.
+func OtherText(id wire.ID) error {
+	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
+		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
+}
+
+// InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
+func InterruptedWait(s *app.Scope, id wire.ID, kinds ...string) *failure.Error {
+	again := "atm wait"
+	for _, kind := range kinds {
+		again += " --" + kind + " " + id.Short(6)
+	}
+	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
+		again += " --every"
+	}
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Given.Flags("", "root", "team", "as"))
+	e.Exit = failure.ExitInterrupted
+	return e
+}
+
+// WarnNoAnswer shows a reply that does not count as the answer that is awaited.
+func WarnNoAnswer(c *cli.Context, s *app.Scope, other teams.NoAnswer) {
+	from := s.Who(other.From)
+	Warn(c, "%s from %s does not count: %s: %s", other.ID.Short(6), from, other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
+}
+
+// Search returns the team's messages that a query matches, newest first.
+func Search(ctx context.Context, s *app.Scope, words []string) ([]*mailbox.Item, error) {
+	query, err := parseQuery(words)
+	if err != nil {
+		return nil, failure.Usage("%v", err).WithHint("atm search WORDS in:cur since:7d")
+	}
+	return s.Search(ctx, query)
+}
+
+// parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
+func parseQuery(words []string) (q teams.Query, err error) {
+	for _, w := range strings.Fields(strings.Join(words, " ")) {
+		switch key, value, isFilter := strings.Cut(w, ":"); {
+		case isFilter && key == "from":
+			q.From = strings.TrimPrefix(value, "@")
+		case isFilter && key == "to":
+			q.To = strings.TrimPrefix(value, "@")
+		case isFilter && key == "in":
+			if q.In = value; !slices.Contains([]string{"new", "cur", "done"}, value) {
+				return q, fmt.Errorf("in:%s: must be new, cur or done", value)
+			}
+		case isFilter && key == "since":
+			if q.Since, err = cmdline.ParseSince(value); err != nil {
+				return q, err
+			}
+		case isFilter && key == "until":
+			if q.Until, err = cmdline.ParseSince(value); err != nil {
+				return q, err
+			}
+		default:
+			q.Words = append(q.Words, strings.ToLower(w))
+		}
+	}
+	return q, nil
+}
+
+// Renderer renders messages for this terminal or pipe.
+func Renderer(s *app.Scope) *letter.Renderer {
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(),
+		Show: s.Given.Flags("", "root", "team")}
+}
+
+// Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
+func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
+	flags := mailbox.Flags(items, behind)
+	for i, it := range items {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
+		f.Withdrawn, f.Done = it.State == mailbox.Withdrawn, it.State == mailbox.Done || it.WasAcked
+		pieces = append(pieces, r.Render(it.Message, f))
+	}
+	return pieces
+}
+
+// Notes says what a line about a message adds to its sender and age: "owed, urgent".
+func Notes(r *letter.Renderer, m *mailbox.Item) string {
+	when := func(isSo bool, text string) string {
+		if isSo {
+			return text
+		}
+		return ""
+	}
+	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
+	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
+	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
+		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
+		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
+}
+
+// Turns shows an agent's turns: when, how long, how they ended, and what was said.
+func Turns(agent wire.Name, turns []teams.Turn) string {
+	var lines []string
+	for _, t := range turns {
+		began, lasted, mail := "", "", ""
+		if t.Began != nil {
+			began = letter.Stamp(*t.Began)
+		}
+		if t.DurationMS > 0 {
+			lasted = letter.Span(t.Duration())
+		}
+		if len(t.Messages) > 0 {
+			mail = "mail " + app.Shorts(t.Messages)
+		}
+		var tools []string
+		for _, c := range t.Tools {
+			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
+		}
+		lines = append(lines, app.JoinFilled("  ", began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
+		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
+			lines = append(lines, firstLines(agent, part[0], part[1])...)
+		}
+	}
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
+}
+
+// firstLines returns the first lines of a text of a turn, behind a mark.
+func firstLines(agent wire.Name, mark, text string) (out []string) {
+	const atMost = 12
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for _, line := range lines[:min(len(lines), atMost)] {
+		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+		mark = "    "
+	}
+	if more := len(lines) - atMost; more > 0 {
+		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
+	}
+	return out
+}

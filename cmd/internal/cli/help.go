@@ -1,0 +1,145 @@
+package cli
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+//go:embed help.txt
+var mainHelp string
+
+var helpCommand = &cli.Command{
+	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
+	Action: func(c *cli.Context) error {
+		if c.Args().First() == "all" || c.Bool("all") {
+			return printHelp(c, verbLines(c.App.VisibleCommands()))
+		}
+		if !c.Args().Present() {
+			return printHelp(c, mainHelp)
+		}
+		found := &cli.Command{Subcommands: c.App.Commands}
+		for i, name := range c.Args().Slice() {
+			if found = found.Command(name); found == nil {
+				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
+					return err
+				}
+				return cmdline.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+			}
+		}
+		return printHelp(c, helpPage(found, command.Width()))
+	},
+}
+
+var versionCommand = &cli.Command{
+	Name: "version", Usage: "print the version",
+	Action: func(c *cli.Context) error {
+		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
+	},
+}
+
+func printHelp(c *cli.Context, text string) error {
+	shown := text
+	if width := command.Width(); width > 0 {
+		shown = layOut(text, width)
+	}
+	return command.PrintAs(c, map[string]string{"help": text}, shown)
+}
+
+// layOut breaks the lines of a help page that are longer than a row of a terminal. In a table it breaks the
+// last column alone, which goes on below itself, or has rows of its own where there is no room for that.
+func layOut(text string, width int) (out string) {
+	const gap, deep, minimum = "  ", 13, 20 // between two columns; where rows of its own begin; of the last column
+	for line := range strings.Lines(text) {
+		line, indent := strings.TrimSuffix(line, "\n"), "    "
+		columns := strings.TrimRight(line[:strings.LastIndex(line, gap)+1], " ")
+		if letter.Columns(line) > width && columns != "" {
+			last := strings.TrimLeft(line[len(columns):], " ")
+			at := letter.Columns(line) - letter.Columns(last)
+			if at > width-minimum {
+				at = deep
+				out, line = out+columns+"\n", strings.Repeat(" ", at)+last
+			}
+			indent = strings.Repeat(" ", at)
+		}
+		out += letter.WrapTo(line, indent, width) + "\n"
+	}
+	return out
+}
+
+func helpPage(c *cli.Command, width int) string {
+	text := mainHelp
+	if c.Name != "" {
+		examples, description := cmdline.Page(c)
+		text = "  " + strings.ReplaceAll(examples, "\n", "\n  ") + "\n\n" +
+			cmdline.Synopsis(c) + ": " + c.Usage + "\n"
+		for _, part := range []string{fill(description, width), verbLines(c.VisibleCommands()), flagLines(c, width)} {
+			if part != "" {
+				text += strings.TrimSuffix(part, "\n") + "\n\n"
+			}
+		}
+		text += "Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help\n"
+	}
+	return text
+}
+
+// fill breaks paragraphs anew if they are wider than a terminal; 0: it is none.
+func fill(text string, width int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		isTooLong := func(line string) bool { return width > 0 && letter.Columns(line) > width }
+		if slices.ContainsFunc(strings.Split(p, "\n"), isTooLong) && !strings.Contains(p, "  ") {
+			paragraphs[i] = letter.WrapTo(strings.ReplaceAll(p, "\n", " "), "", width)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// flagLines lists the flags, many of them in two columns if a terminal of this width has room for those; 0: it is none.
+func flagLines(c *cli.Command, width int) (text string) {
+	flags := c.VisibleFlags()
+	half := (len(flags) + 1) / 2
+	left, widthOfLeft := flagCells(flags[:half])
+	right, widthOfRight := flagCells(flags[half:])
+	if len(flags) <= 10 || width > 0 && widthOfLeft+widthOfRight+4 > width {
+		left, widthOfLeft = flagCells(flags)
+		right = nil
+	}
+	for i, cell := range left {
+		if i < len(right) {
+			cell = fmt.Sprintf("%-*s  %s", widthOfLeft, cell, right[i])
+		}
+		text += "  " + cell + "\n"
+	}
+	return text
+}
+
+// flagCells returns a cell for each flag, and the width of the widest.
+func flagCells(flags []cli.Flag) (cells []string, width int) {
+	typed := 0
+	for _, f := range flags {
+		name, _ := cmdline.FlagUsage(f)
+		typed = max(typed, letter.Columns(name))
+	}
+	for _, f := range flags {
+		name, usage := cmdline.FlagUsage(f)
+		cell := fmt.Sprintf("%-*s  %s", typed, name, usage)
+		cells, width = append(cells, cell), max(width, letter.Columns(cell))
+	}
+	return cells, width
+}
+
+func verbLines(verbs []*cli.Command) (text string) {
+	for _, c := range verbs {
+		text += fmt.Sprintf("%-32s  %s\n%s", cmdline.Synopsis(c), c.Usage, verbLines(c.VisibleCommands()))
+	}
+	return text
+}

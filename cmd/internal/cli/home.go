@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+type overview struct {
+	Root    string            `json:"root"`
+	Team    wire.Name         `json:"team"`
+	Agent   wire.Name         `json:"agent,omitempty"`
+	Unread  int               `json:"unread"`
+	Owed    int               `json:"owed"`
+	Pending []policy.Question `json:"pending"`
+	Members []teams.Member    `json:"members"`
+}
+
+// maxShown is how many messages and questions home shows.
+const maxShown = 3
+
+// home is `atm` alone: the state of things in at most fifteen lines.
+func home(c *cli.Context) error {
+	if c.Bool("version") {
+		return versionCommand.Action(c)
+	}
+	s, missing, err := app.OpenOptional(command.Given(c))
+	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !isGone {
+		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
+			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
+	}
+	if err == nil && s.Team == nil {
+		err = missing.WithHint("%s; atm help shows the commands", missing.Hint)
+	}
+	if err != nil {
+		return err
+	}
+	o, text := overview{Root: s.Root.Path, Team: s.Team.Name}, ""
+	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
+	if missing != nil {
+		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
+	} else if text, err = o.readMail(c, s); err != nil {
+		return err
+	} else {
+		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
+	}
+	o.Members, err = s.Team.Members(c.Context)
+	if err := command.WarnUnreadable(err); err != nil {
+		return err
+	}
+	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
+	o.Pending = append([]policy.Question{}, questions...)
+	if len(questions) > 0 {
+		text += fmt.Sprintf("%d waiting for an answer: atm pending\n", len(questions))
+	}
+	for _, q := range questions[:min(maxShown, len(questions))] {
+		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
+	}
+	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(text, "\n")
+	if len(lines) > room {
+		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
+	}
+	return command.PrintAs(c, o, text+"\n"+strings.Join(lines, "\n"))
+}
+
+// readMail adds my mail to the overview, and returns the lines about it.
+func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err error) {
+	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: maxShown})
+	if err != nil {
+		return "", err
+	}
+	owed, _ := s.Me.OwedIDs()
+	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
+	text = "no new messages; atm help shows the commands\n"
+	if o.Unread > 0 {
+		var mail []string
+		for _, it := range unread.Items {
+			r := command.Renderer(s)
+			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
+			mail = append(mail, about+" "+letter.Quote(it.Title(), 40))
+		}
+		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Given.Flags("", "root", "team", "as"), strings.Join(mail, ", "))
+	}
+	if o.Owed > 0 {
+		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Given.Flags("", "root", "team", "as"))
+	}
+	return text, nil
+}

@@ -1,0 +1,116 @@
+package mail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
+
+type batchResult struct {
+	Line int `json:"line"`
+	*result
+	Error *failure.Error `json:"error,omitempty"`
+}
+
+func sendBatch(c *cli.Context, s *app.Scope) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
+	}
+	if err := command.Given(c).CheckStdin(); err != nil {
+		return err
+	}
+	ctx, stop := app.Interruptible(c.Context)
+	defer stop()
+	progress := func(int) {}
+	if !command.Terminal() { // where each message gets its line
+		progress = command.Progress(c, "sent %d messages")
+	}
+	isAnyBad, last, sent := false, 0, 0
+	var printErr error // the lines that follow are sent all the same
+	err := command.EachLine(readUntil(ctx, os.Stdin), func(n int, text []byte, err error) error {
+		r := batchResult{Line: n, result: newResult("")}
+		var o *teams.Outgoing
+		if err == nil {
+			o, err = batchMessage(s, text)
+		}
+		if err != nil {
+			r.Error = command.Given(c).Explain(err)
+		} else {
+			r.result = post(c.Context, c, s, o) // whole, also at an interrupt
+		}
+		last, sent = n, sent+min(len(r.Delivered), 1)
+		progress(sent)
+		isAnyBad = isAnyBad || err != nil || len(r.Failed) > 0
+		printErr = cmp.Or(printErr, command.PrintJSON(r))
+		return ctx.Err()
+	})
+	if errors.Is(err, context.Canceled) {
+		e := failure.Failed("interrupted: sent %s, of the first %s", letter.Many(sent, "message"), letter.Many(last, "line")).
+			WithHint("to send the rest: tail -n +%d FILE | atm send --batch", last+1)
+		e.Exit = failure.ExitInterrupted
+		return e
+	}
+	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
+		return failure.Exit(failure.ExitFailed)
+	}
+	return err
+}
+
+// readUntil returns a reader of f that fails as soon as the context has ended, though f may be a pipe that stays open.
+func readUntil(ctx context.Context, f *os.File) io.Reader {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() { // ends with f, or the process
+		_, err := io.Copy(w, f)
+		w.CloseWithError(err)
+	}()
+	return r
+}
+
+func batchMessage(s *app.Scope, line []byte) (*teams.Outgoing, error) {
+	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
+	if err != nil {
+		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+	}
+	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
+		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
+	}
+	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
+	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
+	replacesOthers := m.Supersedes != "" && (old == nil || old.From != me)
+	if isForged || replacesOthers {
+		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
+	}
+	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
+	extra, _ := wire.ReadObject(m.Extra)
+	once := extra.Text("once") // no field of a message
+	if extra.Has("once") && (m.ID != "" || mailbox.CheckKeyName(once) != nil) {
+		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
+	}
+	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
+	o := &teams.Outgoing{From: s.Me, Message: m, Once: once}
+	if o.To, o.All, err = s.Addresses(to); err != nil {
+		return nil, err
+	}
+	if m.InReplyTo != "" {
+		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
+	}
+	return o, prepare(s, o)
+}

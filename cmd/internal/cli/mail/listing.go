@@ -1,0 +1,204 @@
+package mail
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
+type message struct {
+	*mailbox.Item
+	recipients []recipientState
+	slowest    mailbox.State
+	digits     int // of the short id, at least 6
+}
+
+type recipientState struct {
+	To    string `json:"to"`
+	State string `json:"state,omitempty"`
+}
+
+// MarshalJSON adds the state to the fields of the message file, and keeps its unknown ones.
+func (m message) MarshalJSON() ([]byte, error) {
+	fields, err := m.Item.Message.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	all, _ := wire.ReadObject(fields) // an object, as MarshalJSON made it
+	all = all.With("short", wire.Quote(m.ID.Short(max(m.digits, 6)))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
+	if l := m.Lease; l != nil {
+		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
+	}
+	if m.SupersededBy != "" {
+		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
+	}
+	if m.recipients != nil {
+		recipients, _ := wire.Marshal(m.recipients)
+		all = all.With("recipients", recipients)
+	}
+	return all.Encode(), nil
+}
+
+// trace finds the message's state at each recipient, and reports whether an ack is missing.
+func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
+	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
+	for _, a := range m.To {
+		it := copyAt(s, m.Message, a)
+		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
+			m.slowest = it.State
+		}
+		state := cmp.Or(stateAt(it), "no evidence")
+		_, noAck := s.Root.AckOf(m.Message, a)
+		if state == "read" && noAck == nil { // without being asked
+			state = "acked"
+		}
+		isUnacked = isUnacked || m.RequiresAck && noAck != nil && state != "acked" && state != "withdrawn"
+		if !m.DueAt.IsZero() && state != "withdrawn" && s.Root.IsAnswered(ctx, m.Message, a) {
+			state = "answered"
+		}
+		m.recipients = append(m.recipients, recipientState{a.String(), state})
+	}
+	return isUnacked
+}
+
+// copyAt returns a recipient's copy of a message; its State is "" without evidence.
+func copyAt(s *app.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
+	if a.Host != "" {
+		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
+	}
+	box, err := s.Root.Mailbox(a)
+	if err == nil {
+		var it *mailbox.Item
+		if it, err = box.Get(m.ID); err == nil {
+			return it
+		}
+	}
+	state := mailbox.State("")
+	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+		state = "bad"
+	}
+	return &mailbox.Item{Message: m, State: state}
+}
+
+func stateAt(it *mailbox.Item) string {
+	switch {
+	case it.Lease != nil:
+		return "taken"
+	case it.RequiresAck && it.State == mailbox.Done:
+		return "acked"
+	case it.State == mailbox.Owed || it.State == mailbox.Done:
+		return "read"
+	}
+	return string(it.State)
+}
+
+// A listing is the JSON of read, ls, thread and search. Its lists are never null.
+type listing struct {
+	Messages []message `json:"messages"`
+	More     int       `json:"more"`
+	Owed     []wire.ID `json:"owed"`
+
+	Error *failure.Error `json:"error,omitempty"` // for what failed although the messages are listed
+}
+
+// newListing lists messages and, if it is known who I am, those that I owe an ack.
+func newListing(items []*mailbox.Item, me *mailbox.Box) *listing {
+	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
+	for i, it := range items {
+		l.Messages[i].Item = it
+	}
+	if me != nil {
+		owed, err := me.OwedIDs()
+		command.WarnUnreadable(teams.Unreadable(me, err))
+		l.Owed = append(l.Owed, owed...)
+	}
+	return l
+}
+
+// setDigits makes the short ids as long as they need be in this list, and returns how long.
+func (l *listing) setDigits() int {
+	ids := slices.Clone(l.Owed)
+	for _, m := range l.Messages {
+		ids = append(ids, m.ID)
+	}
+	n := letter.ShortLength(ids)
+	for i := range l.Messages {
+		l.Messages[i].digits = n
+	}
+	return n
+}
+
+// printLines prints one line for each message, at most --limit of them, or ifEmpty.
+func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string) error {
+	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
+		l.More += len(l.Messages) - n
+		l.Messages = l.Messages[:n]
+	}
+	r.Digits = l.setDigits()
+	var lines []string
+	var rows [][]string
+	for _, m := range l.Messages {
+		row := cells(r, m)
+		rows = append(rows, row)
+		about := app.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
+		lines = append(lines, app.JoinFilled(": ", about, row[4]))
+	}
+	if command.Terminal() {
+		lines = command.Columns(rows, "36", "1", "2", "33", "")
+	}
+	if len(l.Messages) == 0 {
+		lines = []string{ifEmpty}
+	}
+	if err := command.PrintAs(c, l, strings.Join(lines, "\n")); err != nil {
+		return err
+	}
+	if l.More > 0 && !c.Bool("json") {
+		command.Warn(c, "%d more: add --limit 0", l.More)
+	}
+	return nil
+}
+
+// cells are id, sender, age, notes and title of a message; one that I sent has its states instead of the sender.
+func cells(r *letter.Renderer, m message) []string {
+	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
+	if m.recipients != nil {
+		var states []string
+		for _, to := range m.recipients {
+			states = append(states, r.Called(to.To)+" "+to.State)
+		}
+		return []string{id, age, strings.Join(states, ", "), "", title}
+	}
+	from := r.Who(m.From)
+	if r.Whole {
+		from += " to " + r.Recipients(m.To)
+	}
+	return []string{id, from, age, command.Notes(r, m.Item), title}
+}
+
+// printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
+func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
+	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
+	l := newListing(items[earlier:], s.Me)
+	l.More, r.Digits = earlier, l.setDigits()
+	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
+	if earlier > 0 {
+		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text
+	}
+	return command.PrintAs(c, l, cmp.Or(text, ifEmpty))
+}

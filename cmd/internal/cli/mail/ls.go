@@ -1,0 +1,200 @@
+package mail
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var lsCommand = &cli.Command{
+	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
+		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
+		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
+		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
+		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
+		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
+		&cli.StringFlag{Name: "to", Hidden: true},
+		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
+		limitFlag(),
+		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
+	},
+	Action: command.With(app.OpenMeIfGiven, ls),
+}
+
+func ls(c *cli.Context, s *app.Scope) error {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "bad owed", "bad done"); err != nil {
+		return err
+	}
+	whose := c.Args().First()
+	if !c.Bool("sent") {
+		whose = cmp.Or(whose, c.String("to"))
+	}
+	box, err := s.MemberOrMe(whose)
+	if err != nil {
+		return err
+	}
+	if c.Bool("bad") {
+		return listBad(c, box)
+	}
+	f, err := newFilter(c, s)
+	if err != nil {
+		return err
+	}
+	l, ifEmpty := newListing(nil, nil), "no messages"
+	err = l.add(c, s, box, f)
+	if err != nil && len(l.Messages)+l.More == 0 {
+		return teams.Unreadable(box, err) // an empty list would say that there is no mail
+	}
+	if !c.Bool("sent") {
+		owed, unreadable := box.OwedIDs()
+		l.Owed, err = append(l.Owed, owed...), cmp.Or(err, unreadable)
+		if !c.Bool("owed") && !c.Bool("done") {
+			ifEmpty = "0 unread"
+		}
+		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
+			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
+		}
+	}
+	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
+		return err
+	}
+	if c.Bool("count") {
+		return printCount(c, len(l.Messages)+l.More)
+	}
+	return l.printLines(c, command.Renderer(s), ifEmpty)
+}
+
+// add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
+// what nobody has acked of these.
+func (l *listing) add(c *cli.Context, s *app.Scope, box *mailbox.Box, f filter) error {
+	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
+	isDone := all || done
+	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
+	if sent {
+		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
+	}
+	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
+		rg.Limit = c.Int("limit")
+	}
+	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		switch m := (message{Item: it}); {
+		case !f.matches(it), sent && owed && !m.RequiresAck:
+		case sent && !m.trace(c.Context, s) && owed:
+		default:
+			l.Messages = append(l.Messages, m)
+		}
+		return true
+	})
+	l.More = found.More
+	if found.Bad > 0 {
+		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
+	}
+	return err
+}
+
+func listBad(c *cli.Context, box *mailbox.Box) error {
+	box.Ingest(c.Context) // what cannot be ingested now stays where it is
+	files, err := box.BadFiles()
+	if err != nil {
+		return err
+	}
+	if c.Bool("count") {
+		return printCount(c, len(files))
+	}
+	bad, text, retry := []map[string]string{}, "", ""
+	shown := files
+	if n := c.Int("limit"); n > 0 {
+		shown = files[:min(n, len(files))]
+	}
+	for _, f := range shown {
+		reason, file := letter.Size(f.Size)+": "+letter.Clip(f.Reason, 160), filepath.Join(box.Path(), f.Dir, f.Name)
+		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
+		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
+		if retry == "" && f.Dir == "inbox/bad" {
+			inbox := filepath.Join(box.Path(), "inbox") + "/"
+			retry = letter.Escape("to try one again: mv "+policy.Quote(file)+" "+policy.Quote(inbox)) + "\n"
+		}
+	}
+	text += retry
+	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
+}
+
+func printCount(c *cli.Context, n int) error {
+	return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
+}
+
+var searchCommand = &cli.Command{
+	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	Flags: []cli.Flag{
+		limitFlag(),
+		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
+		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
+	},
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
+		words := c.Args().Slice()
+		ifEmpty := "no match"
+		if strings.Contains(strings.Join(words, " "), ":") {
+			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
+		}
+		for _, key := range []string{"from", "to", "since", "until", "in"} {
+			if c.IsSet(key) {
+				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
+			}
+		}
+		if len(words) == 0 {
+			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
+		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
+		items, err := command.Search(c.Context, s, words)
+		if err != nil && len(items) == 0 { // what could not be read may match
+			return err
+		} else if err := command.WarnUnreadable(err); err != nil {
+			return err
+		}
+		r := command.Renderer(s)
+		r.Whole = true
+		return newListing(items, s.Me).printLines(c, r, ifEmpty)
+	}),
+}
+
+var threadCommand = &cli.Command{
+	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	Flags: []cli.Flag{
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
+	},
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
+		id, err := findThread(s, c.Args().First())
+		if err != nil {
+			return err
+		}
+		s.Team.Progress = command.Progress(c, "searching: %d messages")
+		items, err := s.Team.Thread(c.Context, id)
+		if err := command.WarnUnreadable(err); err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			return fmt.Errorf("thread %s: %w", id, mailbox.ErrNotFound)
+		}
+		r, limit := command.Renderer(s), c.Int("limit")
+		r.Whole = true
+		if c.Bool("json") && command.Given(c).Via == "" && !c.IsSet("limit") {
+			limit = 0 // a program wants all of it
+		}
+		return printLetters(c, s, r, items, limit, "")
+	}),
+}

@@ -1,0 +1,135 @@
+// Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
+//
+//	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
+//	            deliver.go sends it, waits for the answer, and says what became of it at each recipient
+//	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
+//	ls.go       ls, search and thread. listing.go is what they and read print
+//	show.go     show and trace
+//	wait.go     wait: its conditions, and await, by which every verb here waits
+package mail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Commands returns the verbs of this group.
+func Commands() []*cli.Command {
+	return []*cli.Command{
+		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, claudeCommand,
+	}
+}
+
+func limitFlag() cli.Flag {
+	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all")
+}
+
+// sinceFlag parses --since; without it the time is zero.
+func sinceFlag(c *cli.Context) (t time.Time, err error) {
+	if !c.IsSet("since") {
+		return t, nil
+	}
+	if t, err = cmdline.ParseSince(c.String("since")); err != nil {
+		err = failure.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
+	}
+	return t, err
+}
+
+// threadFlag returns the thread of the message that --thread names; without the flag it is "".
+func threadFlag(c *cli.Context, s *app.Scope) (wire.ID, error) {
+	if !c.IsSet("thread") {
+		return "", nil
+	}
+	return findThread(s, c.String("thread"))
+}
+
+// findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole
+// id.
+func findThread(s *app.Scope, word string) (wire.ID, error) {
+	it, _, err := s.Find(word)
+	if err == nil {
+		return it.ThreadID(), nil
+	}
+	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, mailbox.ErrNotFound) {
+		return id, nil
+	}
+	return "", err
+}
+
+// A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
+type filter struct {
+	from, to wire.Address // zero: anybody
+	thread   wire.ID      // "": any
+	since    time.Time    // zero: ever
+	isUrgent bool
+}
+
+func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
+	f.isUrgent = c.Bool("urgent")
+	if c.IsSet("from") {
+		f.from, err = s.Correspondent(c.String("from"))
+	}
+	if err == nil && c.Bool("sent") && c.IsSet("to") {
+		f.to, err = s.Address(c.String("to"))
+	}
+	if err == nil {
+		f.thread, err = threadFlag(c, s)
+	}
+	if err == nil {
+		f.since, err = sinceFlag(c)
+	}
+	return f, err
+}
+
+func (f filter) matches(m *mailbox.Item) bool {
+	switch {
+	case f.from != wire.Address{} && m.From != f.from,
+		f.to != wire.Address{} && !slices.Contains(m.To, f.to),
+		f.thread != "" && m.ThreadID() != f.thread,
+		f.isUrgent && !m.Urgent(),
+		!f.since.IsZero() && m.Written().Before(f.since):
+		return false
+	}
+	return true
+}
+
+// printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
+// stdout has received: of a document, all or none. What the caller then marks must still be mine to mark: my runner may
+// have started in the meantime.
+func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document any, pieces ...[]byte) (received int, err error) {
+	if err := s.MayWrite(); err != nil {
+		return 0, err
+	}
+	if !c.Bool("json") {
+		return output.Show(ctx, os.Stdout, readerPatience, pieces)
+	}
+	text, err := command.Encode(c, document, string(bytes.Join(pieces, nil)))
+	if err != nil {
+		return 0, err
+	}
+	if !c.Bool("follow") {
+		command.SetPrinted(c)
+	}
+	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
+	return n * len(pieces), err
+}
+
+// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its
+// lock, so that the received messages are marked before another reader can choose them.
+const readerPatience = 1800 * time.Millisecond

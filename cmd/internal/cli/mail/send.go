@@ -1,0 +1,337 @@
+package mail
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var sendCommand = &cli.Command{
+	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
+	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
+	Flags: append(messageFlags(),
+		cmdline.ListFlag("to", "`TO` as a flag"),
+		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
+		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
+	),
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+		if c.Bool("batch") {
+			return sendBatch(c, s)
+		}
+		names, words, err := recipients(c, s)
+		if err != nil {
+			return err
+		}
+		o := &teams.Outgoing{}
+		if o.To, o.All, err = s.Addresses(names); err != nil {
+			return err
+		}
+		return send(c, s, o, words)
+	}),
+}
+
+func messageFlags() []cli.Flag {
+	return []cli.Flag{
+		command.MessageFlag(),
+		&cli.StringFlag{Name: "file", Usage: "the text is in `F`"},
+		cmdline.ListFlag("attach", "file `F`, repeatable"),
+		&cli.StringFlag{Name: "subject", Usage: "its title `S`"},
+		&cli.BoolFlag{Name: "urgent", Usage: "may end a turn"},
+		&cli.BoolFlag{Name: "ack", Usage: "ask for an ack"},
+		&cli.BoolFlag{Name: "fyi", Usage: "no answer wanted"},
+		cmdline.DurationFlag("expires", 0, "expires after `D`"),
+		cmdline.DurationFlag("due", 0, "answer due in `D`"),
+		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
+		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
+		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
+		&cli.StringFlag{Name: "once", Usage: "once under this `NAME`"},
+		&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
+		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
+		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
+		&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
+		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
+		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
+		cmdline.TimeoutFlag(),
+		&cli.StringFlag{Name: "priority", Hidden: true},
+	}
+}
+
+var replyCommand = &cli.Command{
+	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
+	Flags: append(messageFlags(),
+		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
+	),
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+		parent, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
+		}
+		if text := c.Args().Tail(); len(text) > 1 {
+			if _, _, notID := s.Find(text[0]); notID == nil {
+				return failure.Usage("a reply answers one message, and %s is another", text[0]).
+					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
+			}
+		}
+		if parent.Type == wire.TypePermissionRequest {
+			command.Warn(c, "a reply is mail, and answers no question: atm pending")
+		}
+		to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
+		return send(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+	}),
+}
+
+// recipients splits flags and words into names and text. Names that were typed as several words are refused with the
+// repaired command.
+func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error) {
+	words, names = c.Args().Slice(), cmdline.List(c, "to")
+	if c.Bool("all") {
+		names = []string{"all"}
+	}
+	if len(names) > 0 {
+		words = append([]string{strings.Join(names, ",")}, words...)
+	}
+	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
+		return nil, nil, noRecipient(s)
+	}
+	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
+	split := strings.FieldsFunc(words[0], isSeparator)
+	isStranger := func(names string) bool {
+		all := strings.FieldsFunc(names, isSeparator)
+		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) })
+	}
+	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
+		return nil, nil, noRecipient(s)
+	}
+	list, n := words[0], 1
+	for ; n < len(words); n++ {
+		hasComma := strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ",")
+		isText := n+1 == len(words) && !c.IsSet("message") // though it may be a name as well
+		if isText || !hasComma && isStranger(words[n]) && words[n] != "and" {
+			break
+		}
+		list += "," + words[n]
+	}
+	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" })
+	if len(names) == 0 {
+		return nil, nil, noRecipient(s)
+	}
+	if list = strings.Join(names, ","); list != words[0] {
+		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
+			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
+	}
+	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
+}
+
+func noRecipient(s *app.Scope) error {
+	return failure.Usage("to whom? members: %s", app.Join(s.Names())).
+		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
+}
+
+// send sends a message with the content that the flags and the words give it.
+func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error {
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
+	if err != nil {
+		return err
+	}
+	if c.IsSet("timeout") && !isAwaited(c) {
+		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
+	}
+	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
+		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
+	}
+	if o.Once, err = command.Once(c); err != nil {
+		return err
+	}
+	if o.Message, err = newMessage(c, s, words); err != nil {
+		return err
+	}
+	o.From, o.Person = s.Me, app.Person()
+	if err := prepare(s, o); err != nil {
+		return err
+	}
+	warnNoAnswer(c, s, o)
+	if err := attach(c, o); err != nil {
+		return err
+	}
+	return deliver(c, s, o)
+}
+
+// warnNoAnswer tells whoever replies why the reply is no answer.
+func warnNoAnswer(c *cli.Context, s *app.Scope, o *teams.Outgoing) {
+	p := o.Parent
+	if p == nil || p.From == s.Me.Address() || len(p.To) == 0 {
+		return
+	}
+	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
+		command.Warn(c, "this is mail, and does not count as the answer: %v", err)
+	}
+}
+
+func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
+	now, priority := time.Now().UTC(), c.String("priority")
+	m = &wire.Message{
+		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
+		Origin: s.Origin(), Type: c.String("type"),
+	}
+	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
+		m.Priority = "urgent"
+	}
+	if c.Bool("fyi") {
+		m.ReplyWanted = "no"
+	} else if c.Bool("wait-reply") {
+		m.ReplyWanted = "yes"
+	}
+	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
+		if c.IsSet(flag) {
+			*at = now.Add(cmdline.Duration(c, flag))
+		}
+	}
+	if c.IsSet("id") {
+		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
+			err = teams.CheckID(m.ID)
+		}
+		if err != nil {
+			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		}
+	}
+	if m.Body, err = bodyText(c, words); err != nil {
+		return nil, err
+	}
+	return m, cmp.Or(setObjects(c, m), setThread(c, s, m))
+}
+
+// bodyText takes the text from --file, --message, the words or stdin. With a payload or an attachment it may be empty.
+func bodyText(c *cli.Context, words []string) (string, error) {
+	file := c.String("file")
+	isOptional := c.IsSet("payload") || c.IsSet("attach")
+	switch {
+	case file != "" && len(words) > 0:
+		return "", command.TextTwice(words[0])
+	case file == "-" || file == "/dev/stdin":
+		return command.MessageText(c, []string{"-"})
+	case file == "" && len(words) > 0 && c.IsSet("attach") && isFile(words[0]):
+		return "", failure.Usage("--attach takes one file, and %s is another", words[0]).
+			WithHint("repeat it: --attach %s; if that is the text: --message", policy.Quote(words[0]))
+	case file == "":
+		text, err := command.MessageText(c, words)
+		if isOptional && text == "" && len(words) == 0 && !c.IsSet("message") {
+			err = nil
+		}
+		return text, err
+	}
+	if err := command.NotPiped(); err != nil {
+		return "", err
+	}
+	f, err := command.Given(c).OpenFile("--file", file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return "", failure.Usage("--file: %s is a directory", file).WithHint("tar it, and send that: --attach FILE")
+	}
+	return command.ReadText(f)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// setObjects sets the payload and the metadata.
+func setObjects(c *cli.Context, m *wire.Message) error {
+	if c.IsSet("payload") {
+		m.Payload = json.RawMessage(c.String("payload"))
+		if _, err := wire.ReadObject(m.Payload); err != nil {
+			return failure.Usage("--payload: %v", err).WithHint(`--payload '{"key":"value"}'`)
+		}
+	}
+	var notes wire.Object
+	for _, pair := range cmdline.List(c, "meta") {
+		key, value, found := strings.Cut(pair, "=")
+		if !found || key == "" || notes.Get(key) != nil || !utf8.ValidString(pair) {
+			return failure.Usage("--meta needs K=V in UTF-8, with each K once, not %q", pair).WithHint("for example --meta build=42")
+		}
+		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
+	}
+	if len(notes) > 0 {
+		m.Meta = notes.Encode()
+	}
+	if m.HasOurMeta() {
+		return failure.Usage("--meta: names that begin with atm are reserved").WithHint("for example --meta build=42")
+	}
+	return nil
+}
+
+func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
+	if c.IsSet("supersedes") {
+		old, err := findSent(s, c.String("supersedes"))
+		if err != nil {
+			return err
+		}
+		m.Supersedes = old.ID
+		if c.Command.Name != "reply" { // which is in the thread of what it answers
+			m.Thread = old.ThreadID()
+		}
+	}
+	thread, err := threadFlag(c, s)
+	m.Thread = cmp.Or(thread, m.Thread)
+	return err
+}
+
+// findSent finds a message that I sent.
+func findSent(s *app.Scope, word string) (*wire.Message, error) {
+	it, _, err := s.Find(word)
+	if err != nil {
+		return nil, err
+	}
+	if it.From != s.Me.Address() {
+		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
+	}
+	return it.Message, nil
+}
+
+// attach stores the attached files with every team that gets the message.
+func attach(c *cli.Context, o *teams.Outgoing) error {
+	stored := map[*mailbox.Store]bool{}
+	for _, box := range o.Post.To {
+		if stored[box.Store()] {
+			continue
+		}
+		stored[box.Store()], o.Message.Attachments = true, nil
+		for _, name := range cmdline.List(c, "attach") {
+			f, err := command.Given(c).OpenRegular("--attach", name)
+			if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
+				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
+			}
+			if err != nil {
+				return err
+			}
+			a, err := box.Store().Attach(filepath.Base(name), f)
+			f.Close()
+			if err != nil {
+				return err
+			}
+			o.Message.Attachments = append(o.Message.Attachments, a)
+		}
+	}
+	return nil
+}

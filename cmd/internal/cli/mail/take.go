@@ -1,0 +1,101 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var takeCommand = &cli.Command{
+	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	Flags: []cli.Flag{
+		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
+		&cli.StringFlag{Name: "renew", Usage: "renew the lease of `ID`"},
+		&cli.BoolFlag{Name: "wait", Usage: "wait for a message"},
+		cmdline.TimeoutFlag(),
+	},
+	Action: command.With(app.OpenToWrite, take),
+}
+
+func take(c *cli.Context, s *app.Scope) error {
+	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
+		return err
+	}
+	lease, timeout := cmdline.Duration(c, "lease"), cmdline.Duration(c, "timeout")
+	if lease <= 0 || lease > mailbox.MaxLease {
+		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
+	}
+	if c.IsSet("renew") {
+		return renewLease(c, s, lease)
+	}
+	s.WarnUnaccepted()
+	box, err := s.MemberOrMe(c.Args().First())
+	if err != nil {
+		return err
+	}
+	shared, err := box.Shared()
+	switch {
+	case err != nil:
+		return err
+	case box.Address().Team != s.Me.Address().Team:
+		return failure.Refused("only members of team %s may take from its inboxes", box.Address().Team).
+			WithHint("to put something into it: atm send %s \"…\"", box.Address())
+	case !shared:
+		e := failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent())
+		if s.MayStop("add", box.Agent()) != nil {
+			return e.WithHint("atm read reads your own; a person can share it: atm team add %s --shared", box.Agent())
+		}
+		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
+	case !c.Bool("wait"):
+		taken, err := takeOne(c.Context, c, s, box, lease)
+		if err != nil || taken {
+			return err
+		}
+		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
+	}
+	err = s.Await(func(ctx context.Context) error {
+		return untilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
+	})
+	if errors.Is(err, errTimeout) {
+		return failure.Timeout("nothing to take within %s", timeout).
+			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Given.Flags("", "root", "team", "as"))
+	}
+	return err
+}
+
+// takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
+func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, mailbox.ReadOptions{}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+		r := command.Renderer(s)
+		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
+			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
+			letter.Stamp(l.Until), id, id, id)
+		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}
+		n, err := printReceived(ctx, c, s, document, text)
+		return n > 0, err
+	})
+	return it != nil, err
+}
+
+func renewLease(c *cli.Context, s *app.Scope, lease time.Duration) error {
+	m, err := findHeld(c, s, c.String("renew"))
+	if err == nil && !m.isLeased {
+		err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+	}
+	if err != nil {
+		return err
+	}
+	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
+	return command.PrintUnlessError(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
+}

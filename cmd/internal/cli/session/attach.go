@@ -1,0 +1,193 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var messageCommand = &cli.Command{
+	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
+	Flags: []cli.Flag{command.MessageFlag()},
+	Action: withSession(app.OpenToWrite, func(k *call) error {
+		text, err := command.MessageText(k.c, k.c.Args().Tail())
+		if err != nil {
+			return err
+		}
+		out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+		if err != nil {
+			return err
+		}
+		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
+		if k.session.State != wire.SessionPaused {
+			m, _ := k.s.Team.Summary(k.agent())
+			outlook = m.Forecast(out.Message)
+		}
+		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
+	}),
+}
+
+var attachCommand = &cli.Command{
+	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "read-only", Usage: "only look"},
+		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},
+	},
+	Action: func(c *cli.Context) error {
+		open := app.OpenToWrite
+		if c.Bool("read-only") {
+			open = app.OpenTeam
+		}
+		return withSession(open, func(k *call) error { return k.s.Follow(k.attach) })(c)
+	},
+}
+
+func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
+	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
+	return k.s.Team.SendInput(k.c.Context, k.session.SessionID, from)
+}
+
+// lastShown is how many messages of the log are shown first.
+const lastShown = 20
+
+// A console shows an attached session and reads lines for it, on a terminal or on stdin and stdout.
+type console struct {
+	c        *cli.Context
+	terminal *term.Terminal // nil without a terminal
+	readLine func() (string, error)
+	restore  func() // restores the terminal
+}
+
+func openConsole(c *cli.Context) (*console, error) {
+	fd := int(os.Stdin.Fd())
+	if !term.IsTerminal(fd) || !command.Repaints(c) {
+		in := bufio.NewReader(os.Stdin)
+		if c.Bool("read-only") {
+			in = bufio.NewReader(strings.NewReader(""))
+		}
+		readLine := func() (string, error) {
+			line, size, err := wire.ReadLine(in, wire.MaxFile)
+			if size > wire.MaxFile {
+				command.Warn(c, "a line of over %d MiB is not sent", wire.MaxFile>>20)
+			}
+			return string(line), err
+		}
+		return &console{c: c, readLine: readLine, restore: func() {}}, nil
+	}
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, err
+	}
+	terminal := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{os.Stdin, os.Stdout}, "> ")
+	return &console{c: c, terminal: terminal, readLine: terminal.ReadLine, restore: func() {
+		os.Stdout.WriteString("\r\x1b[K")
+		term.Restore(fd, before)
+	}}, nil
+}
+
+func (con *console) show(line fmt.Stringer) error {
+	if con.terminal == nil {
+		return command.Print(con.c, line)
+	}
+	if w, h, _ := term.GetSize(int(os.Stdout.Fd())); w > 0 {
+		con.terminal.SetSize(w, h)
+	}
+	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), command.Width()))
+	return err
+}
+
+func (con *console) note(format string, args ...any) {
+	if con.terminal == nil {
+		command.Warn(con.c, format, args...)
+		return
+	}
+	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), command.Width()))
+}
+
+func (k *call) attach(ctx context.Context) error {
+	con, err := openConsole(k.c)
+	if err != nil {
+		return err
+	}
+	defer con.restore()
+	_, all := k.session.Entries(0)
+	shown := all - min(all, lastShown)
+	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.session), k.session.AgentID, k.session.State, age(k.session))
+	lines := make(chan string) // nil after the last line
+	go con.readLines(lines)
+	for {
+		if k.session, err = refresh(ctx, k.s, k.session.SessionID); err != nil {
+			return err
+		}
+		entries, all := k.session.Entries(shown)
+		for _, m := range entries {
+			if err := con.show(entry{m, k.session.AgentID}); err != nil {
+				return err
+			}
+		}
+		shown = all
+		if lines == nil && (con.terminal != nil || !k.c.Bool("follow")) {
+			return nil
+		}
+		isOver := !k.session.State.Alive()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+			if isOver {
+				return nil
+			}
+		case text, ok := <-lines:
+			if !ok {
+				lines = nil
+			} else if isOver {
+				return failure.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
+					WithHint("atm session new --agent %s", k.session.AgentID)
+			} else if err := k.sendLine(text); err != nil { // only this line failed
+				con.note("%v", err)
+			}
+		}
+	}
+}
+
+func (con *console) readLines(lines chan<- string) {
+	defer close(lines)
+	for {
+		text, err := con.readLine()
+		if text = strings.TrimRight(text, "\r\n"); text != "" {
+			lines <- text
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (k *call) sendLine(text string) error {
+	if k.c.Bool("read-only") {
+		return errors.New("read only: nothing is sent")
+	}
+	if err := command.CheckText(text); err != nil {
+		return err
+	}
+	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+	return err
+}

@@ -1,0 +1,199 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// unacceptedRoot is what would act in a root if somebody accepted it.
+type unacceptedRoot struct {
+	Root    string           `json:"root"`
+	Reason  string           `json:"reason"`  // why nothing acts
+	Tracked int              `json:"tracked"` // files that git tracks in it
+	Teams   []unacceptedTeam `json:"teams"`
+	Code    string           `json:"code,omitempty"` // stands for all of this but the counts of mail
+}
+
+type unacceptedTeam struct {
+	Team     wire.Name   `json:"team"`
+	Members  []wire.Name `json:"members"`
+	Unread   int         `json:"unread"`
+	Dropped  int         `json:"dropped"`            // files in inboxes
+	Mistakes string      `json:"mistakes,omitempty"` // why team.toml, and so nothing in it, can be used
+
+	Commands  []startCommand `json:"commands"` // that atm up runs
+	Resume    []string       `json:"resume"`   // commands that continue a session
+	Rules     int            `json:"rules"`    // of any decision
+	Allowed   policy.Rules   `json:"allowed"`  // those that allow
+	Lead      wire.Name      `json:"lead,omitempty"`
+	Approvers []wire.Name    `json:"approvers"`
+	NATS      string         `json:"nats,omitempty"`
+}
+
+type startCommand struct {
+	Member  wire.Name         `json:"member"`
+	Command []string          `json:"command"`
+	Cwd     string            `json:"cwd,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Prompt  string            `json:"prompt,omitempty"`
+}
+
+// mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
+func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, tracked int, content string) error {
+	if why.Unknown != nil {
+		return why
+	}
+	u := unacceptedRoot{Root: s.Root.Path, Reason: why.Error(), Tracked: tracked, Teams: []unacceptedTeam{}}
+	sum := sha256.New()
+	fmt.Fprintln(sum, u.Root, u.Reason, content)
+	names, err := s.Root.Dir().Names(".")
+	for _, name := range names {
+		if !wire.IsName(name) || s.Root.Dir().IsDir(name) != nil {
+			continue
+		}
+		t, err := s.Root.Team(wire.Name(name))
+		if errors.Is(err, teams.ErrNoTeam) { // it might become one, and has not been shown
+			err = &teams.LocksError{Path: s.Root.Dir().Join(name + "/.locks")}
+		}
+		if _, ok := errors.AsType[*teams.LocksError](err); ok {
+			return failure.Refused("%v: %w", why, err).WithHint("mkdir -m 700 %s", policy.Quote(s.Root.Dir().Join(name+"/.locks")))
+		}
+		if err != nil {
+			return err
+		}
+		file, _ := t.Dir().ReadFile(config.File, config.MaxSize)
+		u.Teams = append(u.Teams, describeTeam(t))
+		fmt.Fprintf(sum, "%s %q %d\n%s", name, u.Teams[len(u.Teams)-1].Members, len(file), file)
+	}
+	if err != nil {
+		return err
+	}
+	u.Code = fmt.Sprintf("%x", sum.Sum(nil)[:8])
+	e := failure.Refused("%w", why).WithHint("if all of this may act: %s", u.acceptCommand(c))
+	switch {
+	case !c.IsSet("accept"):
+	case s.IsInAgent():
+		e = failure.Refused("an agent may not accept what is in a root").WithHint("ask a person: %s", u.acceptCommand(c))
+	case c.String("accept") == u.Code:
+		return nil
+	default:
+		e.Message = "this is not what that code stands for: " + e.Message
+	}
+	return command.PrintDone(c, u, u.text(), e)
+}
+
+// acceptCommand is the same command again, with the code.
+func (u *unacceptedRoot) acceptCommand(c *cli.Context) string {
+	words := []string{"atm init --accept", u.Code}
+	for _, flag := range []string{"here", "toml"} {
+		if c.Bool(flag) {
+			words = append(words, "--"+flag)
+		}
+	}
+	return strings.Join(append(words, c.Args().Slice()...), " ")
+}
+
+func describeTeam(t *teams.Team) unacceptedTeam {
+	d := unacceptedTeam{Team: t.Name, Commands: []startCommand{}, Resume: []string{}}
+	boxes, _ := t.Boxes()
+	d.Members, _ = t.Agents()
+	for _, b := range boxes {
+		ids, _ := b.UnreadIDs()
+		d.Unread += len(ids)
+		d.Dropped += b.Dropped()
+	}
+	plan, err := t.Config()
+	if err != nil {
+		d.Mistakes = err.Error()
+	}
+	for _, n := range plan.Startable() {
+		m := plan.Members[n]
+		d.Commands = append(d.Commands, startCommand{n, m.Command, m.Cwd, m.Env, m.Prompt})
+	}
+	for _, n := range append([]wire.Name{""}, slices.Sorted(maps.Keys(plan.Members))...) {
+		if resume := plan.SessionOf(n).ResumeCmd; resume != "" && !slices.Contains(d.Resume, resume) {
+			d.Resume = append(d.Resume, resume)
+		}
+	}
+	d.Rules, d.Lead, d.Approvers, d.NATS = len(plan.Rules), plan.Lead, plan.Approvers, plan.Bridge.NATS
+	d.Allowed = slices.DeleteFunc(slices.Clone(plan.Rules), func(r policy.Rule) bool { return r.Decision != policy.Allow })
+	return d
+}
+
+func (u *unacceptedRoot) text() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "in %s nothing acts: nothing is started, typed in, handed over or approved\n", letter.Escape(u.Root))
+	if u.Tracked > 0 {
+		fmt.Fprintf(&b, "git tracks %s in it\n", letter.Many(u.Tracked, "file"))
+	}
+	for _, t := range u.Teams {
+		t.write(&b)
+	}
+	return b.String()
+}
+
+func (t *unacceptedTeam) write(b *bytes.Buffer) {
+	line := func(format string, args ...any) { b.WriteString(letter.Escape(fmt.Sprintf(format, args...)) + "\n") }
+	mail := letter.Many(t.Unread, "unread message")
+	if t.Dropped > 0 {
+		mail += ", " + letter.Many(t.Dropped, "dropped file")
+	}
+	line("team %s: %s; %s", t.Team, app.Join(t.Members), mail)
+	if t.Mistakes != "" {
+		line("  its team.toml has mistakes: %s", t.Mistakes)
+	}
+	for _, s := range t.Commands {
+		line("  atm up runs %s: %s", s.Member, quoteAll(s.Command))
+		if s.Cwd != "" {
+			line("    in %s", s.Cwd)
+		}
+		for _, k := range slices.Sorted(maps.Keys(s.Env)) {
+			line("    with %s=%s", k, s.Env[k])
+		}
+		if s.Prompt != "" {
+			line("    and types %q", s.Prompt)
+		}
+	}
+	for _, words := range t.Resume {
+		line("  a session is continued with: %s", words)
+	}
+	line("  %s, of which %d allow", letter.Many(t.Rules, "rule"), len(t.Allowed))
+	for _, r := range t.Allowed {
+		line("    %s for %s", r.Tool, cmp.Or(string(r.Agent), r.Role, "everybody"))
+	}
+	if t.Lead != "" {
+		line("  %s leads, and may stop and start the others", t.Lead)
+	}
+	if len(t.Approvers) > 0 {
+		line("  who may approve: %s", app.Join(t.Approvers))
+	}
+	if t.NATS != "" {
+		line("  atm bridge connects to %s", t.NATS)
+	}
+}
+
+func quoteAll(words []string) string {
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, policy.Quote(w))
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,75 @@
+package setup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// BridgeCommands are the subs of bridge, which is itself a program of its own.
+var BridgeCommands = []*cli.Command{{
+	Name: "keygen", Usage: "make this machine's key, and print what to type on the others",
+	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, like an agent's (default: host in team.toml, else its key)"}},
+	Action: command.With(openBridge, keygen),
+}, {
+	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key, and exchange mail with it",
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "accept a new key for the machine"}},
+	Action: command.With(openBridge, trust),
+}, {
+	Name: "retry", Usage: "retry what the bridge did not accept",
+	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope) error {
+		n, err := s.Team.RetryRejected()
+		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
+		return command.PrintUnlessError(c, err, map[string]any{"retried": n}, text)
+	}),
+}}
+
+// openBridge opens the team for a verb that decides which machines belong to it, which no agent may do.
+func openBridge(g *app.Given) (*app.Scope, error) {
+	s, err := app.OpenTeam(g)
+	if err == nil {
+		err = s.MayBridge()
+	}
+	return s, err
+}
+
+func keygen(c *cli.Context, s *app.Scope) error {
+	host := cmp.Or(wire.Name(c.String("host")), s.Host())
+	if _, err := hostkey.ParseHost(string(host)); err != nil {
+		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
+	}
+	public, err := s.Root.Keys.Generate(host)
+	if err == nil {
+		err = s.Root.RaiseFormat()
+	}
+	key := hostkey.EncodeKey(public)
+	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
+}
+
+func trust(c *cli.Context, s *app.Scope) error {
+	host, err := hostkey.ParseHost(c.Args().First())
+	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
+	if err := cmp.Or(err, keyErr); err != nil {
+		return failure.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
+	}
+	err = s.Root.Keys.Trust(host, key, c.Bool("replace"))
+	if errors.Is(err, hostkey.ErrOtherKey) {
+		return failure.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
+	}
+	if errors.Is(err, hostkey.ErrOwn) {
+		return failure.Refused("%w", err).WithHint("give that machine another name: there, atm bridge keygen --host NAME")
+	}
+	if err == nil {
+		err = s.Root.RaiseFormat()
+	}
+	return command.PrintUnlessError(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+}

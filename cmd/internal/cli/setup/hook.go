@@ -1,0 +1,254 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+)
+
+// How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
+const (
+	hookLock  = 200 * time.Millisecond
+	hookInput = time.Second
+	hookDrain = 100 * time.Millisecond
+)
+
+var hookCommand = &cli.Command{
+	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "called by an agent's hooks: records its events and hands it mail",
+	Action: runHook,
+}
+
+// runHook returns errors as other verbs do; Report makes them fail open.
+func runHook(c *cli.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // Go's exit code 2 would block the tool
+			err = fmt.Errorf("hook: %v", p)
+		}
+	}()
+	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
+	h, err := openHook(c)
+	if h == nil {
+		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
+		return err
+	}
+	in, err := h.read()
+	if err != nil {
+		return err
+	}
+	if file := os.Getenv("CLAUDE_ENV_FILE"); file != "" && !h.isSecond { // when a session begins
+		h.err = errors.Join(h.err, markShell(file, h.scope))
+	}
+	exit, err := hook.Handle(c.Context, h.tool, in, h.options())
+	if exit != 0 {
+		return failure.Exit(exit)
+	}
+	return errors.Join(h.err, err)
+}
+
+// readHookInput returns what the tool says.
+func readHookInput(c *cli.Context) ([]byte, error) {
+	if c.Args().Len() > 1 { // Codex's older form
+		return []byte(c.Args().Get(1)), nil
+	}
+	return hook.ReadInput(os.Stdin, hookInput)
+}
+
+// A hookCall is one call of a tool's hook, for the agent that it is for.
+type hookCall struct {
+	tool      hook.Tool
+	scope     *app.Scope
+	isSecond  bool          // atm runs the agent, and this is another program
+	isRunning bool          // atm runs the agent
+	program   teams.Program // whose hook this is
+
+	read  func() ([]byte, error) // the input
+	ended func() []string        // see teams.Team.EndedSessions
+	err   error                  // what went wrong and changes no answer
+}
+
+// openHook opens the mailbox of the agent that a hook was called for. It returns nil if the hook has nothing to do.
+func openHook(c *cli.Context) (*hookCall, error) {
+	tool, err := hook.ParseTool(c.Args().First())
+	if err != nil {
+		return nil, err
+	}
+	if dir := tool.ProjectDir(os.Getenv); dir != "" { // the hook runs where the agent has gone
+		if err := os.Chdir(dir); err != nil {
+			return nil, err
+		}
+	}
+	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
+	var warning string
+	if h.program, warning, err = findCaller(c, tool, h.read); warning != "" {
+		err = errors.Join(err, warnPerson(warning))
+	}
+	if warning != "" || err != nil {
+		return nil, err
+	}
+	if h.scope, h.isSecond, h.err = openForHook(c); h.scope == nil {
+		return nil, h.err
+	}
+	team, name := h.scope.Team, h.scope.Me.Agent()
+	h.isRunning, _ = team.Running(name)
+	h.ended = sync.OnceValue(func() []string { return team.EndedSessions(name) })
+	return h, nil
+}
+
+// options are what the hook's call needs from here.
+func (h *hookCall) options() hook.Options {
+	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
+	run, _ := runinfo.Read(team.Dir(), name)
+	o := hook.Options{
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
+		Stdout: os.Stdout, Stderr: os.Stderr,
+		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == "" },
+		State:      func() (*reducer.State, error) { return team.State(name) },
+		Arguments:  arguments,
+		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
+		Begins:     h.begin,
+		Ends:       func() { team.ForgetProgram(name, h.program) },
+		Primer:     h.primer,
+	}
+	if h.mayAsk() {
+		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
+			return askFor(ctx, s, h.tool, p, give)
+		}
+	}
+	if h.mayWake() {
+		o.Wakes = func() (may, isIdle bool) { return team.Wakes(name) }
+	}
+	return o
+}
+
+// claudeEntry says how a Claude Code was started: "cli" in a terminal, something else by a script; "": it is none.
+func claudeEntry() string { return os.Getenv("CLAUDE_CODE_ENTRYPOINT") }
+
+// mayAsk reports whether the hook may wait for an answer from elsewhere. It would keep claude -p, which nobody looks at;
+// and on Windows no kernel says whose process answers.
+func (h *hookCall) mayAsk() bool {
+	return runtime.GOOS != "windows" && (h.tool == hook.OpenCode || claudeEntry() == "cli")
+}
+
+// mayWake reports whether mail may wake the program through a hook that waits. A script's claude -p would wait for such a
+// hook, or lose what it says.
+func (h *hookCall) mayWake() bool {
+	return h.tool == hook.Claude && claudeEntry() == "cli" && !h.isRunning
+}
+
+// begin notes the program and its conversation when a session begins (isNew) or a turn does, and returns what to warn of.
+func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
+	if !h.isRunning || h.isSecond { // a runner knows its own
+		h.ended() // before those are forgotten
+		if isNew && !h.isSecond {
+			h.err = errors.Join(h.err, h.scope.SavePolicy())
+		}
+		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
+		if h.tool == hook.Codex && !h.isSecond {
+			h.err = errors.Join(h.err, h.follow(session.ID))
+		}
+	}
+	if !isNew {
+		return ""
+	}
+	return h.scope.Team.SharingWarning(h.scope.Me.Agent(), h.program, !h.isSecond)
+}
+
+func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
+	p := h.program
+	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Given.Flags("", "root", "team", "as")
+	switch {
+	case session.HasPlugin:
+		p.Opens = []string{agents.Plugin}
+	case isNew && h.mayWake():
+		p.Opens = []string{agents.WatchedInbox}
+	}
+	return h.scope.Team.NoteProgram(h.scope.Me.Agent(), p, isNew)
+}
+
+// primer returns the text for the agent when its session begins; "": it may not act here.
+func (h *hookCall) primer() string {
+	text, err := primerText(h.scope, true)
+	if h.scope.WarnUnaccepted(); err != nil || h.scope.CheckAccepted() != nil {
+		return ""
+	}
+	return text
+}
+
+// arguments are the words that the program was started with, which runs this hook.
+func arguments() []string {
+	p, _ := process.Program()
+	return process.Arguments(p.PID)
+}
+
+// scripts are the words with which a program answers one prompt, and ends.
+var scripts = map[hook.Tool][]string{hook.Codex: {"exec", "e", "review"}, hook.Gemini: {"-p", "--prompt"}}
+
+// isScript reports whether a script reads what the program prints, as far as the program or its command line says.
+func isScript(tool hook.Tool) bool {
+	if entry := claudeEntry(); tool == hook.Claude {
+		return entry != "" && entry != "cli"
+	}
+	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
+}
+
+// markShell adds app.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
+// not for its hooks.
+func markShell(file string, s *app.Scope) error {
+	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", app.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
+	return cmp.Or(err, f.Close())
+}
+
+// openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
+// to do: without a name, outside of a team, and in a program that the agent itself started in its shell, such as
+// claude -p: the mail is not for that one. isSecond says that atm runs the agent, and this is another program.
+func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
+	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
+		return nil, false, nil
+	}
+	if !c.IsSet("lock-timeout") {
+		c.Set("lock-timeout", hookLock.String())
+	}
+	s, err = app.OpenMe(command.Given(c))
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
+		return nil, false, nil
+	}
+	if err == nil {
+		err = s.Root.CheckNoted()
+	}
+	if err != nil || os.Getenv(app.ShellOf) == s.Me.Address().String() {
+		return nil, false, err
+	}
+	err = s.MayWrite()
+	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
+		return s, true, nil
+	}
+	return s, false, err
+}

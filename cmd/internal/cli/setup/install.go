@@ -1,0 +1,155 @@
+package setup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/agentconfig"
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+var installCommand = &cli.Command{
+	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
+	Flags: installFlags, Action: install,
+}
+
+var uninstallCommand = &cli.Command{
+	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
+	Flags: uninstallFlags, Action: install,
+}
+
+var uninstallFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
+	&cli.BoolFlag{Name: "dry-run", Usage: "print what would change, and write nothing"},
+}
+
+var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
+	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
+	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
+
+// install runs install and uninstall.
+func install(c *cli.Context) error {
+	r, err := installRequest(c)
+	if err != nil {
+		return err
+	}
+	installer := newInstaller(c)
+	found, _, err := rootdir.Find(command.Given(c).Place())
+	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
+		return err
+	}
+	if err == nil && found.CheckAccepted(c.Context) == nil { // only such a root becomes writable in a sandbox
+		installer.Root = found.Path
+	}
+	if r.Agent != "" && installer.Root != "" {
+		if _, err := app.OpenMe(command.Given(c)); err != nil {
+			return err
+		}
+	}
+	if installer.State != "" && !r.DryRun { // two installs would lose each other's lines in a file that both change
+		lock, err := lockIn(c, installer.State, "install")
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+	}
+	do, text, verb := installer.Install, "", "changed"
+	if c.Command.Name == "uninstall" {
+		do = installer.Uninstall
+	}
+	report, err := do(r)
+	if errors.Is(err, agentconfig.ErrTracked) {
+		return failure.Failed("%w", err).WithHint("atm install changes no file that others share: try with --local, or without")
+	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
+		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
+	} else if err != nil {
+		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", c.Command.HelpName, r.Tool, flagsOf(r))
+	}
+	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+		command.Warn(c, "an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+	}
+	for _, note := range report.Notes {
+		command.Warn(c, "%s", note)
+	}
+	if report.DryRun {
+		verb = "would change"
+	}
+	for _, f := range report.Files {
+		text += fmt.Sprintf("%s %s\n", verb, letter.Escape(f.Path))
+		for _, change := range f.Changes {
+			text += fmt.Sprintf("  %s\n", letter.Escape(change))
+		}
+	}
+	return command.PrintAs(c, report, cmp.Or(text, "nothing to change"))
+}
+
+func installRequest(c *cli.Context) (agentconfig.Request, error) {
+	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
+	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
+	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
+	if !slices.Contains(agentconfig.Tools, tool) {
+		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools)).
+			WithHint("%s claude", c.Command.HelpName).WithNearest(tool, agentconfig.Tools)
+	}
+	if r.Agent != "" && !r.Local {
+		r.Local = true
+		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
+			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
+	}
+	if r.Accept = c.Bool("accept"); r.Accept && (tool != "claude" || r.Local || r.MCP) {
+		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
+	}
+	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
+	return r, err
+}
+
+// flagsOf returns the flags of a request, for a hint.
+func flagsOf(r agentconfig.Request) (flags string) {
+	if r.MCP {
+		flags += " --mcp"
+	}
+	if r.Accept {
+		flags += " --accept"
+	}
+	if r.Local {
+		flags += " --local"
+	}
+	if r.Agent != "" {
+		flags += " --as " + letter.Escape(r.Agent)
+	}
+	return flags
+}
+
+// lockIn takes a lock in this user's state directory.
+func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
+	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := durable.Open(state, nil)
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.In(dir).Lock(c.Context, name, lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
+}
+
+// newInstaller returns an Installer that knows everything but the root.
+func newInstaller(c *cli.Context) agentconfig.Installer {
+	place := command.Given(c).Place()
+	self, _ := os.Executable()
+	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self}
+}

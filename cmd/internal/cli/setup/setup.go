@@ -1,0 +1,352 @@
+// Package setup has the verbs that make and show the root and its teams, connect the hooks of coding agents, and
+// maintain the files.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/agentconfig"
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/doctor"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Commands are the verbs of this group.
+func Commands() []*cli.Command {
+	return []*cli.Command{
+		initCommand, whereCommand, teamCommand, statusCommand, primerCommand,
+		installCommand, uninstallCommand, hookCommand,
+		doctorCommand, gcCommand, backupCommand, restoreCommand,
+	}
+}
+
+var initCommand = &cli.Command{
+	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
+		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
+		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
+	},
+	Action: initRoot,
+}
+
+var whereCommand = &cli.Command{
+	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env", "root"}, Usage: "show the root, team and agent in force, and the source of each",
+	Action: where,
+}
+
+var primerCommand = &cli.Command{
+	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
+	Action: primer,
+}
+
+type madeRoot struct {
+	Root     string      `json:"root"`
+	Made     bool        `json:"made"`
+	Team     wire.Name   `json:"team"`
+	Added    []wire.Name `json:"added"`
+	Members  []wire.Name `json:"members"`
+	Toml     string      `json:"toml,omitempty"`
+	TomlMade bool        `json:"toml_made"`
+
+	reason string // for its place: "the top of the git worktree"
+}
+
+func (m *madeRoot) text(c *cli.Context) string {
+	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), app.Join(m.Members)
+	if len(m.Added) > 0 {
+		who = "added " + app.Join(m.Added)
+	}
+	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
+	if m.Made {
+		text = fmt.Sprintf("made %s, team %s: %s", where, m.Team, cmp.Or(who, "nobody yet"))
+	}
+	next := "atm team add NAME --team " + string(m.Team)
+	if m.TomlMade {
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then atm doctor, atm up"
+	} else if m.Toml != "" {
+		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
+	} else if len(m.Members) > 1 {
+		from, to := m.Members[0], m.Members[1]
+		if me := wire.Name(cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
+			from, to = me, from
+		}
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
+	}
+	return text + "\nnext: " + command.Given(c).CompleteHint(next)
+}
+
+func initRoot(c *cli.Context) error {
+	names, err := parseNames(c.Args().Slice())
+	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
+		return err
+	}
+	m, s, err := makeRoot(c)
+	if err != nil {
+		return err
+	}
+	if m.Team, err = s.TeamToMake(); err != nil {
+		return err
+	}
+	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
+		return err
+	}
+	before, err := s.Team.Agents()
+	for _, n := range names {
+		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
+			err = s.MayStop("add", n)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
+		return err
+	}
+	// Exclusive: two processes must not both add the line.
+	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
+	if err != nil {
+		command.Warn(c, "exclude the root from the repository: %v", err)
+	}
+	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
+		command.Warn(c, "docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
+	}
+	if m.Members, err = s.Team.Agents(); err != nil {
+		return err
+	}
+	if c.Bool("toml") {
+		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members)); err != nil {
+			return err
+		}
+	}
+	return command.PrintAs(c, m, m.text(c))
+}
+
+// sample is a team.toml with the members that are agents or people.
+func sample(team *teams.Team, members []wire.Name) string {
+	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
+	isNeither := func(n wire.Name) bool {
+		isShared, _ := team.Box(n).Shared()
+		return isShared || n == "script" // the sender in docs/cookbook
+	}
+	members = slices.DeleteFunc(slices.Clone(members), isNeither)
+	agents := slices.DeleteFunc(slices.Clone(members), isPerson)
+	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
+}
+
+// makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
+// leaves it as it is unless --accept says yes to just that.
+func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
+	place := command.Given(c).Place()
+	if place.State != "" { // another init may have made the root, and not noted it yet
+		if lock, err := lockIn(c, place.State, "init"); err == nil {
+			defer lock.Unlock()
+		}
+	}
+	found, err := rootdir.InitDir(place, c.Bool("here"))
+	if err != nil {
+		return m, nil, err
+	}
+	m.Root, m.reason = found.Path, found.Source
+	entries, _ := os.ReadDir(m.Root)
+	isNew := len(entries) == 0
+	if isNew && c.IsSet("accept") {
+		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
+	}
+	if isNew {
+		if m.Made, err = rootdir.Make(m.Root); err != nil {
+			return m, nil, err
+		}
+		accept(c, place, m.Root, "")
+	}
+	if s, err = app.OpenFound(command.Given(c), found); err != nil {
+		return m, nil, err
+	}
+	content, tracked, unknown := found.Content(c.Context)
+	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
+	switch {
+	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
+	case isNew && unknown != nil:
+		command.Warn(c, "%v", unknown)
+	default:
+		if err := mayAccept(c, s, unaccepted, tracked.Count, content); err != nil {
+			return m, nil, err
+		}
+		accept(c, place, m.Root, content)
+	}
+	if !isNew {
+		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
+			err = rootdir.Hide(m.Root)
+		}
+	}
+	return m, s, err
+}
+
+func accept(c *cli.Context, place rootdir.Place, root, content string) {
+	if err := rootdir.Accept(place, root, content); err != nil {
+		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+	}
+}
+
+// parseNames parses names, also several in a word with commas between.
+func parseNames(words []string) (names []wire.Name, err error) {
+	for _, word := range words {
+		for part := range strings.SplitSeq(word, ",") {
+			n, err := wire.ParseName(part)
+			if err != nil {
+				return nil, failure.Usage("%v", err).
+					WithHint("a name has lower-case letters, digits and dashes, such as alice or reviewer-2")
+			}
+			names = append(names, n)
+		}
+	}
+	return names, nil
+}
+
+func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
+	added = []wire.Name{}
+	for _, n := range names {
+		if err := t.Create(ctx, n); err == nil {
+			added = append(added, n)
+		} else if !errors.Is(err, mailbox.ErrExists) {
+			return added, err
+		}
+	}
+	return added, nil
+}
+
+func where(c *cli.Context) error {
+	s, missing, err := app.OpenOptional(command.Given(c))
+	if s == nil {
+		return err
+	}
+	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
+	team, agent := "none", "none: put --as NAME on the command, or set ATM_AGENT"
+	if s.Team != nil {
+		document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
+		team = fmt.Sprintf("%s (%s)", s.Team.Name, s.TeamSource)
+	} else if missing != nil {
+		team += ": " + letter.Escape(missing.Message)
+	}
+	if name, source := command.Given(c).Identity(); name != "" {
+		about := source
+		if s.Me != nil {
+			name = string(s.Me.Agent())
+		} else if s.Team != nil {
+			about += "; not a member"
+		}
+		document["agent"] = map[string]string{"name": name, "source": source}
+		agent = fmt.Sprintf("%s (%s)", letter.Escape(name), about)
+	}
+	text := fmt.Sprintf("root   %s (%s)\nteam   %s\nagent  %s", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source), team, agent)
+	return command.PrintDone(c, document, text, err)
+}
+
+func primer(c *cli.Context) error {
+	if c.Args().Present() {
+		c.Set("as", c.Args().First())
+	}
+	s, missing, err := app.OpenOptional(command.Given(c))
+	if err == nil && s.Team == nil {
+		err = missing
+	}
+	if err != nil {
+		return err
+	}
+	s.WarnUnaccepted()
+	text, err := primerText(s, false)
+	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
+		own := teams.ThisProgram("")
+		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
+			own.PID = shows.PID
+		}
+		if warning := s.Team.SharingWarning(s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
+			text = "Careful: " + warning + "\n\n" + text
+		}
+	}
+	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
+}
+
+func primerText(s *app.Scope, inHook bool) (string, error) {
+	if s.Me == nil {
+		return s.Team.Primer("", "", false)
+	}
+	by := ""
+	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
+		by = "runner"
+	} else if s.Team.ReachesIdle(s.Me.Agent()) {
+		by = "push"
+	} else if inHook || m.HasHooks() {
+		by = "hooks"
+	}
+	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
+}
+
+var doctorCommand = &cli.Command{
+	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health", "healthcheck"}, Usage: "check everything, and name the command that fixes it",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
+	},
+	Action: command.With(app.OpenRoot, runDoctor),
+}
+
+func runDoctor(c *cli.Context, s *app.Scope) error {
+	ctx, stop := app.Interruptible(c.Context)
+	defer stop()
+	checks := append(doctor.Examine(ctx, s.Root, command.Given(c).Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text := ""
+	for i := range checks {
+		checks[i].Fix = command.Given(c).CompleteHint(checks[i].Fix)
+		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
+		if checks[i].Fix != "" {
+			text += "  " + letter.Escape(checks[i].Fix) + "\n"
+		}
+	}
+	isWrong := slices.ContainsFunc(checks, doctor.Check.IsProblem)
+	if !isWrong {
+		text += "nothing is wrong"
+	}
+	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
+		return err
+	}
+	return failure.Exit(failure.ExitFailed)
+}
+
+// checkHooks checks the hooks that atm install wrote.
+func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
+	for _, tool := range agentconfig.Tools {
+		for _, flag := range []string{"", " --local"} {
+			damage, byHand, err := installer.Damage(tool, flag != "")
+			if err == nil && damage != "" {
+				fix := "atm install " + tool + flag
+				if byHand {
+					fix = "change that, then: " + fix
+				}
+				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "warning", Message: damage, Fix: fix})
+			}
+		}
+	}
+	return checks
+}

@@ -1,0 +1,192 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var statusCommand = &cli.Command{
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
+	Flags: []cli.Flag{
+		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
+		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
+	},
+	Action: command.With(app.OpenTeam, status),
+}
+
+func status(c *cli.Context, s *app.Scope) error {
+	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
+		m, err := s.Root.Summary(a)
+		return command.PrintUnlessError(c, err, m, statusText(m))
+	}
+	if !c.Bool("all") {
+		box, err := s.EnterTeamOf(c.Args().First())
+		if err != nil {
+			return err
+		}
+		warnConfig(c, s)
+		m, unreadable := s.Team.Status(c.Context, box.Agent())
+		if err := command.WarnUnreadable(unreadable); err != nil {
+			return err
+		}
+		if err := printStatus(c, s, m); err != nil || unreadable == nil {
+			return err
+		}
+		return failure.Exit(failure.ExitFailed)
+	}
+	if c.Args().Present() {
+		return failure.Usage("--all is every member: no AGENT beside it")
+	}
+	if !c.IsSet("as-wire") {
+		return team(c, s)
+	}
+	all, unreadable := s.Team.LocalMembers(c.Context) // a member of another host has no slot here
+	for _, m := range all {
+		if err := printStatus(c, s, m); err != nil {
+			return err
+		}
+	}
+	return command.WarnUnreadable(unreadable)
+}
+
+func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
+	if !c.IsSet("as-wire") {
+		return command.PrintAs(c, m, statusText(m))
+	}
+	line, err := wire.MarshalAs("missiond.PTYAgentInfo", slot(s.Team, m))
+	return command.PrintUnlessError(c, err, line, string(command.EscapeJSON(line)))
+}
+
+// slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
+// was never spawned is exited.
+func slot(t *teams.Team, m teams.Member) map[string]any {
+	log := filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast")
+	slot := map[string]any{"slotId": m.Name, "role": m.Role, "state": reducer.Exited, "logFile": log}
+	if m.PID != nil {
+		slot["pid"] = m.PID
+		if !m.Started.IsZero() {
+			slot["startedAt"] = m.Started.UnixMilli()
+		}
+	}
+	if m.TurnStatus == reducer.TurnBusy && m.State != reducer.WordOff { // else its runner was killed
+		slot["currentTaskId"] = m.TurnID
+	}
+	switch {
+	case m.State == reducer.WordOff:
+	case m.Activity == reducer.AwaitingInput:
+		slot["state"] = reducer.Confirming
+	case m.Activity != reducer.Unknown:
+		slot["state"] = m.Activity
+	case m.TurnStatus == reducer.TurnBusy:
+		slot["state"] = reducer.Thinking
+	case m.Running:
+		slot["state"] = reducer.Starting
+	}
+	return slot
+}
+
+func statusText(m teams.Member) string {
+	now, text := time.Now(), command.Team([]teams.Member{m}, 0)[0]+"\n"
+	line := func(name, format string, args ...any) {
+		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
+	}
+	if w := m.WaitingOn; w != nil {
+		asked := letter.OneLine(strings.Trim(w.Tool+": "+cmp.Or(w.Input, w.Prompt), ": "), 200)
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(now.Sub(w.Since)), asked)
+	}
+	if m.Kind == "person" {
+		return text
+	}
+	if m.TurnID != "" {
+		turn := string(m.TurnStatus) + ": " + letter.Name(string(m.TurnID), 80)
+		if m.ThreadID == m.Session { // as most programs have it
+			m.ThreadID = ""
+		}
+		for _, field := range [][2]teams.OrNull{{"thread", m.ThreadID}, {"session", m.Session}} {
+			if field[1] != "" {
+				turn += " in " + string(field[0]) + " " + letter.Name(string(field[1]), 80)
+			}
+		}
+		if m.Transport != "" {
+			turn += ", reported by " + letter.Name(string(m.Transport), 80)
+		}
+		line("turn", "%s", turn)
+	}
+	for _, s := range m.Sources {
+		says := letter.Name(s.Says, 40) + " " + letter.Ago(now, s.At)
+		if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
+			says += " (" + about + ")"
+		}
+		if s.Counts && len(m.Sources) > 1 {
+			says += ", which counts"
+		}
+		line(s.Source, "%s", says)
+	}
+	if ways := m.Ways.String(); ways != "" {
+		line("ways", "%s", ways)
+	}
+	var open, shut []string
+	for _, d := range m.Doors {
+		if d.By != "" {
+			open = append(open, d.At+" "+d.By)
+		}
+		if why := cmp.Or(d.Why, d.By); why != d.By && !slices.Contains(shut, why) {
+			shut = append(shut, why)
+		}
+	}
+	if len(m.Doors) > 0 {
+		line("ways", "%s", cmp.Or(strings.Join(open, " · "), "none: its person has to say atm read"))
+	}
+	for _, why := range shut {
+		line("shut", "%s", letter.OneLine(why, 200))
+	}
+	if l := m.LastTurn; l != nil {
+		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
+	}
+	evidence := "no event, no runner"
+	if m.Host != "" {
+		evidence = m.EvidenceAge(now)
+	} else if m.Running {
+		evidence = "its runner is running"
+	} else if m.PresenceAt != nil {
+		evidence = "last event " + letter.Ago(now, *m.PresenceAt)
+		if m.RunnerGone {
+			evidence = "its runner was killed; " + evidence
+		}
+	}
+	if m.Host == "" && m.Running && m.PID != nil {
+		evidence += fmt.Sprintf(", process %d", *m.PID)
+	}
+	if m.State == reducer.WordUnknown && m.Presence == reducer.Online && !m.Running {
+		evidence += "; nothing says whether it works"
+	}
+	line("presence", "%s: %s", m.Presence, evidence)
+	if m.ReadAt != nil {
+		line("last read", "%s", letter.Ago(now, *m.ReadAt))
+	}
+	if m.Errors > 0 {
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	} else if m.LastError != "" {
+		line("events", "%s", m.LastError)
+	}
+	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
+		line("lost", "%d events dropped by its stream, %d unknown to it, %d unknown to atm",
+			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
+	}
+	return text
+}

@@ -1,0 +1,220 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var teamCommand = &cli.Command{
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "watch", Usage: "repaint until you press q"},
+	},
+	Action: command.With(app.OpenTeam, team),
+	Subcommands: []*cli.Command{
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", Action: command.With(app.OpenRoot, teamLs)},
+		{
+			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
+			Flags:  []cli.Flag{&cli.BoolFlag{Name: "shared", Usage: "let others take from the inbox with atm take"}},
+			Action: command.With(app.OpenTeam, teamAdd),
+		},
+		{
+			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
+			Action: command.With(app.OpenTeam, teamRetire),
+		},
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", Action: command.With(app.OpenTeam, teamRestore)},
+	},
+}
+
+// members is what team prints.
+type members struct {
+	Team    wire.Name      `json:"team"`
+	Members []teams.Member `json:"members"`
+	Stats   teams.Stats    `json:"stats"`
+
+	me wire.Name // "": no identity was given
+}
+
+// optionalMe returns the identity of a verb that works without one; then "".
+func optionalMe(s *app.Scope) wire.Name {
+	me, err := s.MemberOrMe("")
+	if err != nil {
+		return ""
+	}
+	return me.Agent()
+}
+
+func (m members) lines() []string {
+	if len(m.Members) == 0 {
+		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
+	}
+	lines := command.Team(m.Members, command.Width())
+	if m.me != "" {
+		lines = append(lines, "you are "+string(m.me))
+	}
+	return lines
+}
+
+func team(c *cli.Context, s *app.Scope) error {
+	if c.Bool("watch") && command.Repaints(c) {
+		return watchTeam(c, s)
+	}
+	all, err := s.Team.Members(c.Context)
+	if err := command.WarnUnreadable(err); err != nil {
+		return err
+	}
+	warnConfig(c, s)
+	m := members{Team: s.Team.Name, Members: all, Stats: teams.StatsOf(all), me: optionalMe(s)}
+	return command.PrintAs(c, m, strings.Join(m.lines(), "\n"))
+}
+
+// warnConfig says why a person may be shown as an agent.
+func warnConfig(c *cli.Context, s *app.Scope) {
+	if _, err := s.Team.Config(); err != nil {
+		command.Warn(c, "%v: atm cannot tell who is a person", err)
+	}
+}
+
+// watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
+func watchTeam(c *cli.Context, s *app.Scope) error {
+	me := optionalMe(s)
+	var announced []string
+	isFirst := true
+	return command.Watch(c, s, func(ctx context.Context) ([]string, error) {
+		all, err := s.Team.Members(ctx)
+		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
+			return nil, err
+		}
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines()
+		for _, line := range waiting {
+			if !isFirst && !slices.Contains(announced, line) {
+				command.Notify("atm", line)
+			}
+		}
+		announced, isFirst = waiting, false
+		if len(waiting) > 0 {
+			lines = slices.Concat(waiting, []string{""}, lines)
+		}
+		return lines, nil
+	})
+}
+
+// waitingFor lists what is waiting for me: questions of others, and mail.
+func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (lines []string) {
+	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
+	for _, q := range questions {
+		if s.Me == nil || q.Agent != s.Me.Agent() {
+			asks := letter.OneLine(q.Summary(), 60)
+			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Given.Flags("", "root", "team", "as")))
+		}
+	}
+	if s.Me != nil {
+		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
+			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
+		}
+	}
+	return lines
+}
+
+func teamLs(c *cli.Context, s *app.Scope) error {
+	names, err := s.Root.Teams()
+	if err != nil {
+		return err
+	}
+	list, text := []map[string]any{}, ""
+	for _, n := range names {
+		t, _ := s.Root.Team(n) // Teams has opened it
+		members, err := t.Agents()
+		if err != nil {
+			return err
+		}
+		list = append(list, map[string]any{"team": n, "members": members})
+		text += fmt.Sprintf("%s: %s\n", n, app.Join(members))
+	}
+	return command.PrintAs(c, map[string]any{"teams": list}, text)
+}
+
+func teamAdd(c *cli.Context, s *app.Scope) error {
+	names, err := parseNames(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := s.MayStop("add", n); err != nil {
+			return err
+		}
+	}
+	added, err := addMembers(c.Context, s.Team, names)
+	if err != nil {
+		return err
+	}
+	for _, n := range added {
+		if kept, _ := s.Team.Box(n).Store().Retired(string(n)); len(kept) > 0 {
+			old := filepath.Base(kept[0].Path())
+			command.Warn(c, "a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
+		}
+	}
+	text := fmt.Sprintf("added %s to team %s", app.Join(added), s.Team.Name)
+	if len(added) == 0 {
+		text = app.Join(names) + ": already in team " + string(s.Team.Name)
+	}
+	if c.Bool("shared") {
+		for _, n := range names {
+			if err := s.Team.Box(n).Share(); err != nil {
+				return err
+			}
+		}
+		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, app.Join(names), names[0])
+	}
+	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
+}
+
+func teamRetire(c *cli.Context, s *app.Scope) error {
+	box, err := s.EnterTeamOf(c.Args().First())
+	if err != nil {
+		return err
+	}
+	name := box.Agent()
+	if err := s.MayStop("retire", name); err != nil {
+		return err
+	}
+	n, err := box.Count(c.Context)
+	if err != nil {
+		return err
+	}
+	where, err := s.Team.Retire(c.Context, name)
+	unread := n.Unread + n.Leased
+	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
+}
+
+func teamRestore(c *cli.Context, s *app.Scope) error {
+	dir := c.Args().First() // bob or, if several bobs are retired, bob.20261122T101500.000000000Z
+	before, _, _ := strings.Cut(dir, ".")
+	name, err := wire.ParseName(before)
+	if err != nil {
+		return failure.Usage("%v", err)
+	}
+	if err := s.MayStop("restore", name); err != nil {
+		return err
+	}
+	earlier, err := s.Team.Restore(c.Context, dir)
+	text := string(name) + " is back"
+	if earlier > 0 {
+		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)
+	}
+	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "earlier": earlier}, text)
+}

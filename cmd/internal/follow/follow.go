@@ -1,0 +1,273 @@
+// Package follow is the program atm-codex: it gives a member's mail to the thread of Codex that its person has started.
+// It is a program of its own because it links an HTTP client.
+//
+//	atm codex follow NAME THREAD [--server SOCKET]
+//
+// The hooks start it when a turn begins, and whoever sends if it was killed. It ends with the program that shows the thread,
+// when that shows another one, or when the agent is retired or run by atm. What you may rely on:
+//
+//   - One process follows for a member: it holds the lock teams.FollowLock.
+//   - A message is claimed before it is given (mailbox.Box.HandOver) and read once the server says that the agent has it,
+//     or the thread's hook shows it. After a kill the server's queue and the thread's items tell what is in already.
+//   - While a turn runs the hooks hand over the mail, behind the running tool; only what is urgent is put into the turn.
+//   - What is withdrawn or read elsewhere is taken out of the server's queue.
+//   - Nothing is given to a thread whose program has ended, although the server keeps it for a minute. The program is the
+//     one that the hooks have noted with the thread: see teams.Program.
+//   - It listens to a thread only while a turn runs or a message is under way, since the server keeps a thread that
+//     somebody listens to.
+//   - The hooks report the turns. It reports none.
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Main runs the program and returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("codex", version, words, func(c *cli.Context) error {
+		if c.Args().Get(0) != "follow" || c.Args().Len() != 3 {
+			return failure.Usage("atm starts this by itself: atm codex follow NAME THREAD")
+		}
+		s, err := app.OpenTeam(command.Given(c))
+		if err != nil {
+			return err
+		}
+		box, err := s.Team.Member(wire.Name(c.Args().Get(1)))
+		if err != nil {
+			return err
+		}
+		f := &follower{
+			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"),
+			log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		}
+		return s.Await(f.run)
+	})
+}
+
+// Times; tests shorten them.
+var (
+	lookEvery = 30 * time.Second // without any news
+	retry     = 2 * time.Second  // after the server was gone, or refused something
+	patience  = time.Minute      // for the server to come back with the thread, and for the lock
+)
+
+// errEnded ends the program.
+var errEnded = errors.New("there is nothing to follow any more")
+
+// errNotLoaded says that the server does not have the thread: its terminal has gone, or has not come back yet.
+var errNotLoaded = errors.New("codex's server does not have the thread")
+
+// isThread matches an id that may stand in a file's name and in an argument.
+var isThread = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`).MatchString
+
+type follower struct {
+	team   *teams.Team
+	box    *mailbox.Box
+	thread string
+	socket string
+	log    *slog.Logger
+
+	client *codex.Client
+	status codex.Status
+	turn   string // the running one; "": none, or its name is not known
+
+	isListening bool
+	inside      map[wire.ID]string // messages that the server has and the agent has not, with their place in the queue or ""
+	questions   questions
+}
+
+// run follows the thread until there is nothing to follow. It has one goroutine, that of a client, and one a question.
+func (f *follower) run(ctx context.Context) error {
+	if !isThread(f.thread) {
+		return failure.Usage("%q is no id of a thread", f.thread)
+	}
+	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, teams.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
+	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
+		return nil // the other one follows this thread, or is about to see that the name has this one now
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	w, err := watcher.Open(ctx, []*mailbox.Box{f.box}, watcher.Options{Messages: true, Events: true})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	news := make(chan watcher.Entry)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for watching.Err() == nil {
+			e, err := w.Next(watching)
+			e.Err = cmp.Or(e.Err, err)
+			select {
+			case news <- e:
+			case <-watching.Done():
+			}
+		}
+	}()
+	lastSeen := time.Now()
+	for {
+		err := f.connect(ctx)
+		if err == nil {
+			lastSeen = time.Now()
+			err = f.serve(ctx, news)
+			f.hangUp()
+		}
+		switch {
+		case errors.Is(err, errEnded):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Since(lastSeen) > patience:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		case e := <-news:
+			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+				return nil
+			}
+		}
+	}
+}
+
+// connect connects to the server, and finds out what it has already.
+func (f *follower) connect(ctx context.Context) (err error) {
+	if err := f.checkBound(); err != nil {
+		return err
+	}
+	if f.socket == "" {
+		if f.socket, err = f.findSocket(); err != nil {
+			return err
+		}
+	}
+	if f.client, err = codex.Dial(ctx, f.socket); err != nil {
+		return err
+	}
+	if err = f.recover(ctx); err != nil {
+		f.hangUp()
+	}
+	return err
+}
+
+// findSocket returns the socket of the server of which the bound program shows a thread.
+func (f *follower) findSocket() (string, error) {
+	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
+	return p.ServerSocket()
+}
+
+func (f *follower) hangUp() {
+	f.questions.end()
+	f.client.Close()
+	f.isListening, f.turn = false, ""
+}
+
+// serve gives mail until the connection or the thread ends.
+func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
+	isDue, again := true, lookEvery
+	for {
+		if isDue {
+			var err error
+			if again, err = f.look(ctx); err != nil {
+				return err
+			}
+		}
+		isDue = true
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(again):
+		case e := <-news:
+			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+				return errEnded
+			}
+		case e, ok := <-f.client.Events():
+			if !ok {
+				return f.client.Err()
+			}
+			if e.Thread != f.thread {
+				isDue = false
+				continue
+			}
+			if err := f.handle(ctx, e); err != nil {
+				return err
+			}
+			isDue = e.Method == codex.StatusChanged || e.Method == codex.QueueChanged || e.Method == codex.ItemCompleted
+		}
+	}
+}
+
+// handle takes an event of the thread.
+func (f *follower) handle(ctx context.Context, e codex.Event) error {
+	switch e.Method {
+	case codex.ThreadClosed:
+		return errNotLoaded // its program may load it again
+	case codex.StatusChanged:
+		if f.status = e.Status(); f.status.Type != codex.Active {
+			f.turn = ""
+		}
+	case codex.TurnStarted:
+		f.turn = e.TurnID
+	case codex.TurnCompleted:
+		f.turn = ""
+	case codex.ItemCompleted:
+		if item := e.Item(); item.Type == codex.UserMessage {
+			return f.settleItems(ctx, e.TurnID, []codex.Item{item})
+		}
+	case codex.ApproveCommand, codex.ApproveFileChange:
+		f.ask(ctx, e)
+	case codex.Resolved:
+		f.questions.resolve(e.Request)
+	}
+	return nil
+}
+
+// look gives what can be given now, takes back what is moot, and says when to look again.
+func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
+	if err := cmp.Or(f.checkBound(), f.note()); err != nil {
+		return 0, err
+	}
+	unread, err := f.box.UnreadIDs()
+	if err != nil {
+		return retry, nil
+	}
+	if err := f.takeBack(ctx, unread); err != nil {
+		return 0, err
+	}
+	isActive := f.status.Type == codex.Active
+	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {
+		return 0, err
+	}
+	p, _ := f.team.Bound(f.box.Agent())
+	isMine := p.Session == f.thread // else another program was used since
+	switch {
+	case len(unread) == 0, !isMine:
+		return lookEvery, nil
+	case isActive:
+		return f.giveUrgent(ctx)
+	case f.status.Type != codex.Idle || len(f.inside) > 0:
+		return lookEvery, nil
+	}
+	return f.give(ctx, func(*mailbox.Item) bool { return true }, f.queueUp)
+}

@@ -1,0 +1,82 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// questions are the approvals that the thread asks for now, by the server's requests.
+type questions struct {
+	open    map[string]context.CancelFunc
+	waiting sync.WaitGroup
+}
+
+// resolve ends a question that was answered.
+func (q *questions) resolve(request string) {
+	if cancel := q.open[request]; cancel != nil {
+		cancel()
+		delete(q.open, request)
+	}
+}
+
+// end ends all questions, and waits for their goroutines.
+func (q *questions) end() {
+	for request := range q.open {
+		q.resolve(request)
+	}
+	q.waiting.Wait()
+}
+
+// yesOrNo are the answers that every approval takes.
+var yesOrNo = []policy.Option{
+	{ID: codex.Accept, Label: "Yes, proceed", Kind: "allow_once"},
+	{ID: codex.Decline, Label: "No, and go on without it", Kind: "reject_once"},
+}
+
+// ask offers a question of the thread to whoever may answer it. The terminal shows it as well, and the first answer counts.
+func (f *follower) ask(ctx context.Context, e codex.Event) {
+	if f.questions.open[e.Request] != nil {
+		return
+	}
+	a := e.Approval()
+	q := ask.Question{
+		ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Kind: reducer.Permission,
+		Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
+		Event: wire.Event{Session: f.thread, TurnID: e.TurnID},
+	}
+	if e.Method == codex.ApproveCommand {
+		line, isAll := a.Line()
+		if q.Tool, q.Prompt = "Bash", line; isAll {
+			q.Rule = &policy.Request{Tool: "Bash", Command: true, Input: line}
+		}
+		if a.AsksMore() {
+			q.Prompt += " (and asks for more: see its terminal)"
+		}
+	}
+	asking, cancel := context.WithCancel(ctx)
+	if f.questions.open == nil {
+		f.questions.open = map[string]context.CancelFunc{}
+	}
+	f.questions.open[e.Request] = cancel
+	client, server := f.client, f.client.PID()
+	f.questions.waiting.Go(func() {
+		defer cancel()
+		info, _ := process.Find(server)
+		_, err := ask.Wait(asking, f.team, f.box, q, ask.Options{
+			Program: info, Log: f.log,
+			Give: func(answer ask.Answer) error { return client.Answer(ctx, e.Request, answer.Option.ID) },
+		})
+		if err != nil && !errors.Is(err, ask.ErrOver) && !errors.Is(err, ask.ErrAsked) && asking.Err() == nil {
+			f.log.Error("waiting for an answer", "err", err)
+		}
+	})
+}

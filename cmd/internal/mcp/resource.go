@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"context"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	inboxURI = "atm://inbox"
+	teamURI  = "atm://team"
+)
+
+func (s *server) addResource(uri, name, description string, args ...string) {
+	resource := &sdk.Resource{URI: uri, Name: name, Description: description, MIMEType: "text/plain"}
+	s.AddResource(resource, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		p, err := s.run(context.WithoutCancel(ctx), "", args)
+		if err != nil {
+			return nil, withHint(err)
+		}
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: framed(p.text)}}}, nil
+	})
+}
+
+// subscribe starts to watch the team at the first subscription. The SDK keeps the subscriptions.
+func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
+	if req.Params.URI != inboxURI && req.Params.URI != teamURI {
+		return sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	if s.isWatching {
+		return nil
+	}
+	var boxes []*mailbox.Box
+	var w *watcher.Watcher
+	at, err := app.OpenMe(command.Given(s.c))
+	if err == nil {
+		boxes, err = at.Team.Boxes()
+	}
+	if err == nil {
+		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
+	}
+	if err != nil {
+		return withHint(command.Given(s.c).Explain(err))
+	}
+	s.isWatching = true
+	go s.notify(w, at.Me.Agent())
+	return nil
+}
+
+// notify notifies the client of changed resources: of the team at every event, of the inbox when I get or read mail.
+func (s *server) notify(w *watcher.Watcher, me wire.Name) {
+	defer w.Close()
+	for s.running.Err() == nil {
+		e, _ := w.Next(s.running)
+		if e.Agent == "" {
+			continue
+		}
+		s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: teamURI})
+		if e.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
+			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: inboxURI})
+		}
+	}
+}

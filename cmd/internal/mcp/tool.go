@@ -1,0 +1,155 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// tools is the list of tools that clients get. Arguments have the names of the command's flags, with the exceptions in
+// commandLine. A client may rely on the output schema; the documents contain more.
+//
+//go:embed tools.json
+var tools []byte
+
+func (s *server) addTools() {
+	var all []*sdk.Tool
+	var schemas []struct{ InputSchema schema }
+	if err := cmp.Or(json.Unmarshal(tools, &all), json.Unmarshal(tools, &schemas)); err != nil {
+		panic(err)
+	}
+	for i, tool := range all {
+		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			result := &sdk.CallToolResult{}
+			given, err := schemas[i].InputSchema.arguments(tool.Name, req.Params.Arguments)
+			var p *process
+			if err == nil {
+				p, result.Meta, err = s.call(ctx, req, tool.Name, given)
+			}
+			if err != nil {
+				result.SetError(withHint(err))
+				return result, nil
+			}
+			var document any
+			in := json.NewDecoder(bytes.NewReader(escaped(p.documents[0])))
+			in.UseNumber()
+			err = in.Decode(&document) // so that its members are sorted
+			result.Content, result.StructuredContent = []sdk.Content{&sdk.TextContent{Text: framed(p.text)}}, document
+			return result, err
+		})
+	}
+}
+
+// call runs the command of a tool. Only a read has a meta.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (p *process, meta sdk.Meta, err error) {
+	stdin, args := commandLine(verb, given)
+	switch verb {
+	case "read":
+		var token string
+		p, token, err = s.read(ctx, args)
+		meta = sdk.Meta{"atm/read": token}
+	case "wait":
+		p, err = s.wait(ctx, req, args)
+	default: // a caller that cancelled it would not know whether it was done
+		p, err = s.run(context.WithoutCancel(ctx), stdin, args)
+	}
+	return p, meta, err
+}
+
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// escaped is a document in which text is as the model may see it: some clients give it only that.
+func escaped(document json.RawMessage) json.RawMessage {
+	return jsonString.ReplaceAllFunc(document, func(raw []byte) []byte {
+		var text string
+		json.Unmarshal(raw, &text)
+		raw, _ = json.Marshal(letter.EscapeMail(text))
+		return raw
+	})
+}
+
+// framed ends a text with mail: a client may put others behind it.
+func framed(text string) string {
+	if strings.Contains(text, "\n  ") {
+		text = strings.TrimSuffix(text, "\n") + "\n" + letter.End
+	}
+	return text
+}
+
+// commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a
+// message, which is stdin.
+func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+	args, words := []string{verb}, []string{"--"}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		values, isList := given[name].([]any)
+		if !isList {
+			values = []any{given[name]}
+		}
+		for _, value := range values {
+			text, isText := value.(string)
+			if !isText {
+				raw, _ := json.Marshal(value)
+				text = string(raw)
+			}
+			switch {
+			case name == "text" && verb != "ack":
+				stdin, words = text, append(words, "-")
+			case name == "id" || name == "words":
+				words = append(words, text)
+			default:
+				args = append(args, "--"+name+"="+text)
+			}
+		}
+	}
+	return stdin, append(args, words...)
+}
+
+const (
+	waitTimeout      = "--timeout=50s" // many clients abandon a call after a minute
+	progressInterval = 5 * time.Second
+)
+
+// wait runs atm wait until it ends, the call is cancelled or the client disconnects. A timeout is a result, not an
+// error.
+func (s *server) wait(ctx context.Context, req *sdk.CallToolRequest, args []string) (*process, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.connected, cancel)()
+	go reportProgress(ctx, req)
+	p, err := s.run(ctx, "", slices.Insert(args, 1, waitTimeout)) // a later --timeout of the call wins
+	if ctx.Err() != nil {
+		return p, errors.New("the call was cancelled")
+	}
+	e, timedOut := errors.AsType[*failure.Error](err)
+	if timedOut = timedOut && e.Code == "timeout"; timedOut {
+		p.text, err = withHint(e).Error(), nil
+	}
+	document, _ := json.Marshal(map[string]any{"timeout": timedOut, "matched": append([]json.RawMessage{}, p.documents...)})
+	p.documents = []json.RawMessage{document}
+	return p, err
+}
+
+func reportProgress(ctx context.Context, req *sdk.CallToolRequest) {
+	token, tick := req.Params.GetProgressToken(), time.Tick(progressInterval)
+	for waited := progressInterval; token != nil; waited += progressInterval {
+		select {
+		case <-tick:
+			req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: waited.Seconds(), Message: "waited " + waited.String()})
+		case <-ctx.Done():
+			return
+		}
+	}
+}

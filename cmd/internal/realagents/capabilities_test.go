@@ -1,0 +1,183 @@
+package realagents
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+)
+
+var update = flag.Bool("update", false, "write docs/capabilities.md")
+
+const capabilitiesFile = "../../../docs/capabilities.md"
+
+// docs/capabilities.md is made of the drivers' files and of the results of the real programs: make capabilities.
+func TestCapabilities(t *testing.T) {
+	all, err := readResults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := capabilities(all)
+	if *update {
+		if err := os.WriteFile(capabilitiesFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(capabilitiesFile); err != nil || string(got) != page {
+		t.Errorf("docs/capabilities.md is not what the drivers and %s say: make capabilities (%v)", resultsFile, err)
+	}
+}
+
+// An ability is a column: the test that proves it, and how the program's file says that it is there; "": it is not.
+type ability struct {
+	name, test string
+	how        func(f *agents.File) string
+}
+
+var startedByHand = []ability{
+	{"mail while idle", "TestByHand/*/idle", doorsAt(agents.AtIdle)},
+	{"mail while busy", "TestByHand/*/tool", doorsAt(agents.AtBusy)},
+	{"mail at the end of a turn", "TestByHand/*/end", doorsAt(agents.AtEnd)},
+	{"a half-written line stays", "TestByHand/*/draft", doorsAt(agents.AtIdle)},
+	{"a script's output stays", "TestByHand/*/headless", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }},
+	{"questions answered from outside", "TestByHand/*/answer", doorsAt(agents.AtQuestion)},
+}
+
+var runByAtm = []ability{
+	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }},
+	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }},
+	{"newest conversation goes on", "TestResume/*", func(f *agents.File) string { return yesIf(len(f.Resume.Last) > 0) }},
+	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }},
+	{"declares its state", "TestDeclared/*", func(f *agents.File) string { return yesIf(f.Screen.DeclaresAs != "") }},
+	{"hooks tell its state", "TestHooks/*", func(f *agents.File) string { return yesIf(len(f.Ways) > 0) }},
+}
+
+func yesIf(is bool) string {
+	if is {
+		return "yes"
+	}
+	return ""
+}
+
+// keys says by which keys a turn is ended.
+func keys(k agents.Keystrokes) string {
+	if len(k) == 0 {
+		return "yes, by Esc"
+	}
+	return "yes, by " + strings.NewReplacer("\x1b", "Esc", "\x03", "Ctrl-C", "\r", "Enter").Replace(strings.Join(k, " "))
+}
+
+// doorsAt says by which ways mail or an answer gets into a program that a person has started, the best first.
+func doorsAt(moment string) func(*agents.File) string {
+	return func(f *agents.File) string {
+		var doors []string
+		for _, w := range f.Ways {
+			if slices.Contains(w.At, moment) {
+				doors = append(doors, w.By)
+			}
+		}
+		return strings.Join(doors, ", else ")
+	}
+}
+
+// proven returns the versions with which a program has passed a test. A version with a failure is none.
+func (a ability) proven(all []result, program string) (versions []string) {
+	var failed []string
+	for _, r := range all {
+		if is, _ := path.Match(a.test, r.Test); !is || r.Program != program {
+			continue
+		}
+		if versions = append(versions, r.Version); !r.Pass {
+			failed = append(failed, r.Version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.DeleteFunc(slices.Compact(versions), func(v string) bool { return slices.Contains(failed, v) })
+}
+
+func (a ability) cell(all []result, f *agents.File) string {
+	how, versions := a.how(f), a.proven(all, f.Name)
+	switch {
+	case how == "":
+		return "no"
+	case len(versions) == 0:
+		return how + ": not proven"
+	}
+	return how + ": " + strings.Join(versions, ", ")
+}
+
+func table(b *strings.Builder, abilities []ability, files []*agents.File, all []result) {
+	fmt.Fprint(b, "| program |")
+	for _, a := range abilities {
+		fmt.Fprintf(b, " %s |", a.name)
+	}
+	fmt.Fprint(b, "\n|---|", strings.Repeat("---|", len(abilities)), "\n| tried by |")
+	for _, a := range abilities {
+		fmt.Fprintf(b, " `%s` |", a.test)
+	}
+	for _, f := range files {
+		fmt.Fprintf(b, "\n| %s |", f.Name)
+		for _, a := range abilities {
+			fmt.Fprintf(b, " %s |", a.cell(all, f))
+		}
+	}
+	fmt.Fprint(b, "\n")
+}
+
+// capabilities is the page.
+func capabilities(all []result) string {
+	var named, installed []*agents.File
+	var first, last string
+	for _, r := range all {
+		if first == "" || r.Date < first {
+			first = r.Date
+		}
+		last = max(last, r.Date)
+	}
+	for _, f := range agents.BuiltIn() {
+		if f.Plain || f.Protocol != "" {
+			continue
+		}
+		named = append(named, f)
+		if len(f.Ways) > 0 {
+			installed = append(installed, f)
+		}
+	}
+	days := first
+	if last != first {
+		days += " to " + last
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# What each program can do
+
+Made by `+"`make capabilities`"+` from the programs' files ([drivers.md](drivers.md)) and the last results of the tests
+with the real programs (`+"`make real-agents RESULTS=1`"+`, %s). A version stands where its test has passed. "Not proven": the
+program's file says so, and no test of the last run has shown it. The tests are in cmd/internal/realagents.
+
+## You start it yourself
+
+After `+"`atm install PROGRAM`"+`, with `+"`ATM_AGENT=bob PROGRAM`"+`. Where there is no way at a moment, mail waits for the next turn, and a
+question for its person.
+
+`, days)
+	table(&b, startedByHand, installed, all)
+	fmt.Fprint(&b, "\nWhat a way needs, and what shows that mail has arrived:\n\n| program | way | at | needs | mail counts as read with |\n|---|---|---|---|---|\n")
+	for _, f := range installed {
+		for _, w := range f.Ways {
+			needs := w.Needs
+			if needs == "" {
+				needs = "its hooks"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.Name, w.By, strings.Join(w.At, ", "), needs, w.Receipt)
+		}
+	}
+	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well.\n\n")
+	table(&b, runByAtm, named, all)
+	return b.String()
+}

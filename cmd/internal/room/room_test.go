@@ -1,0 +1,204 @@
+//go:build linux || darwin || freebsd
+
+package room
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) { testteam.Main(m, nil) }
+
+type team struct{ *testteam.Team }
+
+func newTeam(t testing.TB, members ...string) *team {
+	team := &team{testteam.New(t, members...)}
+	t.Setenv("HOME", team.Dir)
+	t.Setenv("XDG_STATE_HOME", team.Dir)
+	return team
+}
+
+// open opens a room in this process, with or without an identity.
+func (t *team) open(as string) (r *Room) {
+	t.Helper()
+	words := []string{"--root", filepath.Join(t.Dir, ".atm")}
+	if as != "" {
+		words = append(words, "--as", as)
+	}
+	code := command.RunCompanion("room", "dev", words, func(c *cli.Context) error {
+		s, err := app.OpenMeIfGiven(command.Given(c))
+		if err == nil {
+			r = Open(s)
+		}
+		return err
+	})
+	if code != 0 {
+		t.Fatal("the room cannot be opened")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		r.Scope.Root.Close()
+	})
+	return r
+}
+
+// until waits until a snapshot meets the condition.
+func (t *team) until(r *Room, what string, isSo func(*Snapshot) bool) *Snapshot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s := r.Wait(ctx, func(s *Snapshot) bool { return s.Version > 0 && isSo(s) })
+	if ctx.Err() != nil {
+		t.Fatalf("never: %s; %+v", what, s)
+	}
+	return s
+}
+
+// Without an identity a room can be read, and every action is refused.
+func TestNobody(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	r := team.open("")
+	team.Atm("send", "bob", "hello", "--as", "me")
+	s := team.until(r, "mail", func(s *Snapshot) bool { return s.Members[0].Unread == 1 })
+	if s.Me != "" || len(s.Unread) > 0 {
+		t.Fatal(s)
+	}
+	for _, act := range []func() (string, error){
+		func() (string, error) { return r.Decide(t.Context(), Question{}, app.Answer{}) },
+		func() (string, error) { return r.Send(t.Context(), "bob", nil, "hello") },
+		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
+		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
+	} {
+		if said, err := act(); said != "" || r.Scope.Given.Explain(err).Exit != failure.ExitUsage {
+			t.Error(said, err)
+		}
+	}
+}
+
+// If a message does not reach some of its recipients, the error names them alone.
+func TestNotSent(t *testing.T) {
+	team := newTeam(t, "alice", "bob", "me")
+	r := team.open("me")
+	if err := os.RemoveAll(filepath.Join(team.Dir, ".atm/main/bob/inbox/tmp")); err != nil {
+		t.Fatal(err)
+	}
+	team.Write(".atm/main/bob/inbox/tmp", "in the way")
+	said, err := r.Send(t.Context(), "alice,bob", nil, "hello")
+	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "bob" || !strings.Contains(said, "to alice (") {
+		t.Error(said, err)
+	}
+}
+
+// An agent's question waits for somebody who may answer it, its screen is followed, and the answer is typed.
+func TestQuestion(t *testing.T) {
+	team := newTeam(t, "bob", "me", "you")
+	config := "approvers = [\"me\"]\n[members.me]\nperson = true\n[members.you]\nperson = true\n"
+	team.Write(".atm/main/team.toml", config)
+	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
+	r, other := team.open("me"), team.open("you")
+	ctx, stop := context.WithCancel(t.Context())
+	for _, option := range []string{"", "3"} { // 3 is "No"
+		team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+		asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 && s.Waiting[0].ID != "" }
+		q := team.until(r, "the question", asked).Waiting[0]
+		if !q.MayAnswer || q.Input != "touch made.txt" {
+			t.Fatal(q)
+		}
+		if q := team.until(other, "the question", asked).Waiting[0]; q.MayAnswer {
+			t.Error("it is not theirs")
+		}
+		if _, err := other.Decide(t.Context(), q, app.Answer{}); other.Scope.Given.Explain(err).Exit != failure.ExitRefused {
+			t.Error(err)
+		}
+		team.until(r, "the screen", func(*Snapshot) bool {
+			screen := r.Screen(ctx, "bob")
+			return screen != nil && strings.Contains(screen.ANSI, "touch made.txt")
+		})
+		sameID := q
+		sameID.Agent = "you"
+		if _, err := r.Decide(t.Context(), sameID, app.Answer{}); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
+			t.Error("an id is not enough: ", err)
+		}
+		said, err := r.Decide(t.Context(), q, app.Answer{Option: option})
+		if !strings.HasPrefix(said, "bob: answered (") || err != nil {
+			t.Fatal(said, err)
+		}
+		team.until(r, "the answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 && s.Members[0].State == reducer.WordIdle })
+		if _, err := r.Decide(t.Context(), q, app.Answer{}); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
+			t.Error(err)
+		}
+	}
+	if log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+		t.Errorf("%s", log)
+	}
+	if turns, err := r.Turns("bob"); len(turns) != 2 || err != nil {
+		t.Error(turns, err)
+	}
+	team.Atm("stop", "bob")
+	team.until(r, "it is off", func(s *Snapshot) bool { return s.Members[0].State == reducer.WordOff })
+	problem := team.until(r, "that the screen has ended", func(*Snapshot) bool {
+		screen := r.Screen(ctx, "bob")
+		return screen != nil && strings.Contains(screen.Problem, "bob is not running: atm --root ") && strings.Contains(screen.Problem, " run bob -- ")
+	}).Screens["bob"]
+	for range 5 { // however often it is called, it retries only after a while
+		if r.Screen(ctx, "bob") != problem {
+			t.Error("another one")
+		}
+	}
+	stop()
+}
+
+// A question on an agent's session channel is answered with a text, by anybody but the agent.
+func TestAnswerText(t *testing.T) {
+	team := newTeam(t, "bob", "me")
+	team.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	r, own := team.open("me"), team.open("bob")
+	asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 }
+	q := team.until(r, "the question", asked).Waiting[0]
+	team.until(own, "the question", asked)
+	if said, err := own.AnswerText(t.Context(), q, "main"); own.Scope.Given.Explain(err).Exit != failure.ExitRefused {
+		t.Error(said, err)
+	}
+	if said, err := r.AnswerText(t.Context(), q, "main"); !strings.Contains(said, "to bob (") || err != nil {
+		t.Error(said, err)
+	}
+	team.Atm("read", "--as", "bob")
+	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
+	if _, err := r.AnswerText(t.Context(), q, "main"); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
+		t.Error(err)
+	}
+}
+
+// A screen on which nothing changes is not followed when nobody has asked for it for a while.
+func TestScreenIsForgotten(t *testing.T) {
+	defer func(before time.Duration) { followFor = before }(followFor)
+	followFor = 200 * time.Millisecond
+	team := newTeam(t, "bob", "me")
+	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	t.Cleanup(func() { team.Atm("down") })
+	r := team.open("me")
+	r.Screen(t.Context(), "bob")
+	team.until(r, "the screen", func(s *Snapshot) bool { return s.Screens["bob"] != nil })
+	team.until(r, "its end", func(s *Snapshot) bool { return s.Screens["bob"] == nil })
+}

@@ -1,0 +1,198 @@
+// Package runner is atm-runner, which runs one agent as a runspec.Spec on its stdin says. It is a program of its own
+// because it links a terminal emulator, which would make every start of atm slower.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/sessions"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+const lockTimeout = 5 * time.Second
+
+// Main runs the program and returns its exit code.
+func Main(version string, words []string) int {
+	version = command.Version(version)
+	if len(words) == 1 && words[0] == "version" {
+		fmt.Println("atm-runner " + version)
+		return failure.ExitDone
+	}
+	if len(words) == 1 && words[0] == lookWord {
+		return runLook()
+	}
+	var spec runspec.Spec
+	stdin := json.NewDecoder(os.Stdin)
+	if err := stdin.Decode(&spec); err != nil || len(words) > 0 {
+		fmt.Fprintln(os.Stderr, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
+		return failure.ExitUsage
+	}
+	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
+	ctx, stop := output.UntilSignal(context.Background())
+	defer stop()
+	if spec.Attended {
+		go func() {
+			if isDetached := false; stdin.Decode(&isDetached) != nil { // atm has ended
+				stop()
+			}
+		}()
+	}
+	endIfStuck(ctx, spec.Run)
+	exit, err := run(ctx, version, spec)
+	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
+	if err != nil {
+		report.Error = (&app.Given{Root: spec.Root}).Explain(err)
+		if errors.Is(err, ptyrun.ErrRootGone) {
+			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
+		}
+		report.Code = report.Error.Exit
+	}
+	command.PrintJSON(report)
+	if err != nil {
+		return report.Code
+	}
+	return failure.ExitDone
+}
+
+// stuckAfter is how long the end of a run may take at most. An agent that ignores all signals but SIGKILL takes a few
+// seconds, and each lock that somebody holds lockTimeout. A test shortens it.
+var stuckAfter = 30 * time.Second
+
+// endIfStuck ends this process and its agent's if it has not ended long after ctx did. What it leaves is what a killed
+// runner leaves.
+func endIfStuck(ctx context.Context, run string) {
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(stuckAfter, func() {
+			process.EndLeftovers(run)
+			os.Exit(failure.ExitFailed)
+		})
+	})
+}
+
+func openTeam(spec runspec.Spec) (*teams.Team, error) {
+	place := (&app.Given{Root: spec.Root}).Place()
+	place.Dir = spec.Root
+	found, _, err := rootdir.Find(place)
+	if err != nil {
+		return nil, err
+	}
+	root, err := teams.Open(found, nil)
+	if err != nil {
+		return nil, err
+	}
+	root.LockTimeout = lockTimeout
+	return root.Team(spec.Team)
+}
+
+// run returns when the agent's program has exited for good and everything that it started is gone. If ctx ends it stops
+// the agent, which may take some seconds.
+func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+	team, err := openTeam(spec)
+	if err != nil {
+		return exit, err
+	}
+	name, box := spec.Agent, team.Box(spec.Agent)
+	hold, err := box.Store().HoldRunner(ctx, name)
+	if err != nil {
+		return exit, err
+	}
+	defer hold.Release()
+	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
+	if team.LastStop(name) != spec.LastStop {
+		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
+	}
+	if err := team.MayAct(ctx); err != nil { // git may have changed team.toml while atm read it
+		return exit, err
+	}
+	// Only after locking, because run.log may be another runner's. It must not be a link. Crashes are written to it,
+	// too.
+	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
+		return exit, err
+	}
+	log, err := team.Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return exit, err
+	}
+	defer log.Close()
+	debug.SetCrashOutput(log, debug.CrashOptions{})
+	state, err := team.State(name)
+	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
+		return exit, err
+	}
+	o := options(version, spec, team)
+	o.Mail = &ptyrun.Mail{Box: box, Hold: hold, State: *state}
+	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	agent, err := ptyrun.Start(ctx, o)
+	if err != nil {
+		return exit, err
+	}
+	if len(agent.Leftovers) > 0 {
+		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
+		fmt.Fprintln(os.Stderr, letter.Escape(left))
+	}
+	return agent.Wait()
+}
+
+func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
+	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
+	scope := &app.Scope{Team: team, Given: &app.Given{}}
+	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
+	dirs := []string{spec.Dir}
+	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {
+		dirs = append(dirs, real)
+	}
+	o := ptyrun.Options{
+		Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
+		Follow:    sessions.Options{Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict}.Follow,
+		Authorize: func(right control.Right, pid int, by string) error {
+			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)
+		},
+		Decide: func(d driver.Dialog) ptyrun.Decision {
+			q := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: dirs}
+			return ptyrun.Decision(p.Rules.Decide(q))
+		},
+		// These go to whoever answers the agent's questions.
+		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
+			d := q.Dialog
+			return team.NotifyRequest(ctx, box, teams.DialogRequest{
+				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
+			}, origin)
+		},
+		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
+		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+	}
+	driver.Use(agents.Load(agents.Dir()))
+	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
+		o.Driver = d
+	}
+	if o.Driver != nil && o.Driver.Protocol == "acp" {
+		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules, Version: version}
+	}
+	return o
+}

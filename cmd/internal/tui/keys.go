@@ -1,0 +1,290 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+const keysText = `Tab     next pane        Enter  open the selection
+Up, Down, PgUp, PgDn, Home, End and the wheel move.
+A click selects, a second click opens, Esc goes
+back. Left and Right scroll a wide screen.
+
+a       approve the selected or first question
+1 to 9  answer with that option
+x       reject it, and say why
+r       reply, answer    s      write to the member
+e       the same in $EDITOR
+k       acknowledge      Space  mark as read
+t       attach to its terminal; Ctrl-\ d returns
+i       interrupt its turn
+/       search           q      leave
+
+While writing, Enter starts a new line, Ctrl-S
+sends, Ctrl-E opens $EDITOR, Tab goes to the
+recipients, Esc leaves and keeps the draft.
+Opening a message does not mark it as read.`
+
+// targetDelay is how long a question must have been the target before a key answers it, so that nobody approves one
+// that has just taken another's place.
+const targetDelay = 400 * time.Millisecond
+
+func (m *model) handleKey(k tea.KeyPressMsg) tea.Cmd {
+	key := k.String()
+	if m.isError { // whoever presses the next key has read it
+		m.setStatus("", nil)
+	}
+	if yes := m.confirm; yes != nil {
+		m.confirm, m.status = nil, ""
+		if key == "y" {
+			return yes()
+		}
+		return nil
+	}
+	if m.writing != nil {
+		return m.handleComposerKey(k)
+	}
+	switch key {
+	case "up", "down", "pgup", "pgdown", "home", "end":
+		by := map[string]int{"up": -1, "down": 1, "pgup": -m.bodyHeight, "pgdown": m.bodyHeight, "home": -1 << 30, "end": 1 << 30}
+		m.move(m.focus, by[key])
+	case "left", "right":
+		view := &m.page().view
+		view.SetXOffset(view.XOffset() + map[string]int{"left": -8, "right": 8}[key])
+	case "tab", "shift+tab":
+		m.switchPane(map[string]int{"tab": 1, "shift+tab": 2}[key])
+	case "enter":
+		return m.open()
+	case "esc":
+		m.pop()
+	case "?":
+		if m.page().kind != keysPage {
+			m.push(&page{kind: keysPage, title: "keys", text: keysText, isRaw: true})
+		}
+	case "/":
+		return m.startWriting(&composer{kind: searching, title: "search: "}, "")
+	case "q", "ctrl+c":
+		return m.quit()
+	default:
+		if m.page().kind != keysPage { // which hides what these keys act on
+			return m.act(key)
+		}
+	}
+	return nil
+}
+
+func (m *model) act(key string) tea.Cmd {
+	switch key {
+	case "a", "x", "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		return m.answerQuestion(key)
+	case "r", "s", "e":
+		return m.startMessage(key)
+	case "k", "space":
+		return m.markMessage(key)
+	case "t":
+		return m.attach()
+	case "i":
+		name := m.member()
+		return m.askConfirmation(fmt.Sprintf("interrupt %s? y", name), func() tea.Cmd {
+			return m.do(func(ctx context.Context) (string, error) { return m.room.Interrupt(ctx, name) })
+		})
+	}
+	return nil
+}
+
+// list returns the cursor of a pane's list, and the list's length, 0 for a text.
+func (m *model) list(in pane) (c *cursor, n int) {
+	page := m.page()
+	switch {
+	case in == waitingPane:
+		return &m.waiting, len(m.snapshot.Waiting)
+	case in == membersPane:
+		return &m.members, len(m.snapshot.Members)
+	case page.kind == mailPage:
+		return &page.cursor, len(m.mail)
+	case page.kind == searchPage:
+		return &page.cursor, len(page.items)
+	}
+	return &page.cursor, 0
+}
+
+// move moves the selection of a pane, or scrolls its text.
+func (m *model) move(in pane, by int) {
+	if page := m.page(); in == middlePane && page.isText() {
+		page.view.SetYOffset(page.view.YOffset() + by)
+		return
+	}
+	c, n := m.list(in)
+	c.move(by, n)
+}
+
+func (m *model) switchPane(by int) {
+	m.focus = (m.focus + pane(by)) % 3
+	if m.focus == waitingPane && len(m.snapshot.Waiting) == 0 {
+		m.focus = pane(by)
+	}
+}
+
+// click selects the clicked line, and opens it if it was selected already.
+func (m *model) click(x, y int) tea.Cmd {
+	in, i := m.paneAt(x, y)
+	if i < 0 || m.writing != nil || m.confirm != nil {
+		return nil
+	}
+	c, n := m.list(in)
+	wasSelected := m.focus == in && c.selected == i
+	m.focus = in
+	if i < n {
+		c.selected = i
+		if wasSelected {
+			return m.open()
+		}
+	}
+	return nil
+}
+
+func (m *model) refuse(format string, args ...any) tea.Cmd {
+	m.status, m.isError = fmt.Sprintf(format, args...), true
+	return nil
+}
+
+// answerQuestion approves or rejects the question, or chooses an option by its number.
+func (m *model) answerQuestion(key string) tea.Cmd {
+	q, i := m.question()
+	switch {
+	case i < 0 && (m.focus == membersPane || m.page().kind == agentPage):
+		return m.refuse("%s is not asking anything", m.member())
+	case i < 0 && m.page().kind == questionPage:
+		return m.refuse("%s is no longer asking that: Esc", m.member())
+	case i < 0:
+		return m.refuse("nothing is waiting for you")
+	case q.TakesText():
+		return m.refuse("%s asks for words: r", q.Agent)
+	case q.ID == "":
+		return m.refuse("only a person at its terminal can answer %s: t", q.Agent)
+	case key == "x":
+		about := fmt.Sprint("reject ", q.Agent, q.ID, q.Since)
+		return m.startWriting(&composer{kind: rejecting, key: about, title: fmt.Sprintf("reject, and tell %s why", q.Agent), question: q}, "")
+	case !q.Is(m.target) || time.Since(m.targetSince) < targetDelay:
+		return m.refuse("read what %s asks, and press %s again", q.Agent, key)
+	}
+	if _, isWhole := m.selectedQuestion(); !isWhole && !q.Is(m.opened) {
+		m.focus = waitingPane
+		return m.refuse("open it first: Enter")
+	}
+	option := ""
+	if n, err := strconv.Atoi(key); err == nil {
+		if option = nth(q.Options, n-1).ID; option == "" {
+			return m.refuse("no option %d", n)
+		}
+	}
+	return m.do(func(ctx context.Context) (string, error) {
+		return m.room.Decide(ctx, q, app.Answer{Option: option})
+	})
+}
+
+// startMessage starts a reply to the message, an answer to the question, or a message to the member.
+func (m *model) startMessage(key string) (cmd tea.Cmd) {
+	it := m.message()
+	q, i := m.question()
+	switch {
+	case it != nil && m.focus == middlePane && key != "s":
+		title := fmt.Sprintf("reply to %s: %s", it.From.Agent, letter.Clip(letter.Escape(it.Title()), 60))
+		cmd = m.startWriting(&composer{kind: replying, key: "reply " + string(it.ID), title: title, parent: it.Message}, "")
+	case i >= 0 && q.TakesText() && key != "s":
+		about := fmt.Sprint("answer ", q.Agent, q.Since)
+		cmd = m.startWriting(&composer{kind: answering, key: about, title: fmt.Sprintf("answer %s", q.Agent), question: q}, "")
+	case key == "r":
+		return m.refuse("no message is selected")
+	default:
+		to := string(m.member())
+		if it != nil && m.focus == middlePane {
+			to = m.renderer().Who(it.From)
+		}
+		cmd = m.startWriting(&composer{kind: sending, key: "send " + to, title: "to: "}, to)
+	}
+	if key == "e" && m.writing != nil {
+		return m.edit()
+	}
+	return cmd
+}
+
+// markMessage acknowledges the message or marks it as read, and moves to the next one.
+func (m *model) markMessage(key string) tea.Cmd {
+	it := m.message()
+	if it == nil || m.focus != middlePane {
+		return m.refuse("no message is selected")
+	}
+	if m.page().kind == mailPage {
+		m.move(middlePane, 1)
+	}
+	return m.do(func(ctx context.Context) (string, error) {
+		if key == "k" {
+			return m.room.Ack(ctx, it.ID)
+		}
+		return m.room.MarkRead(ctx, it.ID)
+	})
+}
+
+// attach shows the member's terminal in place of this view, until the person detaches.
+func (m *model) attach() tea.Cmd {
+	atm, err := app.Companion("atm")
+	if err != nil {
+		return m.refuse("atm is neither next to this program nor on PATH")
+	}
+	words := []string{"attach", string(m.member()), "--root", m.room.Scope.Root.Path, "--team", string(m.snapshot.Team)}
+	if m.snapshot.Me != "" {
+		words = append(words, "--as", string(m.snapshot.Me))
+	}
+	var stderr bytes.Buffer
+	c := exec.Command(atm, words...)
+	c.Stderr = io.MultiWriter(os.Stderr, &stderr)
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		if err != nil {
+			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+			err = errors.New(letter.Escape(strings.Join(lines, "; ")))
+		}
+		return callback(func() {
+			m.declared = nil // the terminal was told of that program, and to forget it
+			m.setStatus("", err)
+		})
+	})
+}
+
+func (m *model) askConfirmation(question string, yes func() tea.Cmd) tea.Cmd {
+	m.confirm, m.prompt = yes, question
+	return nil
+}
+
+func (m *model) quit() tea.Cmd {
+	n := len(m.drafts)
+	if n == 0 {
+		return tea.Quit
+	}
+	return m.askConfirmation(letter.Many(n, "draft")+" not sent; leave? y", func() tea.Cmd { return tea.Quit })
+}
+
+func (m *model) search(words []string) tea.Cmd {
+	if len(words) == 0 {
+		return nil
+	}
+	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
+	m.push(p)
+	m.setStatus("…", nil)
+	return m.load(p, func() ([]*mailbox.Item, error) { return command.Search(m.ctx, m.room.Scope, words) })
+}

@@ -1,0 +1,202 @@
+package tui
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/viewport"
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+type kind int
+
+const (
+	mailPage kind = iota
+	searchPage
+	threadPage
+	agentPage
+	questionPage
+	keysPage
+)
+
+// A page is shown in the middle. It is a list or a text.
+type page struct {
+	kind  kind
+	title string
+
+	cursor                 // of a list
+	items  []*mailbox.Item // of a search or a thread
+
+	view  viewport.Model
+	text  string // an agent's screen with its colours, or its turns; a question; the keys
+	isRaw bool   // its lines are cut, not wrapped
+
+	message  *mailbox.Item  // the one that the thread was opened from, which keys act on
+	agent    wire.Name      // whose screen, turns or question this is
+	readFor  *room.Snapshot // that the agent's turns were read for
+	question room.Question  // of a question's page
+}
+
+func (p *page) isText() bool { return p.kind != mailPage && p.kind != searchPage }
+
+func (m *model) push(p *page) { m.pages, m.focus = append(m.pages, p), middlePane }
+
+func (m *model) pop() {
+	if len(m.pages) > 1 {
+		m.pages = m.pages[:len(m.pages)-1]
+	}
+}
+
+// open opens the selected message with its thread, or the selected question or agent. It marks nothing.
+func (m *model) open() tea.Cmd {
+	it, name := m.message(), m.member()
+	switch {
+	case m.focus == waitingPane:
+		q, _ := m.question()
+		m.opened, m.targetSince = q, time.Now()
+		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q, true)})
+	case m.focus == middlePane && m.page().kind != questionPage:
+		if it != nil && !m.page().isText() {
+			p := &page{kind: threadPage, title: "thread", message: it, items: []*mailbox.Item{it}}
+			m.push(p)
+			return m.loadThread(p)
+		}
+	case name != "":
+		p := &page{kind: agentPage, agent: name}
+		m.push(p)
+		return m.loadAgent(p)
+	}
+	return nil
+}
+
+// load reads messages for a page, which may take a while. With an error, some may be missing.
+func (m *model) load(p *page, read func() ([]*mailbox.Item, error)) tea.Cmd {
+	return func() tea.Msg {
+		items, err := read()
+		return callback(func() {
+			if len(items) > 0 {
+				p.items = items
+			}
+			if err != nil {
+				m.setStatus("", err)
+			} else if p.kind == searchPage {
+				m.setStatus(letter.Many(len(items), "message"), nil)
+			}
+		})
+	}
+}
+
+// A row is a message of mine in the list, as it was read for a version of my mail.
+type row struct {
+	item    *mailbox.Item // nil: not read yet, or it has moved
+	isRead  bool
+	readFor int
+}
+
+// loadRows reads the messages that are shown and were not read, or may have changed since.
+func (m *model) loadRows() tea.Cmd {
+	p := m.page()
+	if p.kind != mailPage {
+		return nil
+	}
+	shown, version := map[wire.ID]row{}, m.snapshot.MailVersion
+	var ids []wire.ID
+	for _, id := range m.mail[min(p.top, len(m.mail)):min(p.top+m.bodyHeight, len(m.mail))] {
+		known, isKnown := m.rows[id]
+		if !isKnown || known.readFor != version {
+			ids = append(ids, id)
+		}
+		known.readFor = version
+		shown[id] = known
+	}
+	m.rows = shown
+	if len(ids) == 0 {
+		return nil
+	}
+	return func() tea.Msg {
+		read := map[wire.ID]row{}
+		for _, id := range ids {
+			read[id] = row{item: nth(m.room.Mail([]wire.ID{id}), 0), isRead: true, readFor: version}
+		}
+		return callback(func() {
+			for id, r := range read {
+				if now, isShown := m.rows[id]; isShown && now.readFor == version {
+					m.rows[id] = r
+				}
+			}
+		})
+	}
+}
+
+func (m *model) loadThread(p *page) tea.Cmd {
+	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
+}
+
+// loadAgent shows an agent's screen. If it has no runner, loadAgent reads its turns for each new snapshot.
+func (m *model) loadAgent(p *page) tea.Cmd {
+	isRunning := func() bool {
+		row, _ := m.snapshot.Member(p.agent)
+		return row.Running
+	}
+	if isRunning() {
+		if s := m.room.Screen(m.ctx, p.agent); s != nil {
+			p.text, p.isRaw = bidi.ReplaceAllString(s.ANSI, "")+s.Problem, s.Problem == ""
+		}
+		return nil
+	}
+	if p.readFor == m.snapshot {
+		return nil
+	}
+	p.readFor = m.snapshot
+	return func() tea.Msg {
+		turns, err := m.room.Turns(p.agent)
+		return callback(func() {
+			if err != nil {
+				m.setStatus("", err)
+			} else if !isRunning() {
+				p.text, p.isRaw = command.Turns(p.agent, turns), false
+			}
+		})
+	}
+}
+
+// lines renders the text of a page.
+func (m *model) lines(p *page, width int) (lines []string) {
+	if p.kind == threadPage {
+		const mark = "> "
+		r := m.renderer()
+		r.Width = max(width-len(mark), 1)
+		for i, piece := range command.Letters(r, p.items, nil) {
+			if p.items[i].ID == p.message.ID {
+				piece = append([]byte(mark), piece...)
+			}
+			lines = append(lines, strings.Split(string(piece), "\n")...)
+		}
+		return lines
+	}
+	text := strings.TrimRight(p.text, "\n ")
+	if p.isRaw {
+		return strings.Split(text, "\n")
+	}
+	return wrap(text, width)
+}
+
+// bidi matches the characters that change the direction of writing.
+var bidi = regexp.MustCompile(`[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+
+// wrap breaks a text into rows, none of which is turned around by what is written from right to left.
+func wrap(text string, width int) []string {
+	rows := strings.Split(letter.Wrap(text, width), "\n")
+	for i, row := range rows {
+		text := strings.TrimLeft(row, " ")
+		rows[i] = row[:len(row)-len(text)] + letter.KeepDirection(text)
+	}
+	return rows
+}

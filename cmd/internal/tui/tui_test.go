@@ -1,0 +1,633 @@
+//go:build linux || darwin || freebsd
+
+package tui
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden screens")
+
+func TestMain(m *testing.M) {
+	testteam.Main(m, map[string]func(string, []string) int{"atm-tui": Main})
+}
+
+type team struct {
+	*testteam.Team
+	messages int
+}
+
+func newTeam(t *testing.T, config string, members ...string) *team {
+	t.Helper()
+	team := &team{Team: testteam.New(t, members...)}
+	team.Write(".atm/main/team.toml", config)
+	return team
+}
+
+const people = "[members.me]\nperson = true\n"
+
+// message puts a message into an inbox, three hours old.
+func (t *team) message(from, to string, m wire.Message) wire.ID {
+	t.Helper()
+	t.messages++
+	m.ID = wire.NewID()[:24] + wire.ID(fmt.Sprintf("%012x", t.messages*0x111111)) // short ids are the ends of ids
+	m.From, m.To = wire.Address{Agent: wire.Name(from), Team: "main"}, []wire.Address{{Agent: wire.Name(to), Team: "main"}}
+	m.SentAt = time.Now().Add(-3*time.Hour - 10*time.Minute).UTC()
+	data, err := json.Marshal(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Write(filepath.Join(".atm/main", to, "inbox/new", string(m.ID)+".json"), string(data))
+	return m.ID
+}
+
+// A window is a terminal with the program in it.
+type window struct {
+	*team
+	pty  *os.File
+	cmd  *exec.Cmd
+	ends chan error
+
+	mu     sync.Mutex
+	screen *screen.Screen
+	raw    strings.Builder
+}
+
+func (t *team) open(cols, rows int, env []string, words ...string) *window {
+	t.Helper()
+	w := &window{team: t, cmd: t.Command("atm", append([]string{"tui"}, words...)...), screen: screen.New(cols, rows, 10), ends: make(chan error, 1)}
+	w.cmd.Env = append(append(w.cmd.Env, "TERM=xterm-256color", "TZ=UTC"), env...)
+	var err error
+	if w.pty, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := w.pty.Read(buf)
+			w.mu.Lock()
+			w.screen.Write(buf[:n])
+			w.raw.Write(buf[:n])
+			answers := w.screen.Replies()
+			w.mu.Unlock()
+			w.pty.Write(answers)
+			if err != nil {
+				w.ends <- w.cmd.Wait()
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { w.cmd.Process.Kill(); w.pty.Close() })
+	return w
+}
+
+func (w *window) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return textOf(w.screen)
+}
+
+func textOf(s *screen.Screen) string {
+	lines := s.Lines()
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// redrawn is the window drawn again from all output at once: joined emojis that come in two reads are two.
+func (w *window) redrawn() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cols, rows := w.screen.Size()
+	s := screen.New(cols, rows, 10)
+	s.Write([]byte(w.raw.String()))
+	return textOf(s)
+}
+
+// until waits until the screen matches, or does not any more.
+func (w *window) until(pattern string, matches bool) {
+	w.Helper()
+	is := regexp.MustCompile(pattern)
+	for end := time.Now().Add(3 * time.Minute); is.MatchString(w.String()) != matches; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%q matches: %v;\n%s", pattern, !matches, w)
+		}
+	}
+}
+
+func (w *window) shows(pattern string) { w.Helper(); w.until(pattern, true) }
+
+// rings waits until the program has written an escape sequence that the screen does not show.
+func (w *window) rings(want string) {
+	w.Helper()
+	isWritten := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return strings.Contains(w.raw.String(), want)
+	}
+	for end := time.Now().Add(3 * time.Minute); !isWritten(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%q was not written", want)
+		}
+	}
+}
+
+func (w *window) types(keys string) {
+	w.Helper()
+	if _, err := w.pty.WriteString(keys); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// golden waits until the screen is that of a file.
+func (w *window) golden(name string) {
+	w.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		os.WriteFile(file, []byte(w.redrawn()), 0o644)
+	}
+	want, _ := os.ReadFile(file)
+	for end := time.Now().Add(3 * time.Minute); w.redrawn() != string(want); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%s (-want +got):\n%s", file, cmp.Diff(string(want), w.redrawn()))
+		}
+	}
+}
+
+// leave presses q, and checks that the program exits with 0 and restores the terminal.
+func (w *window) leave() {
+	w.Helper()
+	w.types("q")
+	select {
+	case err := <-w.ends:
+		if err != nil {
+			w.Error(err)
+		}
+	case <-time.After(3 * time.Minute):
+		w.Fatalf("it does not end;\n%s", w)
+	}
+	if w.screen.Modes().Alt || w.screen.Modes().CursorHidden {
+		w.Error("the terminal is not as it was")
+	}
+}
+
+// The screens at three widths: the list, a thread, the members, the keys. A hostile message stays text in its place.
+func TestScreens(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "carol", "me")
+	team.message("alice", "me", wire.Message{Subject: "Parser", Body: "The parser is done.\nTwo conflicts are left."})
+	team.message("bob", "me", wire.Message{Body: "\x1b[2J\x1b]0;owned\a\u009b31mred\r\n9f3a1c from me, now: imitated\n" + strings.Repeat("long ", 20_000)})
+	team.message("alice", "me", wire.Message{Body: "שלום עולם, مرحبا بالعالم 世界世界世界 👩‍👩‍👧 \u202eturned"})
+	team.message("bob", "me", wire.Message{Body: "Please review.", RequiresAck: true, Priority: "urgent"})
+	team.message("me", "bob", wire.Message{Body: "hello"})
+	team.Atm("event", "turn_started", "turn_id=t1", "--as", "bob")
+	team.Atm("event", "turn_started", "turn_id=t1", "--as", "alice")
+	team.Atm("event", "confirm_required", "turn_id=t1", "id=01a1f988-a192-7149-befa-09c1aa2f2250", "tool=Bash", "input=git push origin main", "prompt=Run it?", "--as", "alice")
+	logs, _ := filepath.Glob(filepath.Join(team.Dir, ".atm/main/*/events/*.ndjson"))
+	for _, log := range logs { // two hours old, which is "2h" for as long as the test may take
+		text, _ := os.ReadFile(log)
+		at := time.Now().Add(-2*time.Hour - 10*time.Minute).UTC().Format(time.RFC3339Nano)
+		os.WriteFile(log, regexp.MustCompile(`"at":"[^"]*"`).ReplaceAll(text, []byte(`"at":"`+at+`"`)), 0o600)
+	}
+	for _, cols := range []int{60, 100, 160} {
+		w := team.open(cols, 24, nil, "--as", "me")
+		w.shows(`4 unread(?s:.*)Two conflicts|4 unread(?s:.*)Parser`)
+		w.shows("git push")
+		w.golden(fmt.Sprintf("mail-%d", cols))
+		w.types("\x1b[B\x1b[B\r")
+		w.shows("imitated")
+		w.golden(fmt.Sprintf("thread-%d", cols))
+		w.types("\x1b[Z")
+		w.shows("members")
+		w.golden(fmt.Sprintf("members-%d", cols))
+		w.types("?")
+		w.shows("PgUp")
+		w.golden(fmt.Sprintf("keys-%d", cols))
+		w.leave()
+	}
+	if got := team.Atm("ls", "me", "--count"); got != "4" {
+		t.Error("looking has marked it: ", got)
+	}
+}
+
+// A key approves an agent's question, and the agent gets the answer; its screen is followed; t attaches to its terminal
+// and comes back.
+func TestAgent(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	team.Atm("run", "bob", "--detach", "--", "fakeagent", "--log", "fake.log")
+	t.Cleanup(func() { team.Atm("down") })
+	w := team.open(100, 30, nil, "--as", "me")
+	w.shows(`bob +idle`)
+	team.Atm("send", "bob", "CONFIRM [touch made.txt]", "--as", "me")
+	w.shows(`bob wants to run: touch made.txt`)
+	w.rings("\x1b]9;atm: bob wants to run: touch made.txt")
+	time.Sleep(targetDelay) // earlier keys are ignored
+	w.types("a")
+	w.shows(`bob: answered \(Yes\)`)
+	w.until(`touch made.txt`, false)
+	team.Atm("send", "bob", "CONFIRM [touch other.txt]", "--as", "me")
+	w.shows(`bob wants to run: touch other.txt`)
+	w.types("xUse the staging host.\x13")
+	w.shows(`bob: answered \(`)
+	w.until(`touch other.txt`, false)
+	if log, _ := os.ReadFile(filepath.Join(team.Dir, "fake.log")); strings.Count(string(log), `"event":"answer"`) != 2 {
+		t.Errorf("%s", log)
+	}
+	w.types("\x1b[Z\r") // open the selected member
+	w.shows(`Use the staging host\.`)
+	team.Atm("send", "bob", "STREAM 10m", "--as", "me")
+	w.shows(`esc to interrupt`)
+	for !strings.Contains(w.String(), "bob: interrupted") { // refused while the runner types the message
+		w.types("i")
+		w.shows(`interrupt bob\? y`)
+		w.types("y")
+		w.shows(`(?m)^bob: \w`)
+	}
+	w.types("t")
+	w.until(`members|attached to`, false) // a busy machine may miss the line that attach shows for a second
+	isBack := func() bool { return strings.Contains(w.String(), "members") }
+	for !isBack() {
+		w.types("\x1cd") // before atm attach reads, nobody gets the first key, and the agent the second
+		for end := time.Now().Add(2 * time.Second); !isBack() && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	w.shows(`(?s)members.*esc to interrupt|(?s)members.*Interrupted`)
+	team.Atm("stop", "bob")
+	w.shows(`(?s)bob +off.*interrupted  mail`) // the turns replace the screen
+	team.Atm("run", "bob", "--detach", "--", "fakeagent")
+	w.shows(`bob +idle`)
+	w.until(`interrupted  mail`, false)
+	w.leave()
+}
+
+// A key answers no question that has just taken another's place.
+func TestTooSoon(t *testing.T) {
+	ask := func(id string) room.Question {
+		return room.Question{Question: policy.Question{ID: id, Agent: "bob", Kind: "permission", Running: true}, MayAnswer: true}
+	}
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{ask("one"), ask("two")}})
+	if m.answerQuestion("a") != nil || m.status != "read what bob asks, and press a again" {
+		t.Error(m.status)
+	}
+	m.targetSince = time.Now().Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
+		t.Error("it is not answered")
+	}
+	m.Update(&room.Snapshot{Version: 2, Waiting: []room.Question{ask("two")}}) // somebody else answered the first
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
+		t.Error("the next one is answered unread")
+	}
+	m.targetSince = time.Now().Add(-targetDelay)
+	m.push(&page{kind: agentPage, agent: "alice"})
+	if m.Update(tea.KeyPressMsg{Code: 'a', Text: "a"}); m.status != "alice is not asking anything" {
+		t.Error("another's question is answered: ", m.status)
+	}
+	m.Update(tea.KeyPressMsg{Code: tea.KeyEscape})
+	if m.answerQuestion("a") != nil || m.target.ID != "two" {
+		t.Error("it is answered as soon as it is back")
+	}
+}
+
+// On the lowest terminal, what is being written or confirmed is still shown.
+func TestLowTerminal(t *testing.T) {
+	m := &model{width: 40, height: 5, snapshot: &room.Snapshot{Me: "me"}, pages: []*page{{}}}
+	m.startWriting(&composer{kind: sending, title: "to: "}, "bob")
+	m.writing.setText("hello")
+	m.layOut()
+	if shown := m.View().Content; !strings.Contains(shown, "bob") || !strings.Contains(shown, "hello") {
+		t.Error(shown)
+	}
+	m.writing, m.height = nil, 2
+	m.askConfirmation("interrupt bob? y", func() tea.Cmd { return nil })
+	m.layOut()
+	if shown := m.View().Content; !strings.Contains(shown, "interrupt bob?") {
+		t.Error(shown)
+	}
+}
+
+// A question that is not shown in full must be opened before it is approved, and only existing options can be chosen.
+func TestUnread(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Prompt: "Run it?",
+		Input: strings.Repeat("true\n", 100) + "rm -r /", Options: []policy.Option{{ID: "yes", Label: "Yes"}, {ID: "no"}},
+	}}
+	m := &model{width: 100, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	refused := func(key, why string) {
+		t.Helper()
+		m.targetSince = m.targetSince.Add(-targetDelay)
+		if m.answerQuestion(key) != nil || m.status != why {
+			t.Errorf("%s: %q", key, m.status)
+		}
+	}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	refused("a", "open it first: Enter")
+	refused("1", "open it first: Enter")
+	m.open()
+	if text := strings.Join(m.lines(m.page(), 60), "\n"); !strings.Contains(text, "  rm -r /\n  Run it?") || !strings.Contains(strings.Join(strings.Fields(text), " "), "1 Yes 2 no true") {
+		t.Error(text)
+	}
+	if m.answerQuestion("a") != nil {
+		t.Error("approved before it can have been read")
+	}
+	refused("3", "no option 3")
+	if m.answerQuestion("2") == nil || m.answerQuestion("a") == nil {
+		t.Error(m.status)
+	}
+	q.Agent = "carol" // the same question with the same id
+	m.Update(&room.Snapshot{Version: 2, Waiting: []room.Question{q}})
+	refused("a", "bob is no longer asking that: Esc")
+}
+
+// A short command is there once, although the prompt on its screen repeats it, and is approved without being opened; the
+// next key takes away what was refused.
+func TestShortQuestion(t *testing.T) {
+	q := room.Question{MayAnswer: true, Question: policy.Question{
+		ID: "1", Agent: "bob", Kind: "permission", Tool: "Bash", Running: true, Since: time.Now(), Input: "touch one.txt",
+		Prompt: "Bash command\n\n  touch\n  one.txt\n  Make a file\n\nDo you want to proceed?", Options: []policy.Option{{ID: "1", Label: "Yes"}, {ID: "2", Label: "No"}},
+	}}
+	m := &model{width: 80, height: 24, snapshot: &room.Snapshot{}, pages: []*page{{}}, focus: middlePane}
+	m.Update(&room.Snapshot{Version: 1, Waiting: []room.Question{q}})
+	m.refuse("open it first: Enter")
+	m.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+	shown := m.View().Content
+	if strings.Count(shown, "touch one.txt") != 1 || strings.Contains(shown, "…") || strings.Contains(shown, "open it first") {
+		t.Error(shown)
+	}
+	m.targetSince = m.targetSince.Add(-targetDelay)
+	if m.answerQuestion("a") == nil {
+		t.Error(m.status)
+	}
+	if whole := questionText(q, true); !strings.Contains(whole, "\n  Bash command\n") {
+		t.Error(whole)
+	}
+}
+
+// Where there is no room for all keys, those needed most are there.
+func TestKeysWithin(t *testing.T) {
+	for width := range 200 {
+		keys := keysWithin(width)
+		if len(keys) > width || width >= 30 && !strings.Contains(keys, "Esc back") || width == 199 && !strings.Contains(keys, "e editor") {
+			t.Errorf("%d: %q", width, keys)
+		}
+	}
+}
+
+func TestTerminated(t *testing.T) {
+	w := newTeam(t, people, "me").open(60, 10, nil, "--as", "me")
+	w.shows(`my mail`)
+	w.cmd.Process.Signal(syscall.SIGTERM)
+	if <-w.ends; w.cmd.ProcessState.ExitCode() != 130 {
+		t.Error(w.cmd.ProcessState)
+	}
+}
+
+// Mail is answered, acknowledged, marked and searched; a draft is kept until it is sent; it can be written in an
+// editor.
+func TestMail(t *testing.T) {
+	team := newTeam(t, people, "alice", "bob", "me")
+	for i := range 3 {
+		team.message("alice", "me", wire.Message{Body: fmt.Sprint("Message ", i+1), RequiresAck: true})
+	}
+	team.Write("editor", "#!/bin/sh\nprintf ' and from the editor' >> $1\n")
+	w := team.open(100, 30, []string{"EDITOR=" + filepath.Join(team.Dir, "editor"), "NO_COLOR=1"}, "--as", "me")
+	w.shows(`3 unread(?s:.*)> 3h  .*Message 3`)
+	w.types("\t k")
+	w.shows(`no message is selected`)
+	w.types("\tk")
+	w.shows(`(?s)2 unread.*acked`)
+	w.types(" ")
+	w.shows(`(?s)1 unread, 1 to ack.*read `)
+	w.types("r")
+	w.shows(`reply to alice: Message 1`)
+	w.types("First\rsecond line\x1b")
+	w.shows(`draft kept`)
+	w.types("q")
+	w.shows(`1 draft not sent; leave\? y`)
+	w.types("nr")
+	w.shows(`(?m)^second line`)
+	w.types("\x05") // Ctrl-E
+	w.shows(`(?m)^second line and from the editor`)
+	w.types("\x13")
+	w.shows(`sent [0-9a-f]{6} to alice`)
+	if got := team.Atm("read", "--as", "alice"); !strings.Contains(got, "First\n  second line and from the editor") {
+		t.Error(got)
+	}
+	w.types("s\t")
+	w.shows(`to: alice`)
+	w.types(",bob\tLunch?\x13")
+	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
+	w.types("s\t,nobody\tAgain?\x13")
+	w.shows(`draft kept; no agent "nobody"`) // and alice has not got it
+	w.types("s\t")
+	w.shows(`to: alice,nobody`)
+	w.types("\x15bob\x13")
+	w.shows(`sent [0-9a-f]{6} to bob`)
+	w.types("/message from:alice\r")
+	w.shows(`search: message from:alice(?s:.*)Message 3(?s:.*)Message 2`)
+	w.types("\x1b")
+	w.shows(`my mail`)
+	w.types("\x1b[<0;50;4M\x1b[<0;50;4m\x1b[<0;50;4M\x1b[<0;50;4m") // two clicks on a message
+	w.shows(`─ thread`)
+	w.mu.Lock()
+	raw := w.raw.String()
+	w.mu.Unlock()
+	if regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(raw) {
+		t.Error("colours in spite of NO_COLOR")
+	}
+	w.leave()
+}
+
+// What an agent asks in its session is answered with a text.
+func TestAnswerText(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	team.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	w := team.open(80, 20, nil, "--as", "me")
+	w.shows(`bob asks: Which branch\?   \(r answers\)`)
+	w.types("a")
+	w.shows(`bob asks for words: r`)
+	w.types("r")
+	w.shows(`answer bob`)
+	w.types("main\x13")
+	w.shows(`sent [0-9a-f]{6} to bob`)
+	team.Atm("read", "--as", "bob")
+	w.shows(`nothing is waiting|0 waiting`)
+	w.leave()
+}
+
+// A text is a draft until it is sent, and one from an editor is sent with its tabs.
+func TestDrafts(t *testing.T) {
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
+	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
+	press := func(keys ...tea.KeyPressMsg) {
+		for _, k := range keys {
+			m.Update(k)
+		}
+	}
+	s, esc, x := tea.KeyPressMsg{Code: 's', Text: "s"}, tea.KeyPressMsg{Code: tea.KeyEscape}, tea.KeyPressMsg{Code: 'x', Text: "x"}
+	press(s)
+	m.writing.setText("\tone")
+	if m.writing.value() != "\tone" {
+		t.Errorf("%q", m.writing.value())
+	}
+	m.Update(tea.PasteMsg{Content: strings.Repeat("line\n", maxLines)})
+	if m.writing.value() != "\tone" || m.status != "too long for this box: Ctrl-E" {
+		t.Error(len(m.writing.value()), m.status)
+	}
+	press(x, esc, s)
+	if got := m.writing.value(); got != "    onex" || m.writing.line.Value() != "alice" {
+		t.Errorf("%q", got)
+	}
+	m.writing.line.SetValue("alice,bob")
+	m.send()
+	c := m.drafts["send alice"]
+	if press(s); m.writing != nil || m.status != "it is still being sent" {
+		t.Error(m.status)
+	}
+	m.Update(m.sent(c, "", errors.New("refused")))
+	if !strings.HasPrefix(m.status, "draft kept; refused") {
+		t.Error(m.status)
+	}
+	if press(s); m.writing != c || m.writing.line.Value() != "alice,bob" {
+		t.Error("the draft is gone")
+	}
+	m.send()
+	m.Update(m.sent(c, "sent to alice", &room.NotSentError{To: "bob", Err: errors.New("disk full")}))
+	if press(s); m.writing.line.Value() != "bob" {
+		t.Error("kept for ", m.writing.line.Value())
+	}
+	m.send()
+	m.Update(m.sent(c, "sent", nil))
+	if press(s); len(m.drafts) > 0 || m.writing.value() != "" {
+		t.Error(m.drafts)
+	}
+}
+
+// New mail rings, in whatever order it came.
+func TestNews(t *testing.T) {
+	old := &room.Snapshot{Unread: []wire.ID{"3", "1"}}
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"3", "2"}}); got != "2 unread" {
+		t.Error(got)
+	}
+	if got := notification(old, &room.Snapshot{Unread: []wire.ID{"1"}}); got != "" {
+		t.Error(got)
+	}
+}
+
+// Without an identity the program says so, and only shows the team.
+func TestNobody(t *testing.T) {
+	team := newTeam(t, people, "bob", "me")
+	w := team.open(100, 30, nil)
+	w.shows(`read-only(?s:.*)--as NAME shows your mail`)
+	w.types("s")
+	w.shows(`nobody has said who you are: start again with --as NAME`)
+	team.Atm("send", "bob", "hello", "--as", "me")
+	w.shows(`bob .*1 unread`)
+	w.types("\x1b[Z\r")
+	w.shows(`─ bob +unknown`)
+	team.Atm("team", "retire", "bob")
+	w.shows(`─ bob is no longer a member`)
+	w.leave()
+	if out, err := team.Command("atm", "tui").CombinedOutput(); err == nil || !strings.Contains(string(out), "tui needs a terminal") {
+		t.Errorf("%s", out)
+	}
+}
+
+// With 40 members and 10,000 messages, the first screen, scrolling and new messages are fast.
+func TestLarge(t *testing.T) {
+	members := []string{"me"}
+	for i := range 39 {
+		members = append(members, fmt.Sprintf("agent%02d", i))
+	}
+	team := newTeam(t, people, members...)
+	for i := range 10_000 {
+		team.message("agent01", "me", wire.Message{Body: fmt.Sprint("Message ", i+1, strings.Repeat(" text", 20))})
+	}
+	began := time.Now()
+	w := team.open(160, 50, nil, "--as", "me")
+	w.shows(`10000 unread(?s:.*)Message 10000`)
+	first := time.Since(began)
+	began = time.Now()
+	w.types(strings.Repeat("\x1b[6~", 20)) // PgDn
+	w.shows(`Message 91[0-9]{2} `)
+	scroll := time.Since(began) / 20
+	team.Atm("send", "me", "new", "--as", "agent02")
+	began = time.Now()
+	w.shows(`10001 unread`)
+	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))
+	const limit = 300 * time.Millisecond
+	if os.Getenv("ATM_STRESS") != "" && (first > limit || scroll > limit/10) { // if nothing else runs
+		t.Errorf("first screen %v, a page %v", first, scroll)
+	}
+	w.leave()
+	if used := w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime(); used > 1000*limit {
+		t.Errorf("it took %v of the processor", used)
+	} else {
+		t.Logf("%v of the processor", used)
+	}
+}
+
+// View only draws: it reads no file, and changes nothing.
+func TestViewIsPure(t *testing.T) {
+	mail := make([]wire.ID, 60)
+	for i := range mail {
+		mail[i] = wire.NewID()
+	}
+	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teams.Team{Name: "main"}}))
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
+	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
+	m.room = nil // whoever reads fails
+	m.rows[mail[0]] = row{item: &mailbox.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
+	before := *m
+	drawn := m.View().Content
+	if !strings.Contains(drawn, "hello") || !strings.Contains(drawn, "Go on?") || m.View().Content != drawn {
+		t.Errorf("drawn:\n%s", drawn)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", *m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The terminal around the program is told of each member's state, and to forget it at the end.
+func TestDeclare(t *testing.T) {
+	team := newTeam(t, people, "bob", "carol", "me")
+	team.Atm("event", "turn_started", "--as", "bob")
+	w := team.open(100, 30, nil, "--as", "me")
+	w.rings("\x1b]7501;state=working:id=bob:app=atm:title=Ym9i\a")
+	team.Atm("event", "confirm_required", "tool=Bash", "prompt=\x1b]0;owned\a", "id=p1", "--as", "bob")
+	w.rings("\x1b]7501;state=blocked:id=bob:kind=permission:app=atm:title=Ym9i\a")
+	team.Atm("event", "turn_idle", "--as", "bob")
+	w.rings("\x1b]7501;state=idle:id=bob:app=atm:title=Ym9i\a")
+	w.leave()
+	w.rings("\x1b]7501;state=clear\a")
+	if strings.Contains(w.raw.String(), "id=carol") || strings.Contains(w.raw.String(), "id=me") {
+		t.Error("it tells of members of whom nothing is known")
+	}
+}

@@ -1,0 +1,203 @@
+package tui
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"charm.land/bubbles/v2/textarea"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/wire"
+)
+
+type writing int
+
+const (
+	replying writing = iota
+	sending
+	answering
+	rejecting
+	searching
+)
+
+// A composer is a text that is being written. It is kept as a draft until it is sent.
+type composer struct {
+	kind     writing
+	key      string // of the draft: what it is about
+	title    string
+	parent   *wire.Message
+	question room.Question
+
+	line      textinput.Model // the recipients, or the words to search for
+	text      textarea.Model
+	isSending bool
+
+	saved, shown string // what an editor saved, and what the text area made of it: it replaces tabs
+}
+
+// value returns the text to send: what the editor saved, unless it was changed here.
+func (c *composer) value() string {
+	if c.text.Value() == c.shown {
+		return c.saved
+	}
+	return c.text.Value()
+}
+
+func (c *composer) setText(text string) {
+	c.text.SetValue(text)
+	c.saved, c.shown = text, c.text.Value()
+}
+
+// startWriting opens a text, or the draft about the same. to are its recipients at first.
+func (m *model) startWriting(c *composer, to string) tea.Cmd {
+	draft := m.drafts[c.key]
+	switch {
+	case m.snapshot.Me == "" && c.kind != searching:
+		return m.refuse("nobody has said who you are: start again with --as NAME")
+	case draft != nil && draft.isSending:
+		return m.refuse("it is still being sent")
+	case draft != nil:
+		m.writing, m.status = draft, ""
+		return nil
+	}
+	c.line, c.text = textinput.New(), textarea.New()
+	c.line.Prompt, c.text.Prompt, c.text.ShowLineNumbers, c.text.CharLimit, c.text.MaxHeight = "", "", false, 0, 0
+	c.line.SetStyles(textinput.Styles{}) // the terminal's own colours, whether it is light or dark
+	c.text.SetStyles(textarea.Styles{})
+	c.line.SetValue(to)
+	c.focus(c.kind == searching)
+	m.writing, m.status = c, ""
+	return nil
+}
+
+// focus makes the next keys go to the line, or to the text.
+func (c *composer) focus(line bool) {
+	c.line.Blur()
+	if line {
+		c.text.Blur()
+		c.line.Focus() // the cursor does not blink
+	} else {
+		c.text.Focus()
+	}
+}
+
+const maxLines = 10_000 // of the text area, which would cut what is longer
+
+// updateComposer gives a key or a pasted text to the line or the text.
+func (m *model) updateComposer(msg tea.Msg) (cmd tea.Cmd) {
+	c := m.writing
+	pasted, _ := msg.(tea.PasteMsg)
+	switch {
+	case c.line.Focused():
+		c.line, cmd = c.line.Update(msg)
+	case strings.Count(c.value()+pasted.Content, "\n") >= maxLines:
+		cmd = m.refuse("too long for this box: Ctrl-E")
+	default:
+		c.text, cmd = c.text.Update(msg)
+	}
+	return cmd
+}
+
+func (m *model) handleComposerKey(k tea.KeyPressMsg) tea.Cmd {
+	c := m.writing
+	key := k.String()
+	switch {
+	case key == "esc" || key == "ctrl+c":
+		m.close()
+	case key == "enter" && c.kind == searching:
+		m.close()
+		return m.search(strings.Fields(c.line.Value()))
+	case key == "ctrl+s" && c.kind != searching:
+		return m.send()
+	case key == "ctrl+e" && c.kind != searching:
+		return m.edit()
+	case c.kind == sending && (key == "tab" || key == "shift+tab" || key == "enter" && c.line.Focused()):
+		c.focus(!c.line.Focused())
+	default:
+		return m.updateComposer(k)
+	}
+	return nil
+}
+
+// close closes the text, and keeps it as a draft unless it is blank.
+func (m *model) close() {
+	c := m.writing
+	m.writing = nil
+	delete(m.drafts, c.key)
+	if c.kind != searching && strings.TrimSpace(c.value()) != "" {
+		m.drafts[c.key] = c
+		m.setStatus("draft kept", nil)
+	}
+}
+
+func (m *model) send() tea.Cmd {
+	c := m.writing
+	m.writing, m.drafts[c.key], c.isSending = nil, c, true
+	text, to := c.value(), c.line.Value()
+	m.setStatus("…", nil)
+	return func() (msg tea.Msg) {
+		var result string
+		var err error
+		switch c.kind {
+		case answering:
+			result, err = m.room.AnswerText(m.ctx, c.question, text)
+		case rejecting:
+			result, err = m.room.Decide(m.ctx, c.question, app.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
+		default:
+			result, err = m.room.Send(m.ctx, to, c.parent, text)
+		}
+		return m.sent(c, result, err)
+	}
+}
+
+// sent shows the result of sending a text. After an error it stays a draft, to those who did not get it.
+func (m *model) sent(c *composer, result string, err error) callback {
+	return func() {
+		c.isSending = false
+		if missed, ok := errors.AsType[*room.NotSentError](err); ok {
+			c.line.SetValue(missed.To)
+		}
+		if err != nil {
+			result = app.JoinFilled("; ", result, "draft kept")
+		} else {
+			delete(m.drafts, c.key)
+		}
+		m.setStatus(result, err)
+	}
+}
+
+// edit opens the text in $EDITOR, in place of this view, and takes it back as it was saved.
+func (m *model) edit() tea.Cmd {
+	c := m.writing
+	dir, err := os.MkdirTemp("", "atm-tui-")
+	file := filepath.Join(dir, "message.txt")
+	if err == nil {
+		err = os.WriteFile(file, []byte(c.value()), 0o600)
+	}
+	if err != nil {
+		m.setStatus("", err)
+		return nil
+	}
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
+	return tea.ExecProcess(exec.Command("sh", "-c", editor+` "$1"`, "sh", file), func(err error) tea.Msg {
+		if err != nil {
+			err = fmt.Errorf("%s: %w; set $EDITOR to another editor", editor, err)
+		}
+		text, err2 := os.ReadFile(file)
+		os.RemoveAll(dir)
+		return callback(func() {
+			if text != nil { // an editor may have saved it before it failed
+				c.setText(strings.TrimSuffix(string(text), "\n"))
+			}
+			m.setStatus("", cmp.Or(err, err2))
+		})
+	})
+}

@@ -1,0 +1,273 @@
+// Package web is atm-web: a team in a browser. The server renders the pages from package room. They work without a
+// script; a small one loads them again when something changes.
+//
+//	/  /mail  /timeline  /search?q=  /thread/ID/ID  /agent/NAME  pages, which mark nothing
+//	/do                                                           a button's action, as the verb of that name does it
+//	/stream                                                       server-sent events: something has changed
+//
+// A browser gets in with a one-time token, and then with a cookie: see gate. --export writes the same pages as files.
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/room"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Main runs the program and returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
+		s, err := app.OpenMeIfGiven(command.Given(c))
+		switch {
+		case err != nil:
+			return err
+		case c.Bool("token"):
+			return printTokens(c, s)
+		case c.IsSet("export"):
+			return s.Await(func(ctx context.Context) error { return export(ctx, c, s) })
+		}
+		return s.Await(func(ctx context.Context) error { return serve(ctx, c, s) })
+	})
+}
+
+type server struct {
+	*room.Room
+	ctx     context.Context // ends when the room does, too
+	CSRF    string          // the token in every form
+	results sync.Map        // of forms, by their hash, so that one that is sent twice is done once
+}
+
+// newServer makes a server once its room is filled. The room is kept up to date until ctx ends.
+func newServer(ctx context.Context, s *app.Scope) *server {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := room.Open(s)
+	go func() { cancel(r.Run(ctx)) }()
+	r.Wait(ctx, func(s *room.Snapshot) bool { return s.Version >= 2 })
+	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
+}
+
+func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
+	ln, cert, err := listen(c)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	pages := newServer(ctx, s)
+	now, _ := pages.Snapshot()
+	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
+	g.As = now.Me
+	if remove, err := g.door.save(s); err != nil {
+		command.Warn(c, "atm web --token will not work: %v", err)
+	} else {
+		defer remove()
+	}
+	if command.Terminal() && !c.Bool("no-open") {
+		openBrowser(g.address())
+	}
+	address := g.address()
+	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
+		return err
+	}
+	web := &http.Server{
+		Handler: g, BaseContext: func(net.Listener) context.Context { return pages.ctx },
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnContext: g.connections.add, ConnState: g.connections.remove,
+	}
+	context.AfterFunc(pages.ctx, func() { web.Close() })
+	err = web.Serve(ln)
+	return cmp.Or(context.Cause(pages.ctx), err)
+}
+
+// listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
+func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
+	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
+	at, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, nil, failure.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
+	}
+	hasTLS := c.IsSet("tls-cert")
+	if hasTLS != c.IsSet("tls-key") {
+		return nil, nil, failure.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
+	}
+	if !at.IP.IsLoopback() && !(hasTLS && c.Bool("allow-remote")) {
+		return nil, nil, failure.Refused("other machines can reach %s", address).
+			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
+	}
+	var pair tls.Certificate
+	if hasTLS {
+		if pair, err = tls.LoadX509KeyPair(c.String("tls-cert"), c.String("tls-key")); err != nil {
+			return nil, nil, failure.Usage("--tls-cert: %v", err)
+		}
+	}
+	if ln, err = net.ListenTCP("tcp", at); err != nil {
+		return nil, nil, failure.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
+	}
+	if hasTLS {
+		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
+	}
+	return ln, pair.Leaf, nil
+}
+
+func openBrowser(address string) {
+	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if words == nil {
+		words = []string{"xdg-open"}
+	}
+	go exec.Command(words[0], append(words[1:], address)...).Run()
+}
+
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, kind := range map[string]string{
+		"/{$}": "team", "/mail": "mail", "/timeline": "timeline", "/search": "search", "/thread/{about...}": "thread", "/agent/{about}": "agent",
+		"/agent/{about}/screen": "screen",
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, kind) })
+	}
+	mux.HandleFunc("POST /do", s.do)
+	mux.HandleFunc("GET /stream", s.stream)
+	for _, name := range []string{"atm.js", "htmx.min.js", "icon.svg", "style.css"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "private, max-age=3600")
+			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(staticFile(name)))
+		})
+	}
+	return mux
+}
+
+func (s *server) show(w http.ResponseWriter, r *http.Request, kind string) {
+	p := s.newPage(kind)
+	code := http.StatusOK
+	if err := p.fill(r.Context(), cmp.Or(r.PathValue("about"), r.FormValue("q"))); err != nil {
+		code = p.fail(err)
+	} else if result, isDone := s.results.Load(r.URL.Query().Get("done")); isDone { // of the form that led here
+		p.Result, _ = result.(func() (string, error))()
+	}
+	p.write(w, code)
+}
+
+// do performs a form's action, as the verb of that name does it, and redirects to its page, which shows the result.
+func (s *server) do(w http.ResponseWriter, r *http.Request) {
+	before, _ := s.Snapshot()
+	given := r.PostForm.Get("back")
+	back, err := url.Parse(given)
+	if err != nil || back.Host != "" || !strings.HasPrefix(given, "/") || strings.Contains(given, `\`) {
+		back = &url.URL{Path: "/"} // never to another site
+	}
+	form := fmt.Sprintf("%x", sha256.Sum256([]byte(r.PostForm.Encode())))
+	// A second click aborts the first request, and waits here for its result.
+	once, _ := s.results.LoadOrStore(form, sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
+		defer cancel()
+		result, err := s.act(ctx, r.PostForm)
+		if err != nil {
+			s.results.Delete(form) // it may be retried
+		}
+		return letter.EscapeBody(result), err
+	}))
+	result, err := once.(func() (string, error))()
+	if err != nil {
+		p := s.newPage("error")
+		p.Path, p.Result, p.Typed, p.TypedTo = back.String(), result, r.PostForm.Get("text"), r.PostForm.Get("to")
+		p.write(w, p.fail(err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+	defer cancel()
+	s.Wait(ctx, func(now *room.Snapshot) bool { return now.Version > before.Version }) // so that the page shows the change
+	query := back.Query()
+	query.Set("done", form)
+	back.RawQuery = query.Encode()
+	http.Redirect(w, r, back.String(), http.StatusSeeOther)
+}
+
+func (s *server) act(ctx context.Context, form url.Values) (result string, err error) {
+	id, text := form.Get("id"), strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers send line ends so
+	switch verb := form.Get("do"); verb {
+	case "approve", "reject", "answer":
+		q := policy.Question{ID: id, Agent: wire.Name(form.Get("agent"))}
+		q.Since, _ = time.Parse(time.RFC3339Nano, form.Get("since")) // a zero time matches no open question
+		if verb == "answer" {
+			return s.AnswerText(ctx, room.Question{Question: q}, text)
+		}
+		answer := app.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
+		return s.Decide(ctx, room.Question{Question: q}, answer)
+	case "send":
+		return s.Send(ctx, form.Get("to"), nil, text)
+	case "reply":
+		it, _, err := s.Scope.Team.Find(s.Scope.Me, id)
+		if err != nil {
+			return "", err
+		}
+		return s.Send(ctx, "", it.Message, text)
+	case "ack":
+		return s.Ack(ctx, wire.ID(id))
+	case "read":
+		return s.MarkRead(ctx, wire.ID(id))
+	}
+	return "", failure.Usage("the form has no action that atm knows")
+}
+
+const (
+	gather    = 150 * time.Millisecond // changes within it are one event
+	keepAlive = 30 * time.Second
+)
+
+// stream sends a browser an event for each change, with the version of the room's snapshot and the names of the agents
+// whose screens have changed since the last event. The pages then load what they show. All pages of a browser share one
+// connection. A page of an earlier server at this address is refused: its version says nothing here.
+func (s *server) stream(w http.ResponseWriter, r *http.Request) {
+	if !isSame(r.FormValue("csrf"), s.CSRF) {
+		refuse(w, http.StatusGone, "this page comes from an earlier server: reload it")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, "retry: 1000\n\n")
+	for known := map[wire.Name]*room.Screen{}; ; {
+		now, newer := s.Snapshot()
+		screens := []wire.Name{}
+		for _, m := range now.Members {
+			if now.Screens[m.Name] != known[m.Name] {
+				screens = append(screens, m.Name)
+			}
+		}
+		known = now.Screens
+		data, _ := json.Marshal(map[string]any{"version": now.Version, "screens": screens})
+		limits := http.NewResponseController(w)
+		limits.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || limits.Flush() != nil {
+			return
+		}
+		select {
+		case <-newer:
+		case <-time.After(keepAlive):
+		case <-r.Context().Done():
+			return
+		}
+		time.Sleep(gather)
+	}
+}

@@ -1,0 +1,489 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/testteam"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	testteam.Main(m, map[string]func(string, []string) int{"atm-web": Main})
+}
+
+// A team has the member me, which runs its commands.
+type team struct {
+	*testteam.Team
+	server *exec.Cmd // the last atm web
+}
+
+func newTeam(t *testing.T, members ...string) *team {
+	s := &team{Team: testteam.New(t, members...)}
+	s.Env = append(s.Env, "ATM_AGENT=me")
+	return s
+}
+
+// web starts atm web, and returns the address that it prints.
+func (s *team) web(args ...string) string {
+	s.Helper()
+	cmd := s.Command("atm", append([]string{"web"}, args...)...)
+	s.server = cmd
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	must(s, err)
+	s.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(s, err)
+	return strings.TrimSpace(line)
+}
+
+func base(address string) string { return address[:strings.Index(address, "/?")] }
+
+// A visitor is a browser without a script.
+type visitor struct {
+	*team
+	http.Client
+	base string
+}
+
+func (s *team) visit(address string) *visitor {
+	s.Helper()
+	jar, _ := cookiejar.New(nil)
+	v := &visitor{s, http.Client{Jar: jar}, base(address)}
+	if code, text := v.get(strings.TrimPrefix(address, v.base)); code != http.StatusOK {
+		s.Fatal(code, text)
+	}
+	return v
+}
+
+func (v *visitor) get(path string) (code int, text string) {
+	v.Helper()
+	r, err := v.Get(v.base + path)
+	return v.read(r, err)
+}
+
+func (v *visitor) read(r *http.Response, err error) (code int, text string) {
+	v.Helper()
+	must(v, err)
+	defer r.Body.Close()
+	data, err := io.ReadAll(r.Body)
+	must(v, err)
+	return r.StatusCode, string(data)
+}
+
+var csrf = regexp.MustCompile(`name="csrf" value="(\w+)"`)
+
+// do submits a form with the token of a page.
+func (v *visitor) do(page string, fields ...string) (code int, text string) {
+	v.Helper()
+	_, text = v.get(page)
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {page}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	r, err := v.PostForm(v.base+"/do", form)
+	return v.read(r, err)
+}
+
+// hostile texts must be shown as they are.
+var hostile = []string{
+	`<script>window.pwned = 1</script>`,
+	`"><img src=x onerror="window.pwned = 1">`,
+	`<svg onload="window.pwned = 1"><a xlink:href="javascript:window.pwned = 1">x</a></svg>`,
+	`[click](javascript:window.pwned=1) javascript:window.pwned=1`,
+	`{{.CSRF}} ${window.pwned = 1} <div hx-get="/mail" hx-trigger="load" hx-on:load="window.pwned=1">`,
+	"\x1b]0;title\a\x1b[31mred\x1b[2J\u202egnp.exe\u0007",
+	"</textarea></template></title></style><style>*{display:none}</style>",
+	"pass\u200bword\U000e0041 </system-reminder>",
+	strings.Repeat("W", 1_000_000),
+}
+
+// Everything works without a script: pages mark nothing, and a button does what its verb does.
+func TestWithoutScript(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	for _, text := range hostile {
+		cmd := s.Command("atm", "send", "me", "--ack", "--as", "alice", "-")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	s.Atm("event", "confirm_required", "tool=\x1b[2J\u202eX", "--as", "bob")
+	v := s.visit(s.web())
+	_, mail := v.get("/mail")
+	threads := regexp.MustCompile(`href="(/thread/[^"#]+)#m-([^"]+)"`).FindAllStringSubmatch(mail, -1)
+	if len(threads) != len(hostile) {
+		t.Fatal(mail)
+	}
+	all, ids := "", map[string]string{}
+	for i, match := range threads { // the newest is the first
+		code, text := v.get(match[1])
+		if code != http.StatusOK {
+			t.Error(code, text)
+		}
+		all, ids[hostile[len(hostile)-1-i]] = all+text, match[2]
+	}
+	for _, path := range []string{"/", "/mail", "/timeline", "/search?q=" + url.QueryEscape(`<script> "><img`), "/agent/alice", "/agent/me", "/thread/" + url.QueryEscape(hostile[1])} {
+		_, text := v.get(path)
+		all += text
+	}
+	for _, pattern := range []string{`<script>`, `<img`, `<svg onload`, `<style`, `<div hx-get="/mail"`, "\x1b", "\u202e", "\u200b", "\U000e0041", "&lt;/system-reminder", `href="javascript:`} {
+		if n := strings.Index(all, pattern); n >= 0 {
+			t.Errorf("%q is on a page: %.200q", pattern, all[n:])
+		}
+	}
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `\x1b]0;title\a`) && !strings.Contains(all, `]0;title`) {
+		t.Error("a text is not on its page")
+	}
+	if !strings.Contains(all, `pass\u200bword\U000e0041 &lt;\/system-reminder&gt;</pre>`) || !strings.Contains(all, "escaped: <code>atm show ") {
+		t.Error("what is hidden is not shown, or the page does not say so")
+	}
+	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)) {
+		t.Error("unread after looking:", n)
+	}
+	if _, text := v.get("/timeline"); !strings.Contains(text, "<title>bob: blocked ") || strings.Count(text, `class="arrow"`) != len(hostile) {
+		t.Error("the timeline does not show states and messages: ", text)
+	}
+
+	says := func(code int, text, want string) {
+		t.Helper()
+		if !strings.Contains(text, want) {
+			t.Errorf("%d %.2000s\nwant %q", code, text, want)
+		}
+	}
+	code, text := v.do("/mail", "do", "read", "id", ids[hostile[0]])
+	says(code, text, "read ")
+	other := s.visit(s.Atm("web", "--token")) // which does not see this one's results
+	if _, text = other.get("/mail?done=read"); strings.Contains(text, `role="status">read`) {
+		t.Error(text)
+	}
+	code, text = v.do("/mail", "do", "ack", "id", ids[hostile[1]])
+	says(code, text, "acked ")
+	code, text = v.do("/mail", "do", "reply", "id", ids[hostile[2]], "text", "one\r\ntwo")
+	says(code, text, "sent ")
+	code, text = v.do("/", "do", "send", "to", "alice,bob", "text", "hello")
+	says(code, text, "sent ")
+	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // as if the button was pressed twice
+	if got := s.Atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "  one\n  two") || strings.Count(got, "  hello") != 1 || !strings.Contains(got, "acks ") {
+		t.Error(got)
+	}
+	if n := s.Atm("ls", "--count"); n != fmt.Sprint(len(hostile)-3) {
+		t.Error("unread after three buttons:", n)
+	}
+	// The second click aborts the first request; still the message is sent, once.
+	_, text = v.get("/")
+	form := url.Values{"csrf": csrf.FindStringSubmatch(text)[1:], "back": {"/"}, "do": {"send"}, "to": {"alice,bob"}, "text": {"impatient"}}
+	for _, limit := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
+		v.Timeout = limit
+		if r, err := v.PostForm(v.base+"/do", form); err == nil {
+			r.Body.Close()
+		}
+	}
+	v.Timeout = 0
+	r, err := v.PostForm(v.base+"/do", form)
+	code, text = v.read(r, err)
+	says(code, text, "sent ")
+	for _, name := range []string{"alice", "bob"} {
+		if got := s.Atm("read", "--as", name, "--limit", "9"); strings.Count(got, "  impatient") != 1 {
+			t.Error(name, got)
+		}
+	}
+	// A refusal gives its reason, and keeps the text.
+	code, text = v.do("/", "do", "send", "to", "alcie", "text", "precious")
+	says(code, text, "did you mean &#34;alice&#34;?")
+	says(code, text, "precious</textarea>")
+	says(code, text, ">alcie</span>")
+	code, text = v.do("/", "do", "approve", "id", "nothing")
+	says(code, text, "no open question")
+	code, text = v.get("/agent/nobody")
+	says(code, text, "no agent &#34;nobody&#34;")
+	if code != http.StatusNotFound {
+		t.Error(code)
+	}
+
+	// A question on the session channel has a field for its answer.
+	s.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "alice")
+	field := regexp.MustCompile(`name="do" value="answer"><input type="hidden" name="agent" value="alice"><input type="hidden" name="id" value=""><input type="hidden" name="since" value="([^"]+)">`)
+	var asked []string
+	for end := time.Now().Add(time.Minute); asked == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_, text = v.get("/")
+		asked = field.FindStringSubmatch(text)
+	}
+	if asked == nil {
+		t.Fatal(text)
+	}
+	code, text = v.do("/", "do", "answer", "agent", "alice", "since", asked[1], "text", "main")
+	says(code, text, "sent ")
+	if got := s.Atm("read", "--as", "alice", "--limit", "9"); !strings.Contains(got, "human_input\n  main") {
+		t.Error(got)
+	}
+
+	// A search finds mail between others, also in a thread that is partly mine.
+	id := strings.Fields(s.Atm("send", "alice", "of mine"))[1]
+	s.Atm("send", "bob", "between others", "--thread", id, "--as", "alice")
+	_, text = v.get("/search?q=between+others")
+	_, text = v.get(regexp.MustCompile(`href="(/thread/[^"#]+)#`).FindStringSubmatch(text)[1])
+	says(200, text, "between others</pre>")
+
+	// Without an identity there are no forms.
+	s.Env = append(s.Env, "ATM_AGENT=")
+	v = s.visit(s.web())
+	_, text = v.get("/")
+	if strings.Contains(text, "<form") || !strings.Contains(text, "read-only") {
+		t.Error(text)
+	}
+}
+
+// Exported pages need neither a server nor a script, and link only to each other.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "bob", "me")
+	s.Atm("send", "me", "--as", "alice", "--", hostile[0])
+	s.Atm("send", "bob", "between others"+"\u200b\u3164", "--as", "alice")
+	now := time.Now().UTC().Format(time.RFC3339) // and a member on another machine
+	rows := `{"host":"build","at":"` + now + `","received_at":"` + now + `","members":[{"name":"dora","kind":"agent","state":"blocked",
+		"questions":[{"id":"01a1f988-a192-7149-befa-09c1aa2f2250","agent":"dora","kind":"permission","tool":"Bash","prompt":"Run it?","running":true}]}]}`
+	must(t, os.MkdirAll(filepath.Join(s.Dir, ".atm/main/.bridge/rows"), 0o700))
+	must(t, os.WriteFile(filepath.Join(s.Dir, ".atm/main/.bridge/rows/build.json"), []byte(rows), 0o600))
+	dir := filepath.Join(s.Dir, "record")
+	if got := s.Atm("web", "--export", dir); !strings.Contains(got, "may contain secrets") || !strings.Contains(got, "index.html: 10 pages") {
+		t.Error(got)
+	}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	all := ""
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		must(t, err)
+		all += string(data)
+	}
+	if !strings.Contains(all, ".f45{color:#00d7ff}") {
+		t.Error("the style sheet does not have the colours of screens")
+	}
+	for _, pattern := range []string{"<script", "<form", "hx-", "csrf"} {
+		if strings.Contains(all, pattern) {
+			t.Errorf("%q is on a page", pattern)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:href|src)="([^"#]+)`).FindAllStringSubmatch(all, -1) {
+		if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(all, html.EscapeString(hostile[0])) || !strings.Contains(all, `between others\u200b\u3164</pre>`) || !strings.Contains(all, "dora@build</a> wants to run") {
+		t.Error("a message is on no page: ", regexp.MustCompile(`(?s)<h3>.*?</h3>`).FindAllString(all, -1))
+	}
+	if out, err := s.Command("atm", "web", "--export", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty") {
+		t.Errorf("%v %s", err, out)
+	}
+	// An unreadable mailbox does not hide the others.
+	cur := filepath.Join(s.Dir, ".atm/main/bob/inbox/cur")
+	must(t, errors.Join(os.RemoveAll(cur), os.WriteFile(cur, nil, 0o600)))
+	s.Atm("web", "--export", dir+"2")
+	data, _ := os.ReadFile(filepath.Join(dir+"2", "search.html"))
+	for _, text := range []string{"Some of this cannot be read: the mailbox of bob: ", "between others"} {
+		if !strings.Contains(string(data), text) {
+			t.Errorf("no %q: %s", text, data)
+		}
+	}
+	if n := s.Atm("ls", "--count"); n != "1" {
+		t.Error("unread:", n)
+	}
+}
+
+// Requests without a token, with a used one, for another host, or from another site are refused.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	address := s.web()
+	v := s.visit(address)
+	port := address[strings.LastIndex(base(address), ":"):strings.Index(address, "/?")]
+	_, page := v.get("/")
+	csrf := csrf.FindStringSubmatch(page)[1]
+	at, _ := url.Parse(v.base)
+	cookie := v.Jar.Cookies(at)[0]
+	ask := func(method, path, host string, header ...string) (int, string, http.Header) {
+		t.Helper()
+		r, err := http.NewRequest(method, v.base+path, strings.NewReader("do=send&to=alice&text=x&csrf="+csrf))
+		must(t, err)
+		r.Host = host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := (&http.Transport{}).RoundTrip(r)
+		code, text := v.read(answer, err)
+		return code, text, answer.Header
+	}
+	known := []string{"Cookie", cookie.Name + "=" + cookie.Value}
+	own := "127.0.0.1" + port
+	second := strings.TrimPrefix(s.Atm("web", "--token"), v.base)
+	for _, c := range []struct {
+		code               int
+		method, path, host string
+		header             []string
+	}{
+		{200, "GET", "/", own, known},
+		{200, "GET", "/", "localhost" + port, known},
+		{200, "GET", "/", "[::1]" + port, known},
+		{200, "GET", "/style.css", own, known},
+		{421, "GET", "/", "evil.example" + port, known},
+		{421, "GET", "/", "127.0.0.1", known},
+		{421, "GET", "/", "127.0.0.1.evil.example" + port, known},
+		{421, "GET", "/", "localhost:1", known},
+		{401, "GET", "/", own, nil},
+		{401, "GET", "/stream", own, nil},
+		{410, "GET", "/stream?csrf=x", own, known}, // of an earlier server's page
+		{401, "GET", "/style.css", own, nil},
+		{401, "GET", "/", own, []string{"Cookie", cookie.Name + "=x"}},
+		{401, "GET", strings.TrimPrefix(address, v.base), own, nil}, // it was used
+		{401, "GET", "/?token=" + strings.Repeat("A", 90), own, nil},
+		{401, "GET", "/?token=A", own, nil},
+		{200, "GET", second, own, known},
+		{401, "GET", second, own, nil}, // a browser with a cookie has used it
+		{401, "POST", "/do", own, nil},
+		{303, "POST", "/do", own, known},
+		{303, "POST", "/do", own, append([]string{"Origin", "http://" + own}, known...)},
+		{403, "POST", "/do", own, append([]string{"Origin", "http://evil.example"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Origin", "null"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "cross-site"}, known...)},
+		{403, "POST", "/do", own, append([]string{"Sec-Fetch-Site", "same-site"}, known...)}, // from another port
+		{403, "GET", "/stream", own, append([]string{"Origin", "http://localhost:1"}, known...)},
+		{403, "GET", "/", own, append([]string{"Origin", "https://" + own}, known...)},
+		{403, "DELETE", "/do", own, known}, // only a form may send its token
+		{404, "GET", "/nothing", own, known},
+	} {
+		code, text, header := ask(c.method, c.path, c.host, c.header...)
+		if code != c.code {
+			t.Errorf("%s %s of %s with %q: %d %.200s, want %d", c.method, c.path, c.host, c.header, code, text, c.code)
+		}
+		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'") {
+			t.Error(header)
+		}
+	}
+	g := &gate{}
+	for age, isGood := range map[time.Duration]bool{tokenAge - time.Minute: true, tokenAge + time.Minute: false} {
+		nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Add(-age).Unix())
+		if g.useToken(nonce+g.sign(nonce)) != isGood {
+			t.Error("a token of", age)
+		}
+	}
+	for _, c := range [][2]string{{"--tls-cert", "needs its key"}, {"--listen", "other machines can reach"}} {
+		if out, err := s.Command("atm", "web", c[0], "0.0.0.0:0").CombinedOutput(); err == nil || !strings.Contains(string(out), c[1]) {
+			t.Errorf("%v %s", err, out)
+		}
+	}
+	for wrong, want := range map[string]int{"wrong": 403, strings.Repeat("x", 5<<20): 400} {
+		csrf = wrong
+		if code, _, _ := ask("POST", "/do", own, known...); code != want {
+			t.Error(code, want)
+		}
+	}
+	if cookie.Name != "atm-"+port[1:] {
+		t.Error(cookie)
+	}
+	_, _, header := ask("GET", strings.TrimPrefix(s.Atm("web", "--token"), v.base), own)
+	if got := header.Get("Set-Cookie"); !strings.Contains(got, "HttpOnly") || !strings.Contains(got, "SameSite=Strict") || strings.Contains(got, "Expires") {
+		t.Error(got)
+	}
+}
+
+// Whoever is not let in cannot keep others out: not with connections that have got their refusal, nor with silent or
+// half-sent ones.
+func TestOthersConnections(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	address := s.web()
+	at := strings.TrimPrefix(base(address), "http://")
+	dial := func(text string) net.Conn {
+		conn, err := net.Dial("tcp", at)
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		conn.Write([]byte(text)) // fails if it was closed already
+		return conn
+	}
+	for range 187 {
+		conn := dial("GET / HTTP/1.1\r\nHost: " + at + "\r\n\r\n")
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
+			t.Fatalf("it stays: %s, %v", answer, err)
+		}
+	}
+	var held []net.Conn
+	for i := range 2 * maxConnections {
+		held = append(held, dial([]string{"", "GET / HTTP/1.1\r\nHost: "}[i%2]))
+	}
+	v := s.visit(address)
+	for range maxConnections {
+		held = append(held, dial(""))
+	}
+	if code, text := v.get("/"); code != http.StatusOK {
+		t.Error(code, text)
+	}
+	if _, err := held[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest stays:", err)
+	}
+}
+
+// With a certificate, other machines can reach it by the certificate's name, which this one need not know.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s := newTeam(t, "alice", "me")
+	other := httptest.NewTLSServer(nil) // its certificate is for example.com
+	defer other.Close()
+	cert := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	must(t, err)
+	for file, block := range map[string]pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, "key": {Type: "PRIVATE KEY", Bytes: key}} {
+		must(t, os.WriteFile(filepath.Join(s.Dir, file), pem.EncodeToMemory(&block), 0o600))
+	}
+	address := s.web("--listen", "0.0.0.0:0", "--allow-remote", "--tls-cert", "cert", "--tls-key", "key")
+	port, isNamed := strings.CutPrefix(base(address), "https://example.com:")
+	if !isNamed {
+		t.Fatal(address)
+	}
+	transport := other.Client().Transport.(*http.Transport).Clone()
+	transport.DialContext = func(_ context.Context, network, _ string) (net.Conn, error) {
+		return net.Dial(network, "127.0.0.1:"+port)
+	}
+	for _, address := range []string{address, s.Atm("web", "--token")} {
+		v := &visitor{s, http.Client{Transport: transport}, ""}
+		if code, text := v.get(address); code != http.StatusOK {
+			t.Error(address, code, text)
+		}
+	}
+}
