@@ -48,6 +48,9 @@ func programFile(name wire.Name, pid int) string {
 	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
 }
 
+// maxShut is how long a Program's Shut is, in columns.
+const maxShut = 300
+
 // noteEvery is how old the note of a program may be that has nothing new to say.
 const noteEvery = time.Minute
 
@@ -70,7 +73,7 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 			t.Dir().Remove(programFile(name, other.PID))
 		case other.PID == p.PID && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
-				p.Opens = other.Opens
+				p.Opens, p.Shut = other.Opens, other.Shut
 			}
 			isRecent := p.At.Sub(other.At).Abs() < noteEvery
 			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
@@ -78,6 +81,10 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 			}
 		}
 	}
+	return t.saveProgram(name, p)
+}
+
+func (t *Team) saveProgram(name wire.Name, p Program) error {
 	dir := string(name) + programsDir
 	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
 		return err
@@ -121,7 +128,7 @@ func (t *Team) notedPrograms(name wire.Name) (all []Program) {
 			if !t.areFlags(p.Flags, name) {
 				p.Flags = ""
 			}
-			p.Shut = letter.OneLine(p.Shut, 300)
+			p.Shut = letter.OneLine(p.Shut, maxShut)
 			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
 				p.At = time.Time{}
 			}

@@ -98,7 +98,7 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
 	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
 		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
-		p.Shut = "the atm-codex that gave it the mail has ended; the next message or turn starts one"
+		p.Shut = notFollowed
 	}
 	return p, true
 }

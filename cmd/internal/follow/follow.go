@@ -15,6 +15,8 @@
 //     one that the hooks have noted with the thread: see teams.Program.
 //   - It listens to a thread only while a turn runs or a message is under way, since the server keeps a thread that
 //     somebody listens to.
+//   - While the server is away, refuses mail or answers something else, the mail stays unread, and a line beside the
+//     program says why (teams.Program.Shut). Each answer is waited for two seconds.
 //   - The hooks report the turns. It reports none.
 package follow
 
@@ -89,7 +91,9 @@ type follower struct {
 	status codex.Status
 	turn   string // the running one; "": none, or its name is not known
 
+	shut        error // why the server takes no mail; nil: it does
 	isListening bool
+	isUnsettled bool               // what the agent has got could not be noted
 	inside      map[wire.ID]string // messages that the server has and the agent has not, with their place in the queue or ""
 	questions   questions
 }
@@ -138,6 +142,8 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(f.note(err), errEnded):
+			return nil
 		case time.Since(lastSeen) > patience:
 			return err
 		}
@@ -245,7 +251,7 @@ func (f *follower) handle(ctx context.Context, e codex.Event) error {
 
 // look gives what can be given now, takes back what is moot, and says when to look again.
 func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
-	if err := cmp.Or(f.checkBound(), f.note()); err != nil {
+	if err := cmp.Or(f.checkBound(), f.note(f.shut)); err != nil {
 		return 0, err
 	}
 	unread, err := f.box.UnreadIDs()
@@ -254,6 +260,11 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	}
 	if err := f.takeBack(ctx, unread); err != nil {
 		return 0, err
+	}
+	if f.isUnsettled {
+		if err := f.settle(ctx, ""); err != nil {
+			return 0, err
+		}
 	}
 	isActive := f.status.Type == codex.Active
 	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {

@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +58,7 @@ type scene struct {
 	team *teams.Team
 	bob  *mailbox.Box
 
+	fault  *atomic.Pointer[func(op, name string) error] // see durable.Fault
 	cancel context.CancelFunc
 	ended  chan error // of the follower
 }
@@ -66,7 +71,13 @@ func newScene(t *testing.T) *scene {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	opened, err := teams.Open(found, nil)
+	var fault atomic.Pointer[func(op, name string) error]
+	opened, err := teams.Open(found, func(op, name string) error {
+		if fails := fault.Load(); fails != nil {
+			return (*fails)(op, name)
+		}
+		return nil
+	})
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -74,7 +85,7 @@ func newScene(t *testing.T) *scene {
 	dir, err := os.MkdirTemp("", "cx")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), made: made, team: team, bob: team.Box("bob")}
+	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), made: made, team: team, bob: team.Box("bob"), fault: &fault}
 	s.bind("T")
 	return s
 }
@@ -431,6 +442,118 @@ func TestServerRestarts(t *testing.T) {
 	s.loaded = true // its terminal has come back
 	s.mu.Unlock()
 	eventually(t, "the message in the queue", s.isQueued(m))
+}
+
+// Whatever a server does, the mail stays unread and a line says why; when it does its work again it gets the mail, once.
+func TestBadServers(t *testing.T) {
+	const add = "thread/queue/add"
+	for name, c := range map[string]struct {
+		method, answer string // of every request without a method
+		says           string
+	}{
+		"silent":            {"", "", "no answer within"},
+		"talks nonsense":    {"", "{[", "no answer within"},
+		"says other things": {"", `{"id":ID,"result":"x"}`, "answers with something else"},
+		"refuses":           {add, `{"id":ID,"error":{"message":"not\nto\u001bday"}}`, "refuses: not"},
+		"refuses all":       {"", `{"id":ID,"error":{"message":"not today"}}`, "refuses: not today"},
+		"takes no mail":     {add, "", "thread/queue/add of thread T: no answer within"},
+		"gives no place":    {add, `{"id":ID,"result":{}}`, "answers with something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.odd = func(method string) (string, bool) { return c.answer, c.method == "" || c.method == method }
+			m := s.send("Once.", nil)
+			s.follow()
+			why := func() string {
+				member, err := s.team.Status(t.Context(), "bob")
+				must(t, err)
+				for _, w := range member.Doors {
+					if w.At == agents.AtIdle && w.By == "" {
+						return w.Why
+					}
+				}
+				return ""
+			}
+			eventually(t, "the reason", func() bool { return strings.Contains(why(), c.says) })
+			if w := why(); strings.ContainsAny(w, "\n\x1b") || len(w) > 400 {
+				t.Errorf("it says %q", w)
+			}
+			if s.isRead(m)() {
+				t.Error("it counts as read")
+			}
+			s.mu.Lock()
+			s.odd = nil
+			s.mu.Unlock()
+			eventually(t, "the message in the queue", s.isQueued(m))
+			s.become(codex.Active, "U1")
+			eventually(t, "the message to be read", s.isRead(m))
+			if len(s.items) != 1 {
+				t.Errorf("it got %v", s.items)
+			}
+			eventually(t, "the way to be open", s.isNoted)
+		})
+	}
+}
+
+// Something else listens on the socket.
+func TestNoServer(t *testing.T) {
+	s := newScene(t)
+	s.stop()
+	l, err := net.Listen("unix", s.socket)
+	must(t, err)
+	go http.Serve(l, http.NotFoundHandler())
+	t.Cleanup(func() { l.Close() })
+	m := s.send("Later.", nil)
+	s.follow()
+	eventually(t, "the reason", func() bool {
+		p, _ := s.team.Bound("bob")
+		return strings.Contains(p.Shut, "404") && len(p.Opens) == 0
+	})
+	if s.isRead(m)() {
+		t.Error("it counts as read")
+	}
+}
+
+// While the disk is full nothing is given that could not be claimed; and what was given, and could not be noted, is not
+// given twice.
+func TestFullDisk(t *testing.T) {
+	for name, isPushed := range map[string]bool{"before the push": false, "behind it": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			var refused atomic.Int32
+			full := func(op, name string) error {
+				isWrite := op == "write" || op == "rename"
+				if !isWrite || !strings.Contains(name, "bob/") || !isPushed && !strings.Contains(name, "claims") {
+					return nil
+				}
+				if isPushed && s.has(func() bool { return len(s.queue)+len(s.items) == 0 })() {
+					return nil
+				}
+				refused.Add(1)
+				return syscall.ENOSPC
+			}
+			s.fault.Store(&full)
+			m := s.send("Once.", nil)
+			s.follow()
+			if isPushed {
+				eventually(t, "the message in the queue", s.isQueued(m))
+				s.become(codex.Active, "U1")
+			}
+			eventually(t, "attempts", func() bool { return refused.Load() > 3 })
+			if s.isRead(m)() || !isPushed && s.isQueued(m)() {
+				t.Error("it was given, or counts as read")
+			}
+			s.fault.Store(nil)
+			if !isPushed {
+				eventually(t, "the message in the queue", s.isQueued(m))
+				s.become(codex.Active, "U1")
+			}
+			eventually(t, "the message to be read", s.isRead(m))
+			if !s.has(func() bool { return len(s.queue) == 0 && len(s.items) == 1 })() {
+				t.Errorf("it got %v", s.items)
+			}
+		})
+	}
 }
 
 func TestServerIsGoneForGood(t *testing.T) {

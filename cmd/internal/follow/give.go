@@ -52,12 +52,16 @@ func (f *follower) give(ctx context.Context, matches func(*mailbox.Item) bool, p
 	switch {
 	case errors.Is(err, teams.ErrUnconfirmed), errors.Is(err, codex.ErrGone):
 		return 0, err
+	case isRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
+		f.turn = ""
+		return retry, nil
+	case isRefusal(err):
+		return lookEvery, f.note(err)
 	case err != nil:
 		f.log.Error("giving mail", "err", err)
-		f.turn = "" // it may have ended
 		return retry, nil
 	case len(h.Items) > 0:
-		return 0, nil
+		return 0, f.note(nil)
 	case h.More > 0 || h.Repeated: // claimed by another call: a hook's, or ours before a kill
 		return retry, nil
 	}

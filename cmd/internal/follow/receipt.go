@@ -63,8 +63,9 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []codex.I
 	for i := range h.Received {
 		h.Received[i].TurnID = turn
 	}
-	if err = errors.Join(err, f.box.Log().Append(ctx, h.Received...)); err != nil && ctx.Err() == nil {
-		f.log.Error("noting what the agent has read", "err", err) // it is noted at the next look
+	err = errors.Join(err, f.box.Log().Append(ctx, h.Received...))
+	if f.isUnsettled = err != nil; f.isUnsettled && ctx.Err() == nil {
+		f.log.Error("noting what the agent has read", "err", err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
 
 // recover asks the server what it has of the thread.
@@ -18,9 +17,6 @@ func (f *follower) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.note(); err != nil {
-		return err
-	}
 	thread, err := f.client.Read(ctx, f.thread)
 	if err != nil {
 		return err
@@ -29,21 +25,27 @@ func (f *follower) recover(ctx context.Context) error {
 	if err := f.settle(ctx, ""); err != nil {
 		return err
 	}
-	f.inside, err = f.queue(ctx)
-	return err
+	if f.inside, err = f.queue(ctx); err != nil {
+		return err
+	}
+	return f.note(nil)
 }
 
-// note notes that the server gives the mail to the conversation.
-func (f *follower) note() error {
+// note notes that the server gives the mail to the conversation, or why it does not. A full disk changes nothing else.
+func (f *follower) note(shut error) error {
 	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
 	if !ok {
 		return errEnded
 	}
-	if p.Server == f.socket && slices.Contains(p.Opens, agents.ServerQueue) {
-		return nil
+	f.shut = shut
+	why := ""
+	if shut != nil {
+		why = shut.Error()
 	}
-	p.Server, p.Opens = f.socket, []string{agents.ServerQueue}
-	return f.team.NoteProgram(f.box.Agent(), p, false)
+	if err := f.team.NoteServer(f.box.Agent(), p, f.socket, why); err != nil {
+		f.log.Error("noting the server", "err", err)
+	}
+	return nil
 }
 
 // checkBound returns errEnded unless a program under the name still shows the conversation.

@@ -5,7 +5,7 @@
 // the field "jsonrpc". What is used here was tried with 0.169 and 0.171.
 //
 //   - A server that another user runs is refused.
-//   - Whatever the server sends is bounded: two seconds for an answer, maxMessage bytes for a message. A longer message is
+//   - Whatever the server sends is bounded: two seconds for an answer or all pages of a list, maxMessage bytes for a message. A longer message is
 //     skipped.
 //   - An error says what was asked and of which thread. ErrGone is among its causes if the server is not there any more.
 package codex
@@ -43,6 +43,9 @@ var timeout = 2 * time.Second
 
 // ErrGone means that there is no server, or not any more.
 var ErrGone = errors.New("codex's server is gone")
+
+// errOther is of an answer that is none.
+var errOther = errors.New("codex's server answers with something else")
 
 // errTooLong is of a message that was skipped.
 var errTooLong = errors.New("the message is too long")
@@ -273,7 +276,7 @@ func ask[T any](ctx context.Context, c *Client, method, thread string, params an
 	data, err := c.call(ctx, method, params)
 	if err == nil {
 		if err = json.Unmarshal(data, &result); err != nil {
-			err = errors.New("codex's server answers with something else")
+			err = errOther
 		}
 	}
 	if err != nil && thread != "" {
