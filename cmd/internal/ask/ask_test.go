@@ -95,7 +95,7 @@ func (a *asking) asks(ctx context.Context, q ask.Question, o ask.Options) (open 
 }
 
 func (a *asking) answers(q policy.Question, by wire.Name, deny bool, reason string) error {
-	scope := &app.Scope{Root: a.team.Root(), Team: a.team}
+	scope := app.Of(a.team)
 	_, err := scope.Answer(a.t.Context(), q, app.Answer{IsDeny: deny, Reason: reason, By: by})
 	return err
 }
