@@ -3,6 +3,7 @@ package teams
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -80,5 +81,18 @@ func TestNotedProgramOpens(t *testing.T) {
 	}
 	if p := note("two", false); len(p.Opens) != 0 || p.Server != "" {
 		t.Errorf("another conversation has got its ways: %+v", p)
+	}
+}
+
+func TestServerSocket(t *testing.T) {
+	t.Parallel()
+	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
+		socket, err := serverSocket([]string{"HOME=/home/dev", home})
+		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
+			t.Error(socket, err)
+		}
+	}
+	if socket, err := serverSocket(nil); err == nil {
+		t.Error(socket)
 	}
 }

@@ -42,6 +42,9 @@ type Root struct {
 	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
 	Keys        hostkey.Dir   // the keys of the hosts that this user trusts
 
+	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
+	StartFollower func(t *Team, name wire.Name, p Program) error
+
 	dir   *durable.Root
 	mu    sync.Mutex
 	teams map[wire.Name]*Team

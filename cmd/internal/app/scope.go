@@ -11,6 +11,7 @@
 //	runner.go      requests to an agent's runner
 //	await.go       what ends a wait
 //	explain.go     an error gets its exit code and its hint
+//	companion.go   atm's other programs are found, and the one that follows Codex is started
 //
 // Text from outside is escaped where it becomes part of a line (letter.Escape).
 package app
@@ -77,6 +78,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
+	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
 }
 

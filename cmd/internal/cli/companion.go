@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
@@ -42,7 +43,7 @@ func runCompanion(c *cli.Context, line *cmdline.Line) (code int, err error) {
 
 // runExternal replaces this process by the program atm-NAME, if there is one.
 func runExternal(name string, args []string) (code int, found bool) {
-	path, err := command.Companion("atm-" + name)
+	path, err := app.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}

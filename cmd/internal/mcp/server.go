@@ -39,7 +39,7 @@ const name = "mcp" // also the origin of messages that are sent through this ser
 // Main is the program atm-mcp.
 func Main(version string, args []string) int {
 	return command.RunCompanion(name, version, args, func(c *cli.Context) error {
-		program, err := command.Companion("atm")
+		program, err := app.Companion("atm")
 		if err != nil {
 			return command.NoCompanion("atm", "which atm-mcp runs")
 		}

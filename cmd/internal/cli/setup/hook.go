@@ -171,7 +171,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		}
 		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
 		if h.tool == hook.Codex && !h.isSecond {
-			h.err = errors.Join(h.err, startFollower(h.scope, session.ID))
+			h.err = errors.Join(h.err, h.follow(session.ID))
 		}
 	}
 	if !isNew {
