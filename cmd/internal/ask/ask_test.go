@@ -17,6 +17,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/ask"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
@@ -98,8 +99,8 @@ func (a *asking) asks(ctx context.Context, q ask.Question, o ask.Options) (open 
 }
 
 func (a *asking) answers(q policy.Question, by wire.Name, deny bool, reason string) error {
-	scope := &command.Scope{Root: a.team.Root(), Team: a.team}
-	_, err := scope.Answer(a.t.Context(), q, command.Answer{IsDeny: deny, Reason: reason, By: by})
+	scope := &app.Scope{Root: a.team.Root(), Team: a.team}
+	_, err := scope.Answer(a.t.Context(), q, app.Answer{IsDeny: deny, Reason: reason, By: by})
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
 // A schema is what tools.json says of a tool's arguments.
