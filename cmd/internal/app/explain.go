@@ -187,6 +187,10 @@ func (g *Given) CompleteHint(hint string) string {
 	return commands.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.Index(found, "atm ") + len("atm")
 		command := found[at+1:]
+		verb, _, _ := strings.Cut(command, " ")
+		if g.IsVerb != nil && verb[0] != '-' && !g.IsVerb(verb) { // atm --team main read
+			return found
+		}
 		if slices.Contains(actsAsMe, command) {
 			found += g.Flags(hint, "as")
 		}

@@ -16,12 +16,13 @@ import (
 // Given is what a program was told by flags and arguments. The environment and the working directory are looked up when
 // they are needed.
 type Given struct {
-	Root, Team, As string        // --root, --team and --as; "": not given
-	Via            string        // the program of ours that runs this one for its own client, as "mcp"; "": none
-	LockTimeout    time.Duration // 0: try once
-	IsQuiet        bool          // no warnings
-	Verb           string        // what was typed, as "atm show"
-	Word           string        // the only word behind it: a hint names it; "": there is none, or there are several
+	Root, Team, As string            // --root, --team and --as; "": not given
+	Via            string            // the program of ours that runs this one for its own client, as "mcp"; "": none
+	LockTimeout    time.Duration     // 0: try once
+	IsQuiet        bool              // no warnings
+	Verb           string            // what was typed, as "atm show"
+	IsVerb         func(string) bool // what may stand behind "atm" in a command to type; nil: anything
+	Word           string            // the only word behind it: a hint names it; "": there is none, or there are several
 }
 
 // Identity returns the name that --as gives, the thread of Codex in which this runs, or ATM_AGENT, and which of these;

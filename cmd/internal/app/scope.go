@@ -80,6 +80,9 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	return &Scope{Root: root, Given: g}, nil
 }
 
+// Of returns the scope of a program that has opened a team and was given no identity.
+func Of(t *teams.Team) *Scope { return &Scope{Root: t.Root(), Team: t, Given: &Given{}} }
+
 // OpenTeam opens the root and the team in force. With an error it returns what it could open.
 func OpenTeam(g *Given) (*Scope, error) {
 	s, err := OpenRoot(g)

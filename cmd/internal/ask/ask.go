@@ -149,7 +149,7 @@ type wait struct {
 }
 
 func (w *wait) prepare(ctx context.Context) (err error) {
-	w.scope = &app.Scope{Root: w.team.Root(), Team: w.team}
+	w.scope = app.Of(w.team)
 	q := &w.q
 	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, "hook")
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))

@@ -87,7 +87,7 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 		}
 		return err
 	}
-	scope := &app.Scope{Root: b.Root, Team: b.Team}
+	scope := app.Of(b.Team)
 	isInAgent, _ := m.FromAgent()
 	isInAgent = isInAgent || m.Origin != nil && m.Origin.Run != "" // of an older atm
 	return scope.AnswerFor(ctx, isInAgent, open[n], app.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})

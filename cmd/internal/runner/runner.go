@@ -64,7 +64,7 @@ func Main(version string, words []string) int {
 	exit, err := run(ctx, version, spec)
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
-		report.Error = (&app.Given{Root: spec.Root}).Explain(err)
+		report.Error = (&app.Given{}).Explain(err)
 		if errors.Is(err, ptyrun.ErrRootGone) {
 			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
 		}
@@ -158,7 +158,7 @@ func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Ex
 
 func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
-	scope := &app.Scope{Team: team}
+	scope := app.Of(team)
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
 	dirs := []string{spec.Dir}
 	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {

@@ -45,6 +45,9 @@ func Given(c *cli.Context) *app.Given {
 		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
 		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
 	}
+	if c.App.Commands != nil {
+		g.IsVerb = func(word string) bool { return c.App.Command(word) != nil }
+	}
 	if c.NArg() == 1 {
 		g.Word = c.Args().First()
 	}
