@@ -128,6 +128,11 @@ func (l pendingList) String() string {
 	}
 	var lines []string
 	if command.Terminal() {
+		for i, cells := range rows { // who answers has to see all of it
+			if about := cells[4]; letter.Columns(about) > command.Width()/2 {
+				cells[4], below[i] = "", slices.Insert(below[i], 0, about)
+			}
+		}
 		lines = command.Columns(rows, "36", "1", "33", "2", "")
 	}
 	for i, cells := range rows {
