@@ -250,8 +250,11 @@ func (m *model) rule(title string, width int, in pane) string {
 }
 
 func (m *model) middleLines(width int) []string {
-	p := m.page()
-	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
+	p, title := m.page(), m.pageTitle()
+	if p.isText() && !p.view.AtBottom() {
+		title += " (Down: more)"
+	}
+	lines := []string{m.rule(title, width, middlePane)}
 	c, n := m.list(middlePane)
 	switch {
 	case p.isText():

@@ -172,7 +172,7 @@ func subject(q policy.Question) string {
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	return letter.OneLine(app.JoinFilled(": ", q.Tool, text), 160)
+	return letter.OneLine(app.JoinFilled(": ", q.Tool, strings.TrimPrefix(text, "Run: ")), 300)
 }
 
 var approveCommand = &cli.Command{
