@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,7 @@ func TestColumns(t *testing.T) {
 		has("watch --no-follow", `^[0-9:]{8}  carol +asks: Bash: git`)
 		has("ls", `^[0-9a-f]{6}  alice +([0-9]+s ago|now) +Which of the`)
 		has("ls", `^[0-9a-f]{6}  integration.*wants ack, due in [0-9]+s`)
-		has("ls --sent --as alice", `^[0-9a-f]{6}  bob carol.* +([0-9]+s ago|now)  2 unread, 1 read  Which`)
+		has("ls --sent --as alice", `^[0-9a-f]{6}  bob carol.* +([0-9]+s ago|now) +2 unread, 1 read  Which`)
 		has("ls --sent --as alice", `^[0-9a-f]{6}  integration.*  (read|unread) +Run`)
 		has("", `^3 unread: atm read$`)
 		// Text wraps at words; a URL and a command are whole.
@@ -60,9 +61,11 @@ func TestColumns(t *testing.T) {
 				t.Errorf("%d columns: %q", width, row)
 			}
 		}
-		shown := strings.Join(s.rows(width, "show", id), "")
-		if !strings.Contains(shown, url) {
-			t.Errorf("the URL is broken in %d columns: %s", width, shown)
+		for _, verb := range []string{"show", "thread"} {
+			rows := s.rows(width, verb, id)
+			if !strings.Contains(strings.Join(rows, ""), url) || slices.Contains(rows, "") {
+				t.Errorf("the URL is broken in %d columns:\n%s", width, strings.Join(rows, "\n"))
+			}
 		}
 	}
 }

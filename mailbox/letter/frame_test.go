@@ -228,6 +228,9 @@ func TestRows(t *testing.T) {
 	if got := Wrap(line, 0); got != line {
 		t.Errorf("%q", got)
 	}
+	if got := Wrap("  "+longURL+"\n  ok\n", 24); got != "  "+longURL+"\n  ok\n" { // as a letter has it
+		t.Errorf("%q", got)
+	}
 	const hint = "look at it: atm show 9f3a1c; or begin anew: atm restore /home/bob/a.backup --root /tmp/r"
 	want := "look at it:\n    atm show 9f3a1c; or\n    begin anew:\n    atm restore /home/bob/a.backup --root /tmp/r"
 	if got := WrapHint(hint, 24); got != want {

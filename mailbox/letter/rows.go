@@ -200,7 +200,7 @@ func (r *rows) put(cell string, w int) {
 		return
 	case isFull && r.mayBreak:
 		r.breakAt(len(r.out), r.column)
-	case isFull && r.word > r.start:
+	case isFull && r.word > r.start && !(len(bytes.TrimSpace(r.out[r.start:r.word])) == 0 && r.mayBeLonger(cell)):
 		r.breakAt(r.word, r.wordColumn)
 	}
 	if r.column+w > r.width && !r.mayBeLonger(cell) { // a word that is longer than a row
