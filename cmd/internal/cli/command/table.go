@@ -125,7 +125,7 @@ func Team(members []teams.Member, width int) []string {
 }
 
 // shortName is how much of a name has to be seen.
-const shortName = 6
+const shortName = 8
 
 // TeamWidth is the least width in which Team cuts no mail.
 func TeamWidth(members []teams.Member) int {

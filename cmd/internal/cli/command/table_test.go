@@ -39,7 +39,7 @@ func TestTeam(t *testing.T) {
 		"bob             busy     3h  Bash             1 to ack"}; !slices.Equal(got, want) { // one long name
 		t.Errorf("%q", got)
 	}
-	if got, want := Team(rows, TeamWidth(rows))[:2], []string{"integ…  unknown  12 unread", "bob     busy     1 to ack"}; !slices.Equal(got, want) {
+	if got, want := Team(rows, TeamWidth(rows))[:2], []string{"integra…  unknown  12 unread", "bob       busy     1 to ack"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for width := range 100 {
