@@ -223,7 +223,7 @@ func TestScreens(t *testing.T) {
 		w.shows("imitated")
 		w.golden(fmt.Sprintf("thread-%d", cols))
 		w.types("\x1b[Z")
-		w.shows("members")
+		w.shows("> alice")
 		w.golden(fmt.Sprintf("members-%d", cols))
 		w.types("?")
 		w.shows("PgUp")

@@ -112,7 +112,7 @@ func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	return pieces
 }
 
-// Notes says what a line about a message adds to its sender and age: "owed, urgent".
+// Notes says what a line about a message adds to its sender and age: "to ack, urgent".
 func Notes(r *letter.Renderer, m *mailbox.Item) string {
 	when := func(isSo bool, text string) string {
 		if isSo {
@@ -121,7 +121,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 		return ""
 	}
 	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
-	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
+	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(mailbox.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
@@ -153,19 +153,28 @@ func Turns(agent wire.Name, turns []history.Turn) string {
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
 }
 
-// firstLines returns the first lines of a text of a turn, behind a mark.
+// firstLines returns the beginning of a text of a turn, behind a mark.
 func firstLines(agent wire.Name, mark, text string) (out []string) {
-	const atMost = 12
+	const maxLines, maxLength = 12, 1500
 	if text == "" {
 		return nil
 	}
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	for _, line := range lines[:min(len(lines), atMost)] {
-		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
-		mark = "    "
-	}
-	if more := len(lines) - atMost; more > 0 {
-		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
+	lines, room := strings.Split(strings.Trim(text, "\n"), "\n"), maxLength
+	rest := ""
+	for i, line := range lines {
+		line = letter.Escape(strings.TrimRight(line, " \r"))
+		if i == maxLines {
+			rest = letter.Many(len(lines)-i, "more line")
+		} else if room < len(line) {
+			line, rest = letter.Clip(line, max(room, 80)), "the rest"
+		}
+		if i < maxLines {
+			out = append(out, mark+line)
+		}
+		if rest != "" {
+			return append(out, fmt.Sprintf("    … %s: atm history %s --json", rest, agent))
+		}
+		mark, room = "    ", room-len(line)
 	}
 	return out
 }

@@ -211,7 +211,7 @@ var withdrawCommand = &cli.Command{
 }
 
 func withdrawFrom(c *cli.Context, s *app.Scope, m *wire.Message, to wire.Address) (delivered, error) {
-	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
+	d := delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
 	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 	err = warnUnlogged(c, err)
 	switch {
