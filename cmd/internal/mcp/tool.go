@@ -37,7 +37,7 @@ func (s *server) addTools() {
 			given, err := schemas[i].InputSchema.arguments(tool.Name, req.Params.Arguments)
 			var p *process
 			if err == nil {
-				p, result.Meta, err = s.call(ctx, req, tool.Name, given)
+				p, err = s.call(ctx, req, tool.Name, given)
 			}
 			if err != nil {
 				result.SetError(withHint(err))
@@ -53,20 +53,17 @@ func (s *server) addTools() {
 	}
 }
 
-// call runs the command of a tool. Only a read has a meta.
-func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (p *process, meta sdk.Meta, err error) {
+// call runs the command of a tool.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (*process, error) {
 	stdin, args := commandLine(verb, given)
 	switch verb {
 	case "read":
-		var token string
-		p, token, err = s.read(ctx, args)
-		meta = sdk.Meta{"atm/read": token}
+		name, _ := req.Params.Meta[callKey].(string)
+		return s.read(ctx, name, args)
 	case "wait":
-		p, err = s.wait(ctx, req, args)
-	default: // a caller that cancelled it would not know whether it was done
-		p, err = s.run(context.WithoutCancel(ctx), stdin, args)
+		return s.wait(ctx, req, args)
 	}
-	return p, meta, err
+	return s.run(context.WithoutCancel(ctx), stdin, args) // a caller that cancelled it would not know whether it was done
 }
 
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
