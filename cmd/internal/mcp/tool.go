@@ -54,7 +54,7 @@ func (s *server) addTools() {
 }
 
 // call runs the command of a tool.
-func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (*process, error) {
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string][]string) (*process, error) {
 	stdin, args := commandLine(verb, given)
 	switch verb {
 	case "read":
@@ -88,26 +88,17 @@ func framed(text string) string {
 
 // commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a
 // message, which is stdin.
-func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+func commandLine(verb string, given map[string][]string) (stdin string, args []string) {
 	args, words := []string{verb}, []string{"--"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		values, isList := given[name].([]any)
-		if !isList {
-			values = []any{given[name]}
-		}
-		for _, value := range values {
-			text, isText := value.(string)
-			if !isText {
-				raw, _ := json.Marshal(value)
-				text = string(raw)
-			}
+		for _, value := range given[name] {
 			switch {
 			case name == "text" && verb != "ack":
-				stdin, words = text, append(words, "-")
+				stdin, words = value, append(words, "-")
 			case name == "id" || name == "words":
-				words = append(words, text)
+				words = append(words, value)
 			default:
-				args = append(args, "--"+name+"="+text)
+				args = append(args, "--"+name+"="+value)
 			}
 		}
 	}
