@@ -54,7 +54,8 @@ var layers = strings.Fields(`
 	ptyrun/acp
 	ptyrun
 	ptyrun/sessions
-	cmd/internal/cli/failure
+	cmd/internal/failure
+	cmd/internal/app
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
 	cmd/internal/ask
@@ -112,8 +113,8 @@ var importers = map[string][]string{
 	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
-	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/cli/failure"},
-	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/cli/failure", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
+	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
+	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},

@@ -22,8 +22,9 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -33,7 +34,7 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
-		s, err := command.OpenToWrite(c)
+		s, err := app.OpenToWrite(command.Given(c))
 		if err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func Main(version string, words []string) int {
 }
 
 type agent struct {
-	*command.Scope
+	*app.Scope
 	c      *cli.Context
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
@@ -146,9 +147,9 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Ite
 }
 
 func (a *agent) rpcError(err error) *acp.RequestError {
-	e := command.Explain(a.c, err)
+	e := command.Given(a.c).Explain(err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
-	return &acp.RequestError{Code: code, Message: command.JoinFilled("; ", e.Message, e.Hint), Data: e}
+	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }
 
 // Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and

@@ -12,7 +12,7 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -187,7 +187,7 @@ func (p *prompt) withdraw() string {
 	questions, _ := p.Team.Questions(p.name())
 	for _, q := range questions {
 		if p.questions[key(q)] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
-			p.Answer(ctx, q, command.Answer{IsDeny: true})
+			p.Answer(ctx, q, app.Answer{IsDeny: true})
 		}
 	}
 	if err == nil {

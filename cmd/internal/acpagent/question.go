@@ -9,8 +9,8 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -78,7 +78,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 	if chosen, err := p.conn.RequestPermission(ctx, r); err == nil && chosen.Outcome.Selected != nil {
 		if i, _ := strconv.Atoi(string(chosen.Outcome.Selected.OptionId)); i >= 1 && i <= len(q.Options) {
 			o := q.Options[i-1]
-			if _, why = p.Answer(context.Background(), q, command.Answer{Option: o.ID, IsDeny: o.Denies()}); why == nil {
+			if _, why = p.Answer(context.Background(), q, app.Answer{Option: o.ID, IsDeny: o.Denies()}); why == nil {
 				return
 			}
 		}

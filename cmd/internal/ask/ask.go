@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -134,7 +134,7 @@ type wait struct {
 
 	team   *teams.Team
 	box    *mailbox.Box
-	scope  *command.Scope
+	scope  *app.Scope
 	policy policy.Policy
 	notice wire.ID // of the message about it
 	end    context.CancelCauseFunc
@@ -149,7 +149,7 @@ type wait struct {
 }
 
 func (w *wait) prepare(ctx context.Context) (err error) {
-	w.scope = &command.Scope{Root: w.team.Root(), Team: w.team}
+	w.scope = app.Of(w.team)
 	q := &w.q
 	q.Kind, q.Event.Source = cmp.Or(q.Kind, reducer.Permission), cmp.Or(q.Event.Source, "hook")
 	q.ID = cmp.Or(q.ID, string(wire.NewID()))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,10 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/ask"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -45,8 +42,8 @@ func newTeam(t *testing.T, toml string) *asking {
 	t.Setenv("XDG_STATE_HOME", made.Dir)
 	root := filepath.Join(made.Dir, ".atm")
 	must(t, os.WriteFile(filepath.Join(root, "main", "team.toml"), []byte(toml), 0o600))
-	place := command.Place(cli.NewContext(&cli.App{}, &flag.FlagSet{}, nil))
-	place.Dir, place.Flag = root, root
+	place := (&app.Given{Root: root}).Place()
+	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
 	opened, err := teams.Open(found, nil)
@@ -98,8 +95,8 @@ func (a *asking) asks(ctx context.Context, q ask.Question, o ask.Options) (open 
 }
 
 func (a *asking) answers(q policy.Question, by wire.Name, deny bool, reason string) error {
-	scope := &command.Scope{Root: a.team.Root(), Team: a.team}
-	_, err := scope.Answer(a.t.Context(), q, command.Answer{IsDeny: deny, Reason: reason, By: by})
+	scope := app.Of(a.team)
+	_, err := scope.Answer(a.t.Context(), q, app.Answer{IsDeny: deny, Reason: reason, By: by})
 	return err
 }
 

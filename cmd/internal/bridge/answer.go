@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -49,11 +49,11 @@ func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box
 	err = b.judge(limited, m, box.Agent(), r)
 	cancel()
 	outcome := "failed"
-	if command.IsRefusal(err) {
+	if app.IsRefusal(err) {
 		outcome = "did not count"
 	}
 	switch {
-	case command.IsRefusal(err) || err != nil && in.tries >= maxTries:
+	case app.IsRefusal(err) || err != nil && in.tries >= maxTries:
 		subject := fmt.Sprintf("%s@%s: your answer %s", box.Agent(), b.Host, outcome)
 		notice := &wire.Message{ID: wire.Derive("not answered", m.ID, b.addressOf(box)), Subject: subject, Body: fmt.Sprintf("%s: %v", m.Title(), err)}
 		err = b.notifySender(ctx, m, box, notice, err.Error())
@@ -87,10 +87,10 @@ func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, r 
 		}
 		return err
 	}
-	scope := &command.Scope{Root: b.Root, Team: b.Team}
+	scope := app.Of(b.Team)
 	isInAgent, _ := m.FromAgent()
 	isInAgent = isInAgent || m.Origin != nil && m.Origin.Run != "" // of an older atm
-	return scope.AnswerFor(ctx, isInAgent, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	return scope.AnswerFor(ctx, isInAgent, open[n], app.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
 }
 
 // firstAnswer returns the event of the first answer to a question, a zero event if the log has none.

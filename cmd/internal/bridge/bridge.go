@@ -33,7 +33,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -183,7 +183,7 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 				b.warn("%s", line(err))
 			}
 			wait, reconnected, backoff = backoff, b.reconnected, min(2*backoff, maxPause)
-			command.Sleep(ctx, time.Second) // changes make it retry no more often than this
+			app.Sleep(ctx, time.Second) // changes make it retry no more often than this
 		}
 		select {
 		case <-changed:
@@ -204,8 +204,8 @@ func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, a
 	defer dirs.Close()
 	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
 		add(dirs)
-		command.Sleep(ctx, gather)
-		defer command.Sleep(ctx, rest)
+		app.Sleep(ctx, gather)
+		defer app.Sleep(ctx, rest)
 		return f(ctx)
 	})
 }

@@ -8,8 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -19,7 +20,7 @@ import (
 // Main runs the program atm-bridge and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
-		s, err := command.OpenTeam(c)
+		s, err := app.OpenTeam(command.Given(c))
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func Main(version string, words []string) int {
 		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
-		e := s.Explain(err)
+		e := s.Given.Explain(err)
 		if e.Hint == "" {
 			e.WithHint("what is not sent waits in the outbox: atm bridge sends it once that is mended")
 		}

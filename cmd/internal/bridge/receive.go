@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -175,7 +175,7 @@ func (b *Bridge) fetchInBackground(ctx context.Context, in *incoming, slots chan
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		for command.Sleep(ctx, ackWait/2) {
+		for app.Sleep(ctx, ackWait/2) {
 			in.msg.InProgress()
 		}
 	}()
@@ -330,7 +330,7 @@ func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mai
 	for _, box := range unknown {
 		names, addresses = append(names, box.Agent()), append(addresses, b.addressOf(box))
 	}
-	who := command.Join(names[:min(len(names), 20)])
+	who := app.Join(names[:min(len(names), 20)])
 	if more := len(names) - 20; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}

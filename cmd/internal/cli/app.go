@@ -8,25 +8,26 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/agent"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
 	"github.com/agentteammail/atm/cmd/internal/cli/mail"
 	"github.com/agentteammail/atm/cmd/internal/cli/session"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 )
 
 // Run runs the command that the words behind the program's name ask for, prints any error, and returns the exit code.
 func Run(version string, words []string) int {
 	output.IgnoreSIGPIPE() // Report answers the same for all verbs
-	app := newApp(command.Version(version))
+	program := newApp(command.Version(version))
 	if n := len(words) - 1; n >= 0 && words[n] == completionFlag {
-		complete(app, words[:n])
+		complete(program, words[:n])
 		return failure.ExitDone
 	}
-	line, err := cmdline.Parse(app, words)
+	line, err := cmdline.Parse(program, words)
 	c, bad := line.Context()
 	switch err = cmp.Or(err, bad); {
 	case line.Unknown >= 0:
@@ -38,7 +39,7 @@ func Run(version string, words []string) int {
 		if next := words[line.Unknown+1:]; len(next) > 0 && cmdline.HintFor(name+" "+next[0]) != "" { // create team
 			verb += " " + next[0]
 		}
-		err = cmp.Or(command.MemberAsVerb(c, name), error(cmdline.UnknownVerb(app, verb)))
+		err = cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownVerb(program, verb)))
 	case err != nil:
 	case line.Help:
 		err = printHelp(c, helpPage(c.Command, command.Width()))

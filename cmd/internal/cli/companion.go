@@ -12,8 +12,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.

@@ -9,9 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 )
 
@@ -67,7 +68,7 @@ func complete(app *cli.App, words []string) {
 // completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
 // of messages that I got or sent.
 func completeValues(c *cli.Context, names ...string) {
-	s, err := command.OpenMeIfGiven(c)
+	s, err := app.OpenMeIfGiven(command.Given(c))
 	if err != nil {
 		return
 	}
@@ -81,7 +82,7 @@ func completeValues(c *cli.Context, names ...string) {
 		return
 	}
 	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
-	for short := range strings.FieldsSeq(command.Shorts(ids)) {
+	for short := range strings.FieldsSeq(app.Shorts(ids)) {
 		fmt.Fprintln(os.Stdout, short)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -34,7 +35,7 @@ func home(c *cli.Context) error {
 	if c.Bool("version") {
 		return versionCommand.Action(c)
 	}
-	s, missing, err := command.OpenOptional(c)
+	s, missing, err := app.OpenOptional(command.Given(c))
 	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !isGone {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
@@ -74,7 +75,7 @@ func home(c *cli.Context) error {
 }
 
 // readMail adds my mail to the overview, and returns the lines about it.
-func (o *overview) readMail(c *cli.Context, s *command.Scope) (text string, err error) {
+func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err error) {
 	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: maxShown})
 	if err != nil {
 		return "", err
@@ -85,14 +86,14 @@ func (o *overview) readMail(c *cli.Context, s *command.Scope) (text string, err 
 	if o.Unread > 0 {
 		var mail []string
 		for _, it := range unread.Items {
-			r := s.Renderer()
-			about := command.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
+			r := command.Renderer(s)
+			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
 			mail = append(mail, about+" "+letter.Quote(it.Title(), 40))
 		}
-		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Flags(), strings.Join(mail, ", "))
+		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Given.Flags("", "root", "team", "as"), strings.Join(mail, ", "))
 	}
 	if o.Owed > 0 {
-		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Flags())
+		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Given.Flags("", "root", "team", "as"))
 	}
 	return text, nil
 }

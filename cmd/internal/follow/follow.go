@@ -30,8 +30,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/push/codex"
@@ -50,7 +51,7 @@ func Main(version string, words []string) int {
 		if c.Args().Get(0) != "follow" || c.Args().Len() != 3 {
 			return failure.Usage("this is started by hooks: atm codex follow NAME THREAD")
 		}
-		s, err := command.OpenTeam(c)
+		s, err := app.OpenTeam(command.Given(c))
 		if err != nil {
 			return err
 		}

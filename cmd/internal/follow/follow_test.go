@@ -5,7 +5,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"flag"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/mailbox"
@@ -63,8 +60,8 @@ func newScene(t *testing.T) *scene {
 	made := testteam.New(t, "bob", "lead")
 	t.Setenv("HOME", made.Dir)
 	root := filepath.Join(made.Dir, ".atm")
-	place := command.Place(cli.NewContext(&cli.App{}, &flag.FlagSet{}, nil))
-	place.Dir, place.Flag = root, root
+	place := (&app.Given{Root: root}).Place()
+	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
 	opened, err := teams.Open(found, nil)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
 // process is a running atm command, and what it has printed.

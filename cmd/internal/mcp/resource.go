@@ -5,6 +5,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/watcher"
@@ -39,7 +40,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	}
 	var boxes []*mailbox.Box
 	var w *watcher.Watcher
-	at, err := command.OpenMe(s.c)
+	at, err := app.OpenMe(command.Given(s.c))
 	if err == nil {
 		boxes, err = at.Team.Boxes()
 	}
@@ -47,7 +48,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
 	}
 	if err != nil {
-		return withHint(command.Explain(s.c, err))
+		return withHint(command.Given(s.c).Explain(err))
 	}
 	s.isWatching = true
 	go s.notify(w, at.Me.Agent())

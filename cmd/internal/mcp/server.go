@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 )
@@ -30,7 +31,7 @@ func Main(version string, args []string) int {
 		if err != nil {
 			return command.NoCompanion("atm", "which atm-mcp runs")
 		}
-		ctx, stop := command.Interruptible(c.Context)
+		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return serve(ctx, c, program)
 	})
@@ -65,7 +66,7 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	}
 	s.flags = append(s.flags, "--lock-timeout="+cmdline.Duration(c, "lock-timeout").String(), "--json", "--via="+name)
 	say := instructions
-	if at, err := command.OpenMe(c); err == nil {
+	if at, err := app.OpenMe(command.Given(c)); err == nil {
 		say = "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + say
 	}
 	known := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(version string) bool { return version == withBatches })

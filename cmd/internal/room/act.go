@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
@@ -29,7 +30,7 @@ func (r *Room) checkMayAct() error {
 
 // Decide answers a question as `atm approve` and `atm reject` do; to choose an option that denies is to reject. The
 // question must be in the snapshot, so that nobody allows what they have not seen.
-func (r *Room) Decide(ctx context.Context, asked Question, a command.Answer) (string, error) {
+func (r *Room) Decide(ctx context.Context, asked Question, a app.Answer) (string, error) {
 	acting, err := r.Scope.Acting()
 	if err := cmp.Or(r.checkMayAct(), err); err != nil {
 		return "", err
@@ -96,7 +97,7 @@ func (r *Room) send(ctx context.Context, to string, parent, m *wire.Message) (st
 		return "", err
 	}
 	m.Origin, m.SentAt = r.Scope.Origin(), time.Now().UTC()
-	o := &teams.Outgoing{From: r.Scope.Me, Message: m, Parent: parent, Person: command.Person()}
+	o := &teams.Outgoing{From: r.Scope.Me, Message: m, Parent: parent, Person: app.Person()}
 	if parent != nil {
 		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
 	} else if o.To, o.All, err = r.Scope.Addresses([]string{to}); err != nil {
@@ -108,7 +109,7 @@ func (r *Room) send(ctx context.Context, to string, parent, m *wire.Message) (st
 	unmarked := r.Scope.Root.Deliver(ctx, o)
 	line, reached, missed, errs := "", []string{}, []string{}, []error{}
 	for _, out := range o.Post.Outcomes {
-		who := r.Scope.Renderer().Who(out.Box.Address())
+		who := command.Renderer(r.Scope).Who(out.Box.Address())
 		if out.Err != nil {
 			missed, errs = append(missed, who), append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
 			continue

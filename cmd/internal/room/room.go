@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -33,7 +33,7 @@ const (
 
 // A Room follows a team. Several goroutines may call its methods at once.
 type Room struct {
-	Scope *command.Scope
+	Scope *app.Scope
 
 	mu       sync.Mutex
 	current  *Snapshot
@@ -42,7 +42,7 @@ type Room struct {
 }
 
 // Open makes a room for the scope's team and identity. Run fills it.
-func Open(s *command.Scope) *Room {
+func Open(s *app.Scope) *Room {
 	first := &Snapshot{Team: s.Team.Name, Screens: map[wire.Name]*Screen{}}
 	if s.Me != nil {
 		first.Me = s.Me.Agent()
@@ -154,7 +154,7 @@ func (r *Room) Run(ctx context.Context) error {
 		})
 	}()
 	var drafts []policy.Question
-	for s := *first; ctx.Err() == nil; command.Sleep(ctx, pause) {
+	for s := *first; ctx.Err() == nil; app.Sleep(ctx, pause) {
 		select {
 		case <-changed:
 		case <-time.After(readEvery):

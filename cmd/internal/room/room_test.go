@@ -13,8 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -39,7 +40,7 @@ func (t *team) open(as string) (r *Room) {
 		words = append(words, "--as", as)
 	}
 	code := command.RunCompanion("room", "dev", words, func(c *cli.Context) error {
-		s, err := command.OpenMeIfGiven(c)
+		s, err := app.OpenMeIfGiven(command.Given(c))
 		if err == nil {
 			r = Open(s)
 		}
@@ -83,12 +84,12 @@ func TestNobody(t *testing.T) {
 		t.Fatal(s)
 	}
 	for _, act := range []func() (string, error){
-		func() (string, error) { return r.Decide(t.Context(), Question{}, command.Answer{}) },
+		func() (string, error) { return r.Decide(t.Context(), Question{}, app.Answer{}) },
 		func() (string, error) { return r.Send(t.Context(), "bob", nil, "hello") },
 		func() (string, error) { return r.MarkRead(t.Context(), wire.NewID()) },
 		func() (string, error) { return r.Interrupt(t.Context(), "bob") },
 	} {
-		if said, err := act(); said != "" || r.Scope.Explain(err).Exit != failure.ExitUsage {
+		if said, err := act(); said != "" || r.Scope.Given.Explain(err).Exit != failure.ExitUsage {
 			t.Error(said, err)
 		}
 	}
@@ -127,7 +128,7 @@ func TestQuestion(t *testing.T) {
 		if q := team.until(other, "the question", asked).Waiting[0]; q.MayAnswer {
 			t.Error("it is not theirs")
 		}
-		if _, err := other.Decide(t.Context(), q, command.Answer{}); other.Scope.Explain(err).Exit != failure.ExitRefused {
+		if _, err := other.Decide(t.Context(), q, app.Answer{}); other.Scope.Given.Explain(err).Exit != failure.ExitRefused {
 			t.Error(err)
 		}
 		team.until(r, "the screen", func(*Snapshot) bool {
@@ -136,15 +137,15 @@ func TestQuestion(t *testing.T) {
 		})
 		sameID := q
 		sameID.Agent = "you"
-		if _, err := r.Decide(t.Context(), sameID, command.Answer{}); r.Scope.Explain(err).Exit != failure.ExitNotFound {
+		if _, err := r.Decide(t.Context(), sameID, app.Answer{}); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
 			t.Error("an id is not enough: ", err)
 		}
-		said, err := r.Decide(t.Context(), q, command.Answer{Option: option})
+		said, err := r.Decide(t.Context(), q, app.Answer{Option: option})
 		if !strings.HasPrefix(said, "bob: answered (") || err != nil {
 			t.Fatal(said, err)
 		}
 		team.until(r, "the answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 && s.Members[0].State == reducer.WordIdle })
-		if _, err := r.Decide(t.Context(), q, command.Answer{}); r.Scope.Explain(err).Exit != failure.ExitNotFound {
+		if _, err := r.Decide(t.Context(), q, app.Answer{}); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
 			t.Error(err)
 		}
 	}
@@ -176,7 +177,7 @@ func TestAnswerText(t *testing.T) {
 	asked := func(s *Snapshot) bool { return len(s.Waiting) == 1 }
 	q := team.until(r, "the question", asked).Waiting[0]
 	team.until(own, "the question", asked)
-	if said, err := own.AnswerText(t.Context(), q, "main"); own.Scope.Explain(err).Exit != failure.ExitRefused {
+	if said, err := own.AnswerText(t.Context(), q, "main"); own.Scope.Given.Explain(err).Exit != failure.ExitRefused {
 		t.Error(said, err)
 	}
 	if said, err := r.AnswerText(t.Context(), q, "main"); !strings.Contains(said, "to bob (") || err != nil {
@@ -184,7 +185,7 @@ func TestAnswerText(t *testing.T) {
 	}
 	team.Atm("read", "--as", "bob")
 	team.until(r, "its answer", func(s *Snapshot) bool { return len(s.Waiting) == 0 })
-	if _, err := r.AnswerText(t.Context(), q, "main"); r.Scope.Explain(err).Exit != failure.ExitNotFound {
+	if _, err := r.AnswerText(t.Context(), q, "main"); r.Scope.Given.Explain(err).Exit != failure.ExitNotFound {
 		t.Error(err)
 	}
 }

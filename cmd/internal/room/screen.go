@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -68,8 +68,8 @@ func (r *Room) followScreen(ctx context.Context, name wire.Name) {
 		}
 	})
 	if err != nil { // removing the screen makes viewers ask again, so that waits for a while
-		e := r.Scope.Explain(err)
-		r.setScreen(name, &Screen{Problem: command.JoinFilled(": ", e.Message, e.Hint)})
+		e := r.Scope.Given.Explain(err)
+		r.setScreen(name, &Screen{Problem: app.JoinFilled(": ", e.Message, e.Hint)})
 		time.Sleep(retryAfter)
 	}
 	r.setScreen(name, nil)

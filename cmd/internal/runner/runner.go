@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,10 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -66,8 +64,7 @@ func Main(version string, words []string) int {
 	exit, err := run(ctx, version, spec)
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
-		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
-		report.Error = command.Explain(cli.NewContext(&app, &flag.FlagSet{}, nil), err)
+		report.Error = (&app.Given{}).Explain(err)
 		if errors.Is(err, ptyrun.ErrRootGone) {
 			report.Error.WithHint("a backup brings it back: atm restore FILE --root %s; a new one: atm init", policy.Quote(spec.Root))
 		}
@@ -96,8 +93,8 @@ func endIfStuck(ctx context.Context, run string) {
 }
 
 func openTeam(spec runspec.Spec) (*teams.Team, error) {
-	place := command.Place(cli.NewContext(&cli.App{}, &flag.FlagSet{}, nil))
-	place.Dir, place.Flag = spec.Root, spec.Root
+	place := (&app.Given{Root: spec.Root}).Place()
+	place.Dir = spec.Root
 	found, _, err := rootdir.Find(place)
 	if err != nil {
 		return nil, err
@@ -161,7 +158,7 @@ func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Ex
 
 func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
-	scope := &command.Scope{Team: team}
+	scope := app.Of(team)
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
 	dirs := []string{spec.Dir}
 	if real, err := filepath.EvalSymlinks(spec.Dir); err == nil && real != spec.Dir {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/ptyrun/process"
 )

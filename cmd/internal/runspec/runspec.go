@@ -4,7 +4,7 @@
 package runspec
 
 import (
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 )
@@ -43,8 +43,8 @@ func (t tests) Run() int {
 // ClearEnviron removes what the environment says to atm and to agents. If an agent runs the tests, atm would know by what
 // the processes above were started with: then the tests run again in a session of their own, and this process ends.
 func ClearEnviron() {
-	isMarked := slices.ContainsFunc(command.AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
-	for _, name := range append(command.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
+	isMarked := slices.ContainsFunc(app.AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
+	for _, name := range append(app.AgentMarks(), "ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_PROJECT", "NO_COLOR", "EDITOR", "VISUAL") {
 		os.Unsetenv(name)
 	}
 	if isMarked {

@@ -14,6 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -193,7 +194,7 @@ func (m *model) answerQuestion(key string) tea.Cmd {
 		}
 	}
 	return m.do(func(ctx context.Context) (string, error) {
-		return m.room.Decide(ctx, q, command.Answer{Option: option})
+		return m.room.Decide(ctx, q, app.Answer{Option: option})
 	})
 }
 
@@ -285,5 +286,5 @@ func (m *model) search(words []string) tea.Cmd {
 	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
 	m.push(p)
 	m.setStatus("…", nil)
-	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Scope.Search(m.ctx, words) })
+	return m.load(p, func() ([]*mailbox.Item, error) { return command.Search(m.ctx, m.room.Scope, words) })
 }

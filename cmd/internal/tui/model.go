@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox"
@@ -137,11 +138,11 @@ func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 func (m *model) setStatus(text string, err error) {
 	m.status, m.isError = text, err != nil
 	if err != nil {
-		e := m.room.Scope.Explain(err)
+		e := m.room.Scope.Given.Explain(err)
 		if p, ok := errors.AsType[*fs.PathError](err); ok { // a path is too long for the line
 			e.Message = strings.ReplaceAll(e.Message, p.Error(), p.Err.Error())
 		}
-		m.status = command.JoinFilled("; ", text, command.JoinFilled(": ", e.Message, e.Hint))
+		m.status = app.JoinFilled("; ", text, app.JoinFilled(": ", e.Message, e.Hint))
 	}
 }
 

@@ -22,8 +22,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 )
 
@@ -33,7 +34,7 @@ func Main(version string, words []string) int {
 		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
 			return failure.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
-		s, err := command.OpenMeIfGiven(c)
+		s, err := app.OpenMeIfGiven(command.Given(c))
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/mailbox"
@@ -483,7 +483,7 @@ func TestAnswerText(t *testing.T) {
 
 // A text is a draft until it is sent, and one from an editor is sent with its tabs.
 func TestDrafts(t *testing.T) {
-	m := newModel(t.Context(), room.Open(&command.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}}))
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}, Given: &app.Given{}}))
 	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
 	press := func(keys ...tea.KeyPressMsg) {
 		for _, k := range keys {
@@ -599,7 +599,7 @@ func TestViewIsPure(t *testing.T) {
 	for i := range mail {
 		mail[i] = wire.NewID()
 	}
-	m := newModel(t.Context(), room.Open(&command.Scope{Team: &teams.Team{Name: "main"}}))
+	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teams.Team{Name: "main"}, Given: &app.Given{}}))
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
 	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})

@@ -10,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox"
@@ -273,7 +274,7 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
-		title, notes = bold.Render(title), command.JoinFilled(", ", "unread", notes)
+		title, notes = bold.Render(title), app.JoinFilled(", ", "unread", notes)
 	}
 	from := fit(r.Who(it.From), 12)
 	age := letter.Span(m.now.Sub(it.SentAt))
@@ -322,7 +323,7 @@ func keysWithin(width int) (line string) {
 		if len(line)+2+len(key) > width {
 			break
 		}
-		line = command.JoinFilled("  ", line, key)
+		line = app.JoinFilled("  ", line, key)
 	}
 	return line
 }

@@ -13,7 +13,7 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/wire"
 )
@@ -150,7 +150,7 @@ func (m *model) send() tea.Cmd {
 		case answering:
 			result, err = m.room.AnswerText(m.ctx, c.question, text)
 		case rejecting:
-			result, err = m.room.Decide(m.ctx, c.question, command.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
+			result, err = m.room.Decide(m.ctx, c.question, app.Answer{IsDeny: true, Reason: strings.TrimSpace(text)})
 		default:
 			result, err = m.room.Send(m.ctx, to, c.parent, text)
 		}
@@ -166,7 +166,7 @@ func (m *model) sent(c *composer, result string, err error) callback {
 			c.line.SetValue(missed.To)
 		}
 		if err != nil {
-			result = command.JoinFilled("; ", result, "draft kept")
+			result = app.JoinFilled("; ", result, "draft kept")
 		} else {
 			delete(m.drafts, c.key)
 		}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // export writes the present pages as files that need no server and no script.
-func export(ctx context.Context, c *cli.Context, s *command.Scope) error {
+func export(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	dir := c.String("export")
 	if dir == "" {
 		return failure.Usage("--export needs a directory").WithHint("--export NEWDIR")

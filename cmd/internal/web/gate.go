@@ -21,8 +21,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
@@ -170,7 +171,7 @@ func (d door) sign(nonce string) string {
 }
 
 // save writes the door into a file of this server's own, which remove removes.
-func (d door) save(s *command.Scope) (remove func(), err error) {
+func (d door) save(s *app.Scope) (remove func(), err error) {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (d door) save(s *command.Scope) (remove func(), err error) {
 }
 
 // printTokens prints an address of each running server of the team. An agent may get in only as itself.
-func printTokens(c *cli.Context, s *command.Scope) error {
+func printTokens(c *cli.Context, s *app.Scope) error {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return err

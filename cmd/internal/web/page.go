@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -187,7 +187,7 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.Query = about
 		if about != "" || p.Static {
 			var items []*mailbox.Item
-			items, err = p.Scope.Search(ctx, strings.Fields(about))
+			items, err = command.Search(ctx, p.Scope, strings.Fields(about))
 			p.addFound(items)
 		}
 	case "timeline":
@@ -197,7 +197,7 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 		p.addFound(sent)
 	}
 	if err != nil && p.HasMail() { // an error does not hide the rest
-		p.Missing, err = p.Scope.Explain(err).Message, nil
+		p.Missing, err = p.Scope.Given.Explain(err).Message, nil
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func (p *page) write(w http.ResponseWriter, code int) {
 
 // fail makes it the page of an error, and returns its status code.
 func (p *page) fail(err error) (code int) {
-	p.Kind, p.Title, p.Error = "error", "That did not work", p.Scope.Explain(err)
+	p.Kind, p.Title, p.Error = "error", "That did not work", p.Scope.Given.Explain(err)
 	codes := map[string]int{"not_found": http.StatusNotFound, "refused": http.StatusForbidden, "locked": http.StatusConflict, "usage": http.StatusBadRequest}
 	return cmp.Or(codes[p.Error.Code], http.StatusInternalServerError)
 }

@@ -29,8 +29,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
@@ -40,7 +41,7 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
-		s, err := command.OpenMeIfGiven(c)
+		s, err := app.OpenMeIfGiven(command.Given(c))
 		switch {
 		case err != nil:
 			return err
@@ -61,7 +62,7 @@ type server struct {
 }
 
 // newServer makes a server once its room is filled. The room is kept up to date until ctx ends.
-func newServer(ctx context.Context, s *command.Scope) *server {
+func newServer(ctx context.Context, s *app.Scope) *server {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := room.Open(s)
 	go func() { cancel(r.Run(ctx)) }()
@@ -69,7 +70,7 @@ func newServer(ctx context.Context, s *command.Scope) *server {
 	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
 }
 
-func serve(ctx context.Context, c *cli.Context, s *command.Scope) error {
+func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	ln, cert, err := listen(c)
 	if err != nil {
 		return err
@@ -213,7 +214,7 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 		if verb == "answer" {
 			return s.AnswerText(ctx, room.Question{Question: q}, text)
 		}
-		answer := command.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
+		answer := app.Answer{IsDeny: verb == "reject", Option: form.Get("option"), Reason: text}
 		return s.Decide(ctx, room.Question{Question: q}, answer)
 	case "send":
 		return s.Send(ctx, form.Get("to"), nil, text)

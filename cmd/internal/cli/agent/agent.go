@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -45,14 +46,14 @@ const (
 // A call is one verb called with one agent.
 type call struct {
 	c   *cli.Context
-	s   *command.Scope
+	s   *app.Scope
 	box *mailbox.Box
 }
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
 func openAgent(c *cli.Context) (*call, error) {
-	s, err := command.OpenTeam(c)
+	s, err := app.OpenTeam(command.Given(c))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
 		if err != nil {
 			return err
 		}
-		ctx, stop := command.Interruptible(c.Context)
+		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return do(ctx, k)
 	}
@@ -104,7 +105,7 @@ func (r *result) tellResumed(s control.Status) {
 	case s.Resumed != "":
 		r.Resumed = s.Resumed
 	case s.NotResumed != "":
-		r.Detail = command.JoinFilled("; ", r.Detail, "a new conversation: "+s.NotResumed)
+		r.Detail = app.JoinFilled("; ", r.Detail, "a new conversation: "+s.NotResumed)
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -27,7 +28,7 @@ var askCommand = &cli.Command{
 		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	},
-	Action: command.With(command.OpenToWrite, ask),
+	Action: command.With(app.OpenToWrite, ask),
 }
 
 var historyCommand = &cli.Command{
@@ -57,7 +58,7 @@ func (a answer) String() string {
 	return letter.EscapeBody(a.Response)
 }
 
-func ask(c *cli.Context, s *command.Scope) error {
+func ask(c *cli.Context, s *app.Scope) error {
 	to := c.Args().First()
 	if strings.Contains(to, ",") || to == "all" {
 		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
@@ -100,7 +101,7 @@ func ask(c *cli.Context, s *command.Scope) error {
 func isSent(o *teams.Outgoing) bool { return len(o.Post.Outcomes) > 0 && o.Post.Outcomes[0].Stored }
 
 // awaitAnswer sends the question and prints its answer.
-func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
 	timeout := cmdline.Duration(c, "timeout")
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,7 +115,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 	switch {
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		e := failure.Timeout("sent %s, but no answer from %s within %s", short, o.To[0].Agent, timeout).
-			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Flags())
+			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
 		e.Done = map[string]any{"id": r.ID}
 		return e
 	case err != nil && !isSent(o):
@@ -129,7 +130,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, o *teams
 		return err
 	}
 	if !c.Bool("json") {
-		command.Warn(c, "%s answered: %s", s.Renderer().Who(r.From), r.Reply.ID.Short(6))
+		command.Warn(c, "%s answered: %s", command.Renderer(s).Who(r.From), r.Reply.ID.Short(6))
 	}
 	command.SetPrinted(c)
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime

@@ -14,8 +14,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -139,7 +140,7 @@ func tryDriver(c *cli.Context) error {
 		return failure.Usage("size: %v", err).WithHint("--size 100x30")
 	}
 	if name := c.String("agent"); name != "" {
-		s, err := command.OpenTeam(c)
+		s, err := app.OpenTeam(command.Given(c))
 		if err != nil {
 			return err
 		}

@@ -13,9 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -67,7 +68,7 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
 	}
-	s, err := command.OpenMe(c)
+	s, err := app.OpenMe(command.Given(c))
 	if err != nil {
 		return err
 	}
@@ -113,15 +114,15 @@ func ingest(c *cli.Context) error {
 		return failure.Usage("--stdin reads NDJSON from a pipe or a file").
 			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
-	openScope := command.OpenMe
+	openScope := app.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenMeIfGiven
+		openScope = app.OpenMeIfGiven
 	}
-	s, err := openScope(c)
+	s, err := openScope(command.Given(c))
 	if err != nil {
 		return err
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	var total ingested
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
@@ -137,7 +138,7 @@ func ingest(c *cli.Context) error {
 		}
 		switch {
 		case isBad:
-			message := strings.TrimPrefix(command.Explain(c, err).Message, "line 1, ") // a decoder counts its own lines
+			message := strings.TrimPrefix(command.Given(c).Explain(err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
 			failure.PrintLine(fmt.Sprintf("atm: line %d: %s", n, message))
 		case err != nil: // stop, so that no later event is in the log without this one
@@ -159,7 +160,7 @@ func ingest(c *cli.Context) error {
 }
 
 // readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
-func readEvent(s *command.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
+func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
 	if e, err = wire.Adopt(line); err != nil {
 		return e, nil, err
 	}
@@ -218,7 +219,7 @@ func events(c *cli.Context) error {
 		return err
 	}
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
-	return k.s.FollowFor(func(ctx context.Context) error {
+	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
 		return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
 				_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
@@ -254,7 +255,7 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 		case k.c.Bool("json"):
 			line = string(command.EscapeJSON(e.Append(nil)))
 		default:
-			line = letter.Clip(command.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
 			line = letter.Wrap(line, command.Width())
 		}
 		if isWanted {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -28,7 +29,7 @@ var pendingCommand = &cli.Command{
 		&cli.BoolFlag{Name: "watch", Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
-	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope) error {
 		if c.Bool("watch") {
 			return watchPending(c, s)
 		}
@@ -52,7 +53,7 @@ type heldMail struct {
 }
 
 // lookPending lists everything that waits for a person. It warns of what it cannot read.
-func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
+func lookPending(ctx context.Context, c *cli.Context, s *app.Scope) pendingList {
 	members, err := s.Team.Members(ctx)
 	waiting, waitingErr := s.Team.Pending(ctx, members)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
@@ -69,14 +70,14 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 }
 
 // watchPending rings when something new waits. A terminal gets the whole list again and again, a pipe each item once.
-func watchPending(c *cli.Context, s *command.Scope) error {
+func watchPending(c *cli.Context, s *app.Scope) error {
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {
 		before := len(known)
 		known[fmt.Sprint(key...)] = true
 		return len(known) == before
 	}
-	return s.Watch(func(ctx context.Context) (lines []string, err error) {
+	return command.Watch(c, s, func(ctx context.Context) (lines []string, err error) {
 		l := lookPending(ctx, c, s)
 		lines = strings.Split(l.String(), "\n")
 		// By the time it began: the same dialog may get an id and further details later.
@@ -108,7 +109,7 @@ func (l pendingList) String() string {
 		below := answers(q)
 		if q.Host == "" { // else they are typed there
 			for i := range below {
-				below[i] = command.CompleteHint(l.c, below[i])
+				below[i] = command.Given(l.c).CompleteHint(below[i])
 			}
 		}
 		add(below, cmp.Or(letter.Name(q.Short(), 40), "-"), string(q.Agent), letter.Name(q.Kind, 40), since, subject(q))
@@ -119,11 +120,11 @@ func (l pendingList) String() string {
 			about += ", not read yet"
 		}
 		about += ": " + letter.OneLine(o.Subject, 100)
-		add([]string{command.CompleteHint(l.c, "atm trace "+o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
+		add([]string{command.Given(l.c).CompleteHint("atm trace " + o.ID.Short(6))}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
 		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
-		add([]string{command.CompleteHint(l.c, "atm attach "+string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
+		add([]string{command.Given(l.c).CompleteHint("atm attach " + string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
 	}
 	var lines []string
 	if command.Terminal() {
@@ -131,7 +132,7 @@ func (l pendingList) String() string {
 	}
 	for i, cells := range rows {
 		if !command.Terminal() {
-			lines = append(lines, command.JoinFilled("  ", cells...))
+			lines = append(lines, app.JoinFilled("  ", cells...))
 		}
 		for _, text := range below[i] { // a command that is cut is of no use
 			lines[i] += "\n" + letter.Wrap("    "+text, max(command.Width()-1, 0))
@@ -162,17 +163,17 @@ func answers(q policy.Question) (lines []string) {
 }
 
 func subject(q policy.Question) string {
-	text := command.JoinFilled(": ", q.Input, q.Prompt)
+	text := app.JoinFilled(": ", q.Input, q.Prompt)
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	return letter.OneLine(command.JoinFilled(": ", q.Tool, text), 160)
+	return letter.OneLine(app.JoinFilled(": ", q.Tool, text), 160)
 }
 
 var approveCommand = &cli.Command{
 	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
 	Flags:  []cli.Flag{artifactFlag},
-	Action: command.With(command.OpenTeam, answerQuestion),
+	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
 var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the part of a draft with this `URI`"}
@@ -180,18 +181,18 @@ var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the par
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
-	Action: command.With(command.OpenTeam, answerQuestion),
+	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
-func answerQuestion(c *cli.Context, s *command.Scope) error {
-	a := command.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
+func answerQuestion(c *cli.Context, s *app.Scope) error {
+	a := app.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" || c.IsSet("artifact") && a.Artifact == "" {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
 		return command.CheckText(text)
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	if c.NArg() == 0 {
 		return whichQuestion(ctx, c, s)
@@ -211,7 +212,7 @@ func answerQuestion(c *cli.Context, s *command.Scope) error {
 
 // whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it
 // may not be the one that the user has seen.
-func whichQuestion(ctx context.Context, c *cli.Context, s *command.Scope) error {
+func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	e := failure.Usage("%s needs ID|NAME", c.Command.HelpName).WithHint("atm pending lists the open questions")
 	list, err := s.Team.PendingQuestions(ctx)
 	for _, q := range list {
@@ -226,7 +227,7 @@ func whichQuestion(ctx context.Context, c *cli.Context, s *command.Scope) error 
 
 // findQuestion finds the open question that the first argument means. If only an event reports it so far, it waits
 // for the runner to give it an id.
-func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q policy.Question, err error) {
+func findQuestion(ctx context.Context, c *cli.Context, s *app.Scope) (q policy.Question, err error) {
 	word := c.Args().First()
 	a, notName := s.Address(word)
 	if notName == nil && a.Team == s.Team.Name { // @bob, bob@main or bob@build; an id stays what it is
@@ -236,7 +237,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q poli
 		list, _ := s.Team.PendingQuestions(ctx) // atm pending warns of what cannot be read
 		q, err = policy.Find(list, word)
 		lacksID := err == nil && !q.IsWhole(time.Now())
-		if !lacksID || time.Now().After(end) || !command.Sleep(ctx, pollEvery) {
+		if !lacksID || time.Now().After(end) || !app.Sleep(ctx, pollEvery) {
 			break
 		}
 	}
@@ -249,7 +250,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *command.Scope) (q poli
 	}
 	if _, notID := wire.ParseFragment(word); err != nil && notID != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
-			e := command.Explain(c, unknown)
+			e := command.Given(c).Explain(unknown)
 			hint := "atm pending lists the open questions; " + e.Hint
 			return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+word), hint)) // approve all
 		}

@@ -18,9 +18,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -103,7 +104,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("detach") {
-		ctx, stop := command.Interruptible(c.Context)
+		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return k.print(k.awaitReady(ctx, p))
 	}
@@ -125,7 +126,7 @@ func warnOfDrivers(c *cli.Context) {
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
-	_, isNear := failure.Nearest(string(e.Name), command.Strings(e.Members))
+	_, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
@@ -193,7 +194,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 }
 
 // policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
-func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
+func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
 	_, isAgent := s.Actor()
 	if !isAgent {
 		return s.Team.PolicyNow(name)
@@ -234,7 +235,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
 // terminal, or which colours a person wants to see on theirs. The last value of a name counts.
 func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
-	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
+	unset := append(app.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
 		"NO_COLOR", "FORCE_COLOR")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
@@ -245,7 +246,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 		env = append(env, k+"="+v)
 	}
 	env = append(env, cmdline.List(c, "env")...)
-	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run, command.ProjectDir+"="+spec.Dir)
+	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run, app.ProjectDir+"="+spec.Dir)
 	if m.Worktree {
 		env = git.CleanEnviron(env)
 	}
@@ -354,7 +355,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		if running, _ := k.s.Team.Running(r.Name); err != nil && !running {
 			return r, err
 		}
-		command.Sleep(ctx, pollEvery)
+		app.Sleep(ctx, pollEvery)
 	}
 	return r, ctx.Err()
 }

@@ -9,8 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -40,7 +41,7 @@ var restartCommand = &cli.Command{
 		}
 		o, err := client.Restart(ctx, control.RestartRequest{Resume: k.c.Bool("resume")})
 		r := resultOf(k.name(), o)
-		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
+		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
 			var now control.Status
 			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 				r.State, r.PID = "restarted", now.ChildPID
@@ -59,7 +60,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 		return r, err
 	}
 	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
-	for began := time.Now(); time.Since(began) < listenWithin; command.Sleep(ctx, pollEvery) {
+	for began := time.Now(); time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -100,7 +101,7 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 	if isLate {
 		dial = k.s.Team.DialRunner
 	}
-	limited, cancel := context.WithTimeout(ctx, command.AnswerWithin)
+	limited, cancel := context.WithTimeout(ctx, app.AnswerWithin)
 	defer cancel()
 	client, err := dial(limited, k.name())
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
@@ -92,7 +93,7 @@ func typeText(c *cli.Context) (err error) {
 		done := resultOf(k.name(), o)
 		if o.NotSubmitted {
 			left := fmt.Sprintf("not submitted: atm type %s --enter", k.name())
-			done.Detail = command.JoinFilled(", ", done.Detail, command.CompleteHint(k.c, left))
+			done.Detail = app.JoinFilled(", ", done.Detail, command.Given(k.c).CompleteHint(left))
 		}
 		return k.print(done, err)
 	})(c)
@@ -190,7 +191,7 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 		os.Exit(failure.ExitInterrupted)
 	})()
 	defer restore()
-	command.Sleep(ctx, readingTime)
+	app.Sleep(ctx, readingTime)
 	size := sizeOf(os.Stdout)
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly, Status: true}, terminal)
 	if end.Exit != nil || !end.TerminalGone && ctx.Err() == nil {

@@ -13,8 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
@@ -28,12 +29,12 @@ var upCommand = &cli.Command{
 		resumeFlag,
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
 	},
-	Action: command.With(command.OpenTeam, up),
+	Action: command.With(app.OpenTeam, up),
 }
 
 var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
-	Action: command.With(command.OpenTeam, down),
+	Action: command.With(app.OpenTeam, down),
 }
 
 // A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
@@ -71,14 +72,14 @@ func (l *resultList) end(err error) error {
 // A startup is one call of up.
 type startup struct {
 	c       *cli.Context
-	s       *command.Scope
+	s       *app.Scope
 	plan    *config.Config // without those who were retired
 	program string         // atm-runner
 	names   []wire.Name    // the members to start, in this order
 	results *resultList
 }
 
-func up(c *cli.Context, s *command.Scope) (err error) {
+func up(c *cli.Context, s *app.Scope) (err error) {
 	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
 	u.plan, err = s.Team.Config()
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
@@ -92,7 +93,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	}
 	warnOfDrivers(c)
 	if !c.Bool("foreground") {
-		ctx, stop := command.Interruptible(c.Context)
+		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return u.results.end(u.start(ctx))
 	}
@@ -100,7 +101,7 @@ func up(c *cli.Context, s *command.Scope) (err error) {
 	ctx, stop := output.UntilSignal(c.Context)
 	defer stop()
 	err = u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && command.Sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && app.Sleep(ctx, time.Second) {
 	}
 	var agents []*call
 	for _, n := range u.names {
@@ -123,7 +124,7 @@ func (u *startup) choose(words []string) error {
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
 			if errors.Is(err, mailbox.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
-				e, line := command.Explain(u.c, err), "" // start carol bash
+				e, line := command.Given(u.c).Explain(err), "" // start carol bash
 				for _, w := range words[1:] {
 					line += " " + policy.Quote(w)
 				}
@@ -172,9 +173,9 @@ func (u *startup) start(ctx context.Context) error {
 		if errs[n] == nil {
 			continue
 		}
-		e := command.Explain(u.c, errs[n])
+		e := command.Given(u.c).Explain(errs[n])
 		why := strings.TrimPrefix(e.Message, string(n)+": ")
-		u.results.add(result{Name: n, State: "failed", Detail: command.JoinFilled("; ", why, e.Hint)})
+		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
 		if !u.isRunning(n) { // for atm team, which shows it
 			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
@@ -184,7 +185,7 @@ func (u *startup) start(ctx context.Context) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	e := failure.Failed("not ready: %s", command.Join(failed)).WithHint("atm up tries again")
+	e := failure.Failed("not ready: %s", app.Join(failed)).WithHint("atm up tries again")
 	if len(failed) < len(u.names) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
@@ -221,7 +222,7 @@ func (u *startup) isRunning(n wire.Name) bool {
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.
-func down(c *cli.Context, s *command.Scope) error {
+func down(c *cli.Context, s *app.Scope) error {
 	var agents []*call
 	for _, word := range c.Args().Slice() {
 		its := *s
@@ -241,7 +242,7 @@ func down(c *cli.Context, s *command.Scope) error {
 			agents = append(agents, &call{c, s, box})
 		}
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	results := &resultList{c: c, Members: []result{}}
 	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
@@ -282,7 +283,7 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 	if ctx.Err() != nil || err == nil {
 		return ctx.Err()
 	}
-	e := command.Explain(results.c, err)
+	e := command.Given(results.c).Explain(err)
 	if slices.ContainsFunc(results.Members, wasStopped) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}

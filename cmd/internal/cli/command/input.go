@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -54,7 +54,7 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	if !HasText(os.Stdin) {
 		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
 	}
-	if err := CheckStdin(c); err != nil {
+	if err := Given(c).CheckStdin(); err != nil {
 		return "", err
 	}
 	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })

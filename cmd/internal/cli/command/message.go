@@ -4,32 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Origin is the evidence that this process attaches to what it sends.
-func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: cmp.Or(CallingProgram(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
-	if by, isInAgent := s.agentOf(); isInAgent {
-		o.Agent = cmp.Or(by.String(), wire.UnknownAgent)
-	}
-	if uid := os.Getuid(); uid >= 0 {
-		o.UID = &uid
-	}
-	return o
-}
 
 // Once returns the idempotency key that --once gives; "": none.
 func Once(c *cli.Context) (string, error) {
@@ -50,7 +38,7 @@ func OtherText(id wire.ID) error {
 }
 
 // InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
-func InterruptedWait(s *Scope, id wire.ID, kinds ...string) *failure.Error {
+func InterruptedWait(s *app.Scope, id wire.ID, kinds ...string) *failure.Error {
 	again := "atm wait"
 	for _, kind := range kinds {
 		again += " --" + kind + " " + id.Short(6)
@@ -58,31 +46,24 @@ func InterruptedWait(s *Scope, id wire.ID, kinds ...string) *failure.Error {
 	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
 		again += " --every"
 	}
-	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Flags())
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Given.Flags("", "root", "team", "as"))
 	e.Exit = failure.ExitInterrupted
 	return e
 }
 
 // WarnNoAnswer shows a reply that does not count as the answer that is awaited.
-func WarnNoAnswer(c *cli.Context, s *Scope, other teams.NoAnswer) {
-	from := s.Renderer().Who(other.From)
+func WarnNoAnswer(c *cli.Context, s *app.Scope, other teams.NoAnswer) {
+	from := s.Who(other.From)
 	Warn(c, "%s from %s does not count: %s: %s", other.ID.Short(6), from, other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
 }
 
-// Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
-// nothing matches.
-func (s *Scope) Search(ctx context.Context, words []string) ([]*mailbox.Item, error) {
+// Search returns the team's messages that a query matches, newest first.
+func Search(ctx context.Context, s *app.Scope, words []string) ([]*mailbox.Item, error) {
 	query, err := parseQuery(words)
 	if err != nil {
 		return nil, failure.Usage("%v", err).WithHint("atm search WORDS in:cur since:7d")
 	}
-	found, err := s.Team.Search(ctx, query)
-	for _, name := range []string{query.From, query.To} {
-		if name != "" && len(found) == 0 && err == nil {
-			_, err = s.Correspondent(name)
-		}
-	}
-	return found, err
+	return s.Search(ctx, query)
 }
 
 // parseQuery parses words, from:, to:, in:new|cur|done, since: and until:, also several in one quoted word.
@@ -113,9 +94,9 @@ func parseQuery(words []string) (q teams.Query, err error) {
 }
 
 // Renderer renders messages for this terminal or pipe.
-func (s *Scope) Renderer() *letter.Renderer {
+func Renderer(s *app.Scope) *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(),
-		Show: flagsFor(s.c, "", "root", "team")}
+		Show: s.Given.Flags("", "root", "team")}
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
@@ -140,19 +121,9 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 	}
 	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
 	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
-	return JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
+	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
-}
-
-// Shorts shortens ids to as many digits as tell them apart, with spaces between.
-func Shorts(ids []wire.ID) string {
-	n := letter.ShortLength(ids)
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = id.Short(n)
-	}
-	return strings.Join(out, " ")
 }
 
 // Turns shows an agent's turns: when, how long, how they ended, and what was said.
@@ -167,13 +138,13 @@ func Turns(agent wire.Name, turns []teams.Turn) string {
 			lasted = letter.Span(t.Duration())
 		}
 		if len(t.Messages) > 0 {
-			mail = "mail " + Shorts(t.Messages)
+			mail = "mail " + app.Shorts(t.Messages)
 		}
 		var tools []string
 		for _, c := range t.Tools {
 			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
 		}
-		lines = append(lines, JoinFilled("  ", began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
+		lines = append(lines, app.JoinFilled("  ", began, lasted, cmp.Or(letter.Name(t.Status, 40), "over"), mail))
 		for _, part := range [][2]string{{"  > ", t.Prompt}, {"  * ", strings.Join(tools, "\n")}, {"  < ", t.Response}, {"  ! ", t.Error}} {
 			lines = append(lines, firstLines(agent, part[0], part[1])...)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
@@ -44,7 +44,7 @@ var confirming = strings.Fields("send reply ack unread withdraw init add retire 
 // Encode returns what PrintAs writes.
 func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	switch {
-	case c.Bool("json") && CallingProgram(c) != "":
+	case c.Bool("json") && Given(c).Via != "":
 		return JSON(map[string]any{"document": v, "text": text})
 	case c.Bool("json"):
 		return JSON(v)
@@ -53,10 +53,6 @@ func Encode(c *cli.Context, v any, text string) ([]byte, error) {
 	}
 	return []byte(letter.Wrap(text, Width())), nil
 }
-
-// CallingProgram is the program of ours that runs the verb for its own client, such as "mcp"; "": none. It is recorded
-// in what the verb sends. With --json such a program gets each value with the text that shows it to people.
-func CallingProgram(c *cli.Context) string { return c.String("via") }
 
 // SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
 func SetPrinted(c *cli.Context) { c.App.Metadata[printed] = true }
@@ -69,7 +65,7 @@ func PrintDone(c *cli.Context, done any, text string, err error) error {
 	if err == nil || text != "" && !c.Bool("json") {
 		return cmp.Or(PrintAs(c, done, text), err)
 	}
-	e := Explain(c, err)
+	e := Given(c).Explain(err)
 	if text != "" {
 		e.Done = done
 	}
@@ -118,12 +114,8 @@ func EscapeJSON(doc []byte) []byte {
 	return out
 }
 
-// Warn writes a line to stderr, escaped and with its commands complete, unless --quiet.
-func Warn(c *cli.Context, format string, args ...any) {
-	if !c.Bool("quiet") {
-		failure.PrintLine("atm: " + CompleteHint(c, fmt.Sprintf(format, args...)))
-	}
-}
+// Warn is Given.Warn.
+func Warn(c *cli.Context, format string, args ...any) { Given(c).Warn(format, args...) }
 
 // WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
 func WarnUnreadable(err error) error {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 // Progress returns a function that long work calls with how much of it is done: "sent %d messages". If stderr is a
 // terminal that shows it, in one line, which whatever is printed next removes.
 func Progress(c *cli.Context, format string) func(n int) {
-	if failure.Width(os.Stderr) == 0 || isDumb() || c.Bool("json") || c.Bool("quiet") || CallingProgram(c) != "" {
+	if failure.Width(os.Stderr) == 0 || isDumb() || c.Bool("json") || c.Bool("quiet") || Given(c).Via != "" {
 		return func(int) {}
 	}
 	next := time.Now().Add(quickTime)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -108,7 +109,7 @@ func Team(members []teams.Member, width int) []string {
 // the evidence is.
 func detail(m teams.Member, now time.Time) string {
 	if m.Host != "" {
-		return JoinFilled("; ", m.StateDetail(), m.EvidenceAge(now))
+		return app.JoinFilled("; ", m.StateDetail(), m.EvidenceAge(now))
 	}
 	if m.State == reducer.WordPerson {
 		return ""
@@ -128,7 +129,7 @@ func detail(m teams.Member, now time.Time) string {
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
 	}
-	return JoinFilled("; ", m.StateDetail(), evidence, held)
+	return app.JoinFilled("; ", m.StateDetail(), evidence, held)
 }
 
 // footer counts the members: `5 members: 1 idle, 2 busy, 2 off`. "" where nothing is known of any.
@@ -146,12 +147,6 @@ func footer(members []teams.Member) string {
 		pairs = append(pairs, counts[w], w)
 	}
 	return letter.Many(len(members), "member") + ": " + counted(pairs...)
-}
-
-// JoinFilled is strings.Join without the empty parts.
-func JoinFilled(separator string, parts ...string) string {
-	isEmpty := func(part string) bool { return part == "" }
-	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
 }
 
 // counted lists pairs of a number and a noun, without zeros: "2 unread, 1 to ack".

@@ -8,8 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -20,10 +21,10 @@ var ackCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "text", Usage: "add a `TEXT`"},
 	},
-	Action: command.With(command.OpenToWrite, ack),
+	Action: command.With(app.OpenToWrite, ack),
 }
 
-func ack(c *cli.Context, s *command.Scope) (err error) {
+func ack(c *cli.Context, s *app.Scope) (err error) {
 	ids, text := c.Args().Slice(), c.String("text")
 	if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
 		ids, text = ids[:last], ids[last]
@@ -55,7 +56,7 @@ func isAckText(word string) bool {
 
 // forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
 // it from the others; the error names each.
-func forEach(c *cli.Context, s *command.Scope, ids []string, do func(heldMessage) (line string, err error)) (lines string, err error) {
+func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (line string, err error)) (lines string, err error) {
 	var found []heldMessage
 	for _, word := range ids {
 		m, err := findHeld(c, s, word)
@@ -71,7 +72,7 @@ func forEach(c *cli.Context, s *command.Scope, ids []string, do func(heldMessage
 			lines += line + "\n"
 			continue
 		}
-		e := command.Explain(c, err)
+		e := command.Given(c).Explain(err)
 		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
 			e.Message = short + ": " + e.Message
 		}
@@ -87,7 +88,7 @@ func forEach(c *cli.Context, s *command.Scope, ids []string, do func(heldMessage
 	return lines, failed
 }
 
-func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
+func ackOne(c *cli.Context, s *app.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	short := m.ID.Short(6)
 	if m.State == mailbox.Withdrawn {
 		return nil, "", withdrawnError(m.ID)
@@ -121,7 +122,7 @@ func repeatable(err error) error {
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		var items []*mailbox.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
@@ -164,7 +165,7 @@ type heldMessage struct {
 }
 
 // findHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
-func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err error) {
+func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -191,7 +192,7 @@ func findHeld(c *cli.Context, s *command.Scope, word string) (m heldMessage, err
 
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
-	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		m, err := findSent(s, c.Args().First())
 		if err != nil {
 			return err
@@ -209,14 +210,14 @@ var withdrawCommand = &cli.Command{
 	}),
 }
 
-func withdrawFrom(c *cli.Context, s *command.Scope, m *wire.Message, to wire.Address) (delivered, error) {
+func withdrawFrom(c *cli.Context, s *app.Scope, m *wire.Message, to wire.Address) (delivered, error) {
 	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 	err = warnUnlogged(c, err)
 	switch {
 	case err != nil:
 	case state == "":
-		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
+		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
 	case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
 		d.note = "already withdrawn"
 	case state != mailbox.Unread && state != mailbox.Withdrawn:

@@ -12,8 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -28,14 +29,14 @@ type batchResult struct {
 	Error *failure.Error `json:"error,omitempty"`
 }
 
-func sendBatch(c *cli.Context, s *command.Scope) error {
+func sendBatch(c *cli.Context, s *app.Scope) error {
 	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
-	if err := command.CheckStdin(c); err != nil {
+	if err := command.Given(c).CheckStdin(); err != nil {
 		return err
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	progress := func(int) {}
 	if !command.Terminal() { // where each message gets its line
@@ -50,7 +51,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 			o, err = batchMessage(s, text)
 		}
 		if err != nil {
-			r.Error = command.Explain(c, err)
+			r.Error = command.Given(c).Explain(err)
 		} else {
 			r.result = post(c.Context, c, s, o) // whole, also at an interrupt
 		}
@@ -83,7 +84,7 @@ func readUntil(ctx context.Context, f *os.File) io.Reader {
 	return r
 }
 
-func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
+func batchMessage(s *app.Scope, line []byte) (*teams.Outgoing, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
 		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)

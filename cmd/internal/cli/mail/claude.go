@@ -9,9 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/claudeteam"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 )
@@ -27,11 +28,11 @@ var claudeCommand = &cli.Command{
 			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
 			&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
 		},
-		Action: command.With(command.OpenTeam, claudeSync),
+		Action: command.With(app.OpenTeam, claudeSync),
 	}},
 }
 
-func claudeSync(c *cli.Context, s *command.Scope) error {
+func claudeSync(c *cli.Context, s *app.Scope) error {
 	dir, err := claudeTeam(c)
 	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
@@ -44,7 +45,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	} else {
 		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
 		err = s.Follow(func(ctx context.Context) error {
-			return sync.Run(ctx, func(err error) { s.Explain(explainFile(dir, err)).Print() })
+			return sync.Run(ctx, func(err error) { s.Given.Explain(explainFile(dir, err)).Print() })
 		})
 	}
 	if errors.Is(err, claudeteam.ErrEnded) {
@@ -76,7 +77,7 @@ func claudeTeam(c *cli.Context) (string, error) {
 		names = append(names, filepath.Base(filepath.Dir(file)))
 	}
 	if len(found) > 0 {
-		return "", failure.Usage("which team? there are %s", command.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
+		return "", failure.Usage("which team? there are %s", app.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
 	}
 	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, c.Args().First())).
 		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")

@@ -11,8 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -51,14 +52,14 @@ func newResult(id wire.ID) *result {
 }
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
-func (r *result) addDelivered(s *command.Scope, a wire.Address, sent *teams.Outgoing, note string) teams.Member {
+func (r *result) addDelivered(s *app.Scope, a wire.Address, sent *teams.Outgoing, note string) teams.Member {
 	m, forecast := s.Root.Forecast(a, sent)
 	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, sent.Handoffs[a].By, sent.Handoffs[a].IsIn, cmp.Or(note, forecast)})
 	return m
 }
 
 func (r *result) addFailed(c *cli.Context, to wire.Address, err error) {
-	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
+	r.Failed = append(r.Failed, failed{to.String(), command.Given(c).Explain(err)})
 }
 
 // err is the error for the recipients that do not have the message; nil if all have it. did says what was not done:
@@ -84,10 +85,10 @@ func (r *result) err(did string) error {
 
 // text lists the recipients that have the message, with what several in a row have in common said once; "": nobody has
 // it.
-func (r *result) text(s *command.Scope, did string) string {
+func (r *result) text(s *app.Scope, did string) string {
 	var to []string
 	for i, d := range r.Delivered {
-		who := s.Renderer().Called(d.To)
+		who := command.Renderer(s).Called(d.To)
 		if i+1 == len(r.Delivered) || r.Delivered[i+1].note != d.note {
 			who += " (" + d.note + ")"
 		}
@@ -102,10 +103,10 @@ func (r *result) text(s *command.Scope, did string) string {
 
 // deliver sends a prepared message and, if the flags say so, waits for its ack and answer. With --json all is one
 // document at the end.
-func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
+func deliver(c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
 	ctx, stop := c.Context, func() {}
 	if isAwaited(c) { // from now on an interrupt is answered with what was sent
-		c.Context, stop = command.Interruptible(ctx)
+		c.Context, stop = app.Interruptible(ctx)
 	}
 	defer stop()
 	r := post(ctx, c, s, o)
@@ -118,13 +119,13 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 		if failed != nil {
-			command.Explain(c, failed).Print()
+			command.Given(c).Explain(failed).Print()
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
 	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
 	if err != nil {
-		e := command.Explain(c, fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
+		e := command.Given(c).Explain(fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
 		if errors.Is(err, context.Canceled) {
 			e = command.InterruptedWait(s, o.Message.ID, awaited(c)...)
 		}
@@ -148,7 +149,7 @@ func awaited(c *cli.Context) (kinds []string) {
 
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
 // that the session's own commands would refuse.
-func prepare(s *command.Scope, o *teams.Outgoing) error {
+func prepare(s *app.Scope, o *teams.Outgoing) error {
 	switch o.Message.Type {
 	case wire.TypeAck:
 		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
@@ -188,7 +189,7 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 }
 
 // post sends a prepared message. What goes wrong is in the result.
-func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
+func post(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing) *result {
 	unmarked := s.Root.Deliver(ctx, o)
 	r := newResult(o.Message.ID)
 	isStored := slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool { return out.Stored })
@@ -231,7 +232,7 @@ func retryHint(c *cli.Context, o *teams.Outgoing) string {
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, o *teams.Outgoing) {
+func (r *result) addKnown(c *cli.Context, s *app.Scope, box *mailbox.Box, o *teams.Outgoing) {
 	m := o.Message
 	note := "already sent"
 	if it, err := box.Get(m.ID); err == nil {
@@ -249,7 +250,7 @@ func (r *result) addKnown(c *cli.Context, s *command.Scope, box *mailbox.Box, o 
 
 // awaitAnswers waits until the message is read, for the ack and for the answer, as the flags ask, prints them and marks them as read. An ack with
 // a text stays unread if a JSON document has no room for it.
-func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
+func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message) error {
 	var wanted []*condition
 	var text []byte
 	for _, kind := range awaited(c) {
@@ -279,7 +280,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 		r.Reply = last.Message
 		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)
 	}
-	renderer := s.Renderer()
+	renderer := command.Renderer(s)
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {

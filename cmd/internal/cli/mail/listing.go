@@ -12,8 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -55,7 +56,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 }
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
-func (m *message) trace(ctx context.Context, s *command.Scope) (isUnacked bool) {
+func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
 		it := copyAt(s, m.Message, a)
@@ -77,7 +78,7 @@ func (m *message) trace(ctx context.Context, s *command.Scope) (isUnacked bool) 
 }
 
 // copyAt returns a recipient's copy of a message; its State is "" without evidence.
-func copyAt(s *command.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
+func copyAt(s *app.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
 	if a.Host != "" {
 		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
 	}
@@ -155,8 +156,8 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 	for _, m := range l.Messages {
 		row := cells(r, m)
 		rows = append(rows, row)
-		about := command.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
-		lines = append(lines, command.JoinFilled(": ", about, row[4]))
+		about := app.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
+		lines = append(lines, app.JoinFilled(": ", about, row[4]))
 	}
 	if command.Terminal() {
 		lines = command.Columns(rows, "36", "1", "2", "33", "")
@@ -191,7 +192,7 @@ func cells(r *letter.Renderer, m message) []string {
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
-func printLetters(c *cli.Context, s *command.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
+func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()

@@ -8,9 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -32,10 +33,10 @@ var lsCommand = &cli.Command{
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
 	},
-	Action: command.With(command.OpenMeIfGiven, ls),
+	Action: command.With(app.OpenMeIfGiven, ls),
 }
 
-func ls(c *cli.Context, s *command.Scope) error {
+func ls(c *cli.Context, s *app.Scope) error {
 	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "bad owed", "bad done"); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 			ifEmpty = "0 unread"
 		}
 		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
-			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Flags())
+			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
 		}
 	}
 	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
@@ -75,12 +76,12 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages)+l.More)
 	}
-	return l.printLines(c, s.Renderer(), ifEmpty)
+	return l.printLines(c, command.Renderer(s), ifEmpty)
 }
 
 // add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
 // what nobody has acked of these.
-func (l *listing) add(c *cli.Context, s *command.Scope, box *mailbox.Box, f filter) error {
+func (l *listing) add(c *cli.Context, s *app.Scope, box *mailbox.Box, f filter) error {
 	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
 	isDone := all || done
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
@@ -144,7 +145,7 @@ var searchCommand = &cli.Command{
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
 	},
-	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		words := c.Args().Slice()
 		ifEmpty := "no match"
 		if strings.Contains(strings.Join(words, " "), ":") {
@@ -159,13 +160,13 @@ var searchCommand = &cli.Command{
 			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
 		}
 		s.Team.Progress = command.Progress(c, "searching: %d messages")
-		items, err := s.Search(c.Context, words)
+		items, err := command.Search(c.Context, s, words)
 		if err != nil && len(items) == 0 { // what could not be read may match
 			return err
 		} else if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
-		r := s.Renderer()
+		r := command.Renderer(s)
 		r.Whole = true
 		return newListing(items, s.Me).printLines(c, r, ifEmpty)
 	}),
@@ -176,7 +177,7 @@ var threadCommand = &cli.Command{
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
 	},
-	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		id, err := findThread(s, c.Args().First())
 		if err != nil {
 			return err
@@ -189,9 +190,9 @@ var threadCommand = &cli.Command{
 		if len(items) == 0 {
 			return fmt.Errorf("thread %s: %w", id, mailbox.ErrNotFound)
 		}
-		r, limit := s.Renderer(), c.Int("limit")
+		r, limit := command.Renderer(s), c.Int("limit")
 		r.Whole = true
-		if c.Bool("json") && command.CallingProgram(c) == "" && !c.IsSet("limit") {
+		if c.Bool("json") && command.Given(c).Via == "" && !c.IsSet("limit") {
 			limit = 0 // a program wants all of it
 		}
 		return printLetters(c, s, r, items, limit, "")

@@ -18,9 +18,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -51,7 +52,7 @@ func sinceFlag(c *cli.Context) (t time.Time, err error) {
 }
 
 // threadFlag returns the thread of the message that --thread names; without the flag it is "".
-func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
+func threadFlag(c *cli.Context, s *app.Scope) (wire.ID, error) {
 	if !c.IsSet("thread") {
 		return "", nil
 	}
@@ -60,7 +61,7 @@ func threadFlag(c *cli.Context, s *command.Scope) (wire.ID, error) {
 
 // findThread returns the thread of a message. The first message of a thread need not be here: then word is its whole
 // id.
-func findThread(s *command.Scope, word string) (wire.ID, error) {
+func findThread(s *app.Scope, word string) (wire.ID, error) {
 	it, _, err := s.Find(word)
 	if err == nil {
 		return it.ThreadID(), nil
@@ -79,7 +80,7 @@ type filter struct {
 	isUrgent bool
 }
 
-func newFilter(c *cli.Context, s *command.Scope) (f filter, err error) {
+func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	f.isUrgent = c.Bool("urgent")
 	if c.IsSet("from") {
 		f.from, err = s.Correspondent(c.String("from"))
@@ -111,7 +112,7 @@ func (f filter) matches(m *mailbox.Item) bool {
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
 // stdout has received: of a document, all or none. What the caller then marks must still be mine to mark: my runner may
 // have started in the meantime.
-func printReceived(ctx context.Context, c *cli.Context, s *command.Scope, document any, pieces ...[]byte) (received int, err error) {
+func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document any, pieces ...[]byte) (received int, err error) {
 	if err := s.MayWrite(); err != nil {
 		return 0, err
 	}

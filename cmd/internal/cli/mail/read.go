@@ -11,9 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -35,10 +36,10 @@ var readCommand = &cli.Command{
 		cmdline.TimeoutFlag(),
 		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
 	},
-	Action: command.With(command.OpenMe, read),
+	Action: command.With(app.OpenMe, read),
 }
 
-func read(c *cli.Context, s *command.Scope) error {
+func read(c *cli.Context, s *app.Scope) error {
 	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	if p.follows {
-		return s.FollowFor(p.follow)
+		return s.FollowFor(command.GivenTimeout(c), p.follow)
 	} else if p.waits {
 		return s.Await(p.wait)
 	}
@@ -62,7 +63,7 @@ func read(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-func showLastBatch(c *cli.Context, s *command.Scope) error {
+func showLastBatch(c *cli.Context, s *app.Scope) error {
 	if c.NArg() > 0 {
 		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
 	}
@@ -70,7 +71,7 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	r, limit := s.Renderer(), 0
+	r, limit := command.Renderer(s), 0
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
@@ -83,7 +84,7 @@ func showLastBatch(c *cli.Context, s *command.Scope) error {
 // A page prints unread mail, one batch at each show.
 type page struct {
 	c       *cli.Context
-	s       *command.Scope
+	s       *app.Scope
 	options mailbox.ReadOptions
 	shown   map[wire.ID]bool // in earlier portions of this batch, if it is shown inPortions
 	again   []*mailbox.Item  // messages that were named and are read already: printed as well
@@ -91,7 +92,7 @@ type page struct {
 	follows, peeks, waits, inPortions bool
 }
 
-func newPage(c *cli.Context, s *command.Scope) (*page, error) {
+func newPage(c *cli.Context, s *app.Scope) (*page, error) {
 	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
 	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
 	if isShared, _ := s.Me.Shared(); isShared && !p.peeks {
@@ -133,7 +134,7 @@ const maxPortion = 16 << 20
 
 // show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
 func (p *page) show(ctx context.Context) (hasMail bool, err error) {
-	r, options := p.s.Renderer(), p.options
+	r, options := command.Renderer(p.s), p.options
 	isPage := !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows
 	if isPage {
 		options.Fits = r.LimitToPage()
@@ -217,7 +218,7 @@ func (p *page) afterReading(b mailbox.Batch) *listing {
 	l := newListing(b.Items, p.s.Me)
 	l.More = b.More
 	if b.MarkErr != nil {
-		l.Error = command.Explain(p.c, notMarked(b.MarkErr))
+		l.Error = command.Given(p.c).Explain(notMarked(b.MarkErr))
 	}
 	flags := mailbox.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
@@ -242,9 +243,9 @@ func (p *page) foot(l *listing) (foot string) {
 		foot = "no new messages\n"
 	}
 	if l.More > 0 {
-		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, p.s.Flags())
+		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, p.s.Given.Flags("", "root", "team", "as"))
 	}
-	return foot + owedLine(l.Owed, p.s.Flags())
+	return foot + owedLine(l.Owed, p.s.Given.Flags("", "root", "team", "as"))
 }
 
 // owedLine counts the messages that I owe an ack, and names the newest of them.
@@ -254,11 +255,11 @@ func owedLine(owed []wire.ID, flags string) string {
 	case n == 0:
 		return ""
 	case n == 1:
-		return "1 awaits your ack: " + command.Shorts(owed) + "\n"
+		return "1 awaits your ack: " + app.Shorts(owed) + "\n"
 	case n > most:
-		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", n, command.Shorts(owed[n-most:]), flags)
+		return fmt.Sprintf("%d await your ack: %s … atm ls --owed%s\n", n, app.Shorts(owed[n-most:]), flags)
 	default:
-		return fmt.Sprintf("%d await your ack: %s\n", n, command.Shorts(owed))
+		return fmt.Sprintf("%d await your ack: %s\n", n, app.Shorts(owed))
 	}
 }
 
@@ -270,9 +271,9 @@ func (p *page) wait(ctx context.Context) error {
 		return err
 	}
 	none := newListing(nil, p.s.Me)
-	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Flags()))
-	e := failure.Timeout("%s", command.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
-		WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
+	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Given.Flags("", "root", "team", "as")))
+	e := failure.Timeout("%s", app.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
+		WithHint("do other work, or end your turn; later: atm read%s", p.s.Given.Flags("", "root", "team", "as"))
 	e.Done = none
 	return e
 }

@@ -13,9 +13,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -31,7 +32,7 @@ var sendCommand = &cli.Command{
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
 	),
-	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		if c.Bool("batch") {
 			return sendBatch(c, s)
 		}
@@ -78,7 +79,7 @@ var replyCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
 	),
-	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		parent, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ var replyCommand = &cli.Command{
 
 // recipients splits flags and words into names and text. Names that were typed as several words are refused with the
 // repaired command.
-func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
+func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error) {
 	words, names = c.Args().Slice(), cmdline.List(c, "to")
 	if c.Bool("all") {
 		names = []string{"all"}
@@ -139,13 +140,13 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
 }
 
-func noRecipient(s *command.Scope) error {
-	return failure.Usage("to whom? members: %s", command.Join(s.Names())).
-		WithHint("atm send NAME \"text\"").WithCandidates(command.Strings(s.Names())...)
+func noRecipient(s *app.Scope) error {
+	return failure.Usage("to whom? members: %s", app.Join(s.Names())).
+		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
 }
 
 // send sends a message with the content that the flags and the words give it.
-func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
+func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error {
 	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 	if o.Message, err = newMessage(c, s, words); err != nil {
 		return err
 	}
-	o.From, o.Person = s.Me, command.Person()
+	o.From, o.Person = s.Me, app.Person()
 	if err := prepare(s, o); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func send(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) e
 }
 
 // warnNoAnswer tells whoever replies why the reply is no answer.
-func warnNoAnswer(c *cli.Context, s *command.Scope, o *teams.Outgoing) {
+func warnNoAnswer(c *cli.Context, s *app.Scope, o *teams.Outgoing) {
 	p := o.Parent
 	if p == nil || p.From == s.Me.Address() || len(p.To) == 0 {
 		return
@@ -184,7 +185,7 @@ func warnNoAnswer(c *cli.Context, s *command.Scope, o *teams.Outgoing) {
 	}
 }
 
-func newMessage(c *cli.Context, s *command.Scope, words []string) (m *wire.Message, err error) {
+func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
 	now, priority := time.Now().UTC(), c.String("priority")
 	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
@@ -239,7 +240,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 	if err := command.NotPiped(); err != nil {
 		return "", err
 	}
-	f, err := command.OpenFile(c, "--file", file)
+	f, err := command.Given(c).OpenFile("--file", file)
 	if err != nil {
 		return "", err
 	}
@@ -280,7 +281,7 @@ func setObjects(c *cli.Context, m *wire.Message) error {
 	return nil
 }
 
-func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
+func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	if c.IsSet("supersedes") {
 		old, err := findSent(s, c.String("supersedes"))
 		if err != nil {
@@ -297,13 +298,13 @@ func setThread(c *cli.Context, s *command.Scope, m *wire.Message) error {
 }
 
 // findSent finds a message that I sent.
-func findSent(s *command.Scope, word string) (*wire.Message, error) {
+func findSent(s *app.Scope, word string) (*wire.Message, error) {
 	it, _, err := s.Find(word)
 	if err != nil {
 		return nil, err
 	}
 	if it.From != s.Me.Address() {
-		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
 	}
 	return it.Message, nil
 }
@@ -317,7 +318,7 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
 		for _, name := range cmdline.List(c, "attach") {
-			f, err := command.OpenRegular(c, "--attach", name)
+			f, err := command.Given(c).OpenRegular("--attach", name)
 			if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
 				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
 			}

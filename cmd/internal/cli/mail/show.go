@@ -13,9 +13,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -29,10 +30,10 @@ var showCommand = &cli.Command{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
 	},
-	Action: command.With(command.OpenMeIfGiven, show),
+	Action: command.With(app.OpenMeIfGiven, show),
 }
 
-func show(c *cli.Context, s *command.Scope) error {
+func show(c *cli.Context, s *app.Scope) error {
 	if err := cmdline.NotBoth(c, "raw json", "raw save"); err != nil {
 		return err
 	}
@@ -54,14 +55,14 @@ func show(c *cli.Context, s *command.Scope) error {
 	if c.IsSet("save") {
 		return saveAttachments(c, m, box.Store())
 	}
-	r := s.Renderer()
+	r := command.Renderer(s)
 	r.Whole = true
 	text := command.Letters(r, []*mailbox.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
-		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Flags())
+		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
 	}
 	return command.PrintAs(c, map[string]message{"message": m}, string(text))
 }
@@ -69,7 +70,7 @@ func show(c *cli.Context, s *command.Scope) error {
 // saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
 // out of the directory.
 func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
-	dir, err := command.MakeDir(c, "--save", c.String("save"))
+	dir, err := command.Given(c).MakeDir("--save", c.String("save"))
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return err
 	} else if err != nil {
@@ -129,7 +130,7 @@ func safeName(name string) string {
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	Action: command.With(command.OpenMeIfGiven, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -137,10 +138,10 @@ var traceCommand = &cli.Command{
 		recipients, text := []teams.DeliveryTrace{}, ""
 		for _, to := range it.To {
 			r := s.Root.Trace(c.Context, it.Message, to)
-			r.Gate = command.CompleteHint(c, r.Gate)
+			r.Gate = command.Given(c).CompleteHint(r.Gate)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
-				text += s.Renderer().Called(r.To) + ": "
+				text += command.Renderer(s).Called(r.To) + ": "
 			}
 			text += stagesText(r) + "\n"
 			for _, more := range []string{r.Due, r.Gate} {

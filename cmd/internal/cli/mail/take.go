@@ -8,9 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
@@ -23,10 +24,10 @@ var takeCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a message"},
 		cmdline.TimeoutFlag(),
 	},
-	Action: command.With(command.OpenToWrite, take),
+	Action: command.With(app.OpenToWrite, take),
 }
 
-func take(c *cli.Context, s *command.Scope) error {
+func take(c *cli.Context, s *app.Scope) error {
 	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
@@ -67,16 +68,16 @@ func take(c *cli.Context, s *command.Scope) error {
 	})
 	if errors.Is(err, errTimeout) {
 		return failure.Timeout("nothing to take within %s", timeout).
-			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Flags())
+			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Given.Flags("", "root", "team", "as"))
 	}
 	return err
 }
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
-func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
+func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, mailbox.ReadOptions{}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
-		r := s.Renderer()
-		id := r.Short(it.ID) + s.Flags()
+		r := command.Renderer(s)
+		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
@@ -87,7 +88,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 	return it != nil, err
 }
 
-func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
+func renewLease(c *cli.Context, s *app.Scope, lease time.Duration) error {
 	m, err := findHeld(c, s, c.String("renew"))
 	if err == nil && !m.isLeased {
 		err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)

@@ -12,9 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -37,13 +38,13 @@ var waitCommand = &cli.Command{
 		&cli.BoolFlag{Name: "every", Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag(),
 	},
-	Action: command.With(command.OpenMeIfGiven, wait),
+	Action: command.With(app.OpenMeIfGiven, wait),
 }
 
 // kinds are the flags that name a condition.
 var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
 
-func wait(c *cli.Context, s *command.Scope) error {
+func wait(c *cli.Context, s *app.Scope) error {
 	if err := setFlagsOfWords(c, s); err != nil {
 		return err
 	}
@@ -66,14 +67,14 @@ func wait(c *cli.Context, s *command.Scope) error {
 }
 
 // namesAll reports whether one of the flags is for all agents, which then must all meet it.
-func namesAll(c *cli.Context, s *command.Scope) bool {
+func namesAll(c *cli.Context, s *app.Scope) bool {
 	return slices.ContainsFunc(kinds, func(kind string) bool {
 		return slices.ContainsFunc(cmdline.List(c, kind), func(word string) bool { return isAll(s, word) })
 	})
 }
 
 // setFlagsOfWords sets the flags that words stand for: "bob idle 30s" is --idle bob --timeout 30s.
-func setFlagsOfWords(c *cli.Context, s *command.Scope) error {
+func setFlagsOfWords(c *cli.Context, s *app.Scope) error {
 	var state string
 	var names []string
 	for _, word := range c.Args().Slice() {
@@ -141,7 +142,7 @@ type condition struct {
 
 // inVain says why the condition cannot be met any more: the message was withdrawn, its recipient retired, or its turn is
 // over.
-func (cond *condition) inVain(s *command.Scope) (why error) {
+func (cond *condition) inVain(s *app.Scope) (why error) {
 	if cond.sent == nil {
 		return nil
 	}
@@ -178,7 +179,7 @@ type match struct {
 type entry = watcher.Entry
 
 // newConditions returns the conditions that the flags name, by default mail for me.
-func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
+func newConditions(ctx context.Context, c *cli.Context, s *app.Scope) (out []*condition, err error) {
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
 			for word := range strings.SplitSeq(words, ",") {
@@ -207,7 +208,7 @@ func newConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out [
 }
 
 // conditionsOf returns the conditions of one flag. To wait for every reply is one for each recipient.
-func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (out []*condition, err error) {
+func conditionsOf(ctx context.Context, c *cli.Context, s *app.Scope, kind, word string) (out []*condition, err error) {
 	switch {
 	case kind == "turn-done" && isID(word) && !s.IsMember(word):
 		it, _, err := s.Find(word)
@@ -241,13 +242,13 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope, kind, w
 	return out, nil
 }
 
-func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
-	text := s.Renderer().Header(it.Message, letter.Flags{})
+func matchOf(s *app.Scope, kind string, it *mailbox.Item) *match {
+	text := command.Renderer(s).Header(it.Message, letter.Flags{})
 	if it.Subject != "" {
 		text += ", " + letter.Quote(it.Subject, 100)
 	}
 	if it.State == mailbox.Unread {
-		text += "; atm read " + it.ID.Short(6) + s.Flags()
+		text += "; atm read " + it.ID.Short(6) + s.Given.Flags("", "root", "team", "as")
 	}
 	return &match{Agent: s.Me.Agent(), Matched: kind, Message: &message{Item: it}, text: text}
 }
@@ -255,10 +256,10 @@ func matchOf(s *command.Scope, kind string, it *mailbox.Item) *match {
 // replyCondition is met when from, or anybody if that is zero, has answered a message of mine. An agent whose turn is
 // over without a reply, as Ask sees it, has said its answer there: send ends with that, and wait, which may be for a
 // later reply, says it.
-func replyCondition(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message, from wire.Address) *condition {
+func replyCondition(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message, from wire.Address) *condition {
 	cond := &condition{flag: " --reply " + m.ID.Short(6), unmet: "no answer", sent: m, agents: m.To, watched: []wire.Address{s.Me.Address()}}
 	if from != (wire.Address{}) {
-		cond.unmet, cond.agents = "no answer from "+s.Renderer().Who(from), []wire.Address{from}
+		cond.unmet, cond.agents = "no answer from "+command.Renderer(s).Who(from), []wire.Address{from}
 	}
 	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
 	cond.noReply = func(a wire.Address) error {
@@ -269,9 +270,9 @@ func replyCondition(ctx context.Context, c *cli.Context, s *command.Scope, m *wi
 		if a.Host != "" {
 			where = "atm trace " + m.ID.Short(6)
 		}
-		ended := fmt.Sprintf("the turn of %s ended without a reply", s.Renderer().Who(a))
+		ended := fmt.Sprintf("the turn of %s ended without a reply", command.Renderer(s).Who(a))
 		if c.Command.Name != "wait" {
-			return failure.Timeout("%s", ended).WithHint("%s shows what it said; wait on: atm wait%s%s", where, cond.flag, s.Flags())
+			return failure.Timeout("%s", ended).WithHint("%s shows what it said; wait on: atm wait%s%s", where, cond.flag, s.Given.Flags("", "root", "team", "as"))
 		}
 		isTold[a] = true
 		command.Warn(c, "%s: %s", ended, where)
@@ -300,7 +301,7 @@ var stageEvents = []string{
 
 // stageCondition is met when every recipient of a message has read it, has acknowledged it, or has finished the turn
 // into which it was handed.
-func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
+func stageCondition(ctx context.Context, s *app.Scope, kind string, m *wire.Message) *condition {
 	cond := &condition{flag: " --" + kind + " " + m.ID.Short(6), sent: m, needsAll: true, agents: m.To, watched: m.To}
 	if kind == "acked" {
 		cond.watched = []wire.Address{s.Me.Address()}
@@ -320,7 +321,7 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 		cond.agents = slices.DeleteFunc(slices.Clone(m.To), hasReached)
 		var names []string
 		for _, a := range cond.agents {
-			names = append(names, s.Renderer().Who(a))
+			names = append(names, command.Renderer(s).Who(a))
 		}
 		late := strings.Join(names, ", ")
 		cond.unmet = map[string]string{"acked": "no ack from " + late, "read": "not read by " + late, "turn-done": "turn not over"}[kind]
@@ -346,7 +347,7 @@ func stageCondition(ctx context.Context, s *command.Scope, kind string, m *wire.
 }
 
 // stateCondition is met when an agent has a state or its turn is over.
-func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
+func stateCondition(s *app.Scope, kind, word string) (*condition, error) {
 	a, err := s.Address(word)
 	if err != nil {
 		return nil, err
@@ -357,7 +358,7 @@ func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
 	}
 	unmet := cmp.Or(map[string]string{"exit": "not off", "turn-done": "turn not over"}[kind], "not "+kind)
 	agents := []wire.Address{a}
-	cond := &condition{flag: " --" + kind + " " + s.Renderer().Who(a), unmet: unmet, agents: agents, watched: agents}
+	cond := &condition{flag: " --" + kind + " " + command.Renderer(s).Who(a), unmet: unmet, agents: agents, watched: agents}
 	var state *reducer.State
 	cond.look = func(e entry) (_ *match, err error) {
 		var now teams.Member
@@ -374,16 +375,16 @@ func stateCondition(s *command.Scope, kind, word string) (*condition, error) {
 		if err != nil || !hasState(now, kind) {
 			return nil, err
 		}
-		text := command.JoinFilled(", ", isInState(now), now.StateDetail())
+		text := app.JoinFilled(", ", isInState(now), now.StateDetail())
 		return &match{Matched: kind, Agent: now.Name, text: text}, nil
 	}
 	return cond, nil
 }
 
-func isAll(s *command.Scope, word string) bool { return word == "all" && !s.IsMember(word) }
+func isAll(s *app.Scope, word string) bool { return word == "all" && !s.IsMember(word) }
 
 // allInState returns a condition for each agent of this machine but me.
-func allInState(s *command.Scope, kind string) (out []*condition, err error) {
+func allInState(s *app.Scope, kind string) (out []*condition, err error) {
 	for _, name := range s.Names() {
 		a := wire.Address{Agent: name, Team: s.Team.Name}
 		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
@@ -416,7 +417,7 @@ func hasState(m teams.Member, state string) bool {
 }
 
 // await waits, at most for --timeout, for one of the conditions, or for every one, and returns what met them.
-func await(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*condition, every bool) (met []*match, err error) {
+func await(ctx context.Context, c *cli.Context, s *app.Scope, conditions []*condition, every bool) (met []*match, err error) {
 	boxes := map[wire.Address]*mailbox.Box{}
 	for _, cond := range conditions {
 		for _, a := range cond.watched {
@@ -468,7 +469,7 @@ func await(ctx context.Context, c *cli.Context, s *command.Scope, conditions []*
 	return met, err
 }
 
-func warnOff(c *cli.Context, s *command.Scope, unmet []*condition) {
+func warnOff(c *cli.Context, s *app.Scope, unmet []*condition) {
 	for _, cond := range unmet {
 		for _, a := range cond.agents {
 			if now, err := s.Root.Summary(a); err == nil && now.State == reducer.WordOff {
@@ -479,7 +480,7 @@ func warnOff(c *cli.Context, s *command.Scope, unmet []*condition) {
 }
 
 // timeoutError says what was not met in time, what the agents do that could meet it, and how to wait for it again.
-func timeoutError(s *command.Scope, unmet []*condition, timeout time.Duration, every bool) error {
+func timeoutError(s *app.Scope, unmet []*condition, timeout time.Duration, every bool) error {
 	var what, states, flags []string
 	for _, cond := range unmet {
 		what, flags = append(what, cond.unmet), append(flags, cond.flag)
@@ -495,8 +496,8 @@ func timeoutError(s *command.Scope, unmet []*condition, timeout time.Duration, e
 	}
 	slices.Sort(states)
 	late := strings.Join(slices.Compact(what), ", ") + " within " + timeout.String()
-	return failure.Timeout("%s", command.JoinFilled(": ", late, strings.Join(slices.Compact(states), ", "))).
-		WithHint("do other work, or wait again: atm wait%s%s", again, s.Flags())
+	return failure.Timeout("%s", app.JoinFilled(": ", late, strings.Join(slices.Compact(states), ", "))).
+		WithHint("do other work, or wait again: atm wait%s%s", again, s.Given.Flags("", "root", "team", "as"))
 }
 
 // isInState says in which state a member is.

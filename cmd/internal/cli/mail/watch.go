@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
@@ -29,7 +30,7 @@ var watchCommand = &cli.Command{
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 		&cli.BoolFlag{Name: "follow", Hidden: true}, // tail -f, which is watch --no-follow without the -f
 	},
-	Action: command.With(command.OpenMeIfGiven, watch),
+	Action: command.With(app.OpenMeIfGiven, watch),
 }
 
 // A logLine is a message or an event, which watch prints as a line.
@@ -38,7 +39,7 @@ type logLine struct {
 	at time.Time
 }
 
-func watch(c *cli.Context, s *command.Scope) error {
+func watch(c *cli.Context, s *app.Scope) error {
 	var boxes []*mailbox.Box
 	words := strings.Join(c.Args().Slice(), ",")
 	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
@@ -60,7 +61,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 	isFollowing := !c.Bool("no-follow") || c.Bool("follow")
 	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
-	return s.FollowFor(func(ctx context.Context) error {
+	return s.FollowFor(command.GivenTimeout(c), func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
 			if e == (entry{}) {
 				if wantsEarlier {
@@ -79,7 +80,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 
 // printEarlier prints the messages and events since a time, in order and at most the last --limit of them. It adds all
 // to seen, and warns of those that it cannot read.
-func printEarlier(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
+func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	var lines []logLine
 	for _, box := range boxes {
@@ -122,7 +123,7 @@ func (l logLine) key() string {
 	return ""
 }
 
-func (l logLine) print(c *cli.Context, s *command.Scope) error {
+func (l logLine) print(c *cli.Context, s *app.Scope) error {
 	if l.Err != nil {
 		command.Warn(c, "%v", teams.Unreadable(l.Box, l.Err))
 		return nil
@@ -138,14 +139,14 @@ func (l logLine) print(c *cli.Context, s *command.Scope) error {
 	return command.PrintAs(c, l.Event, l.line(s))
 }
 
-func (l logLine) line(s *command.Scope) string {
-	r, text, colour := s.Renderer(), "", ""
+func (l logLine) line(s *app.Scope) string {
+	r, text, colour := command.Renderer(s), "", ""
 	if l.Gap != nil {
 		text = fmt.Sprintf("(events %d to %d are missing) ", l.Gap.From, l.Gap.To)
 	}
 	if m := l.Message; m != nil {
 		title := letter.Clip(letter.Escape(m.Title()), 100)
-		text, colour = command.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
+		text, colour = app.JoinFilled(": ", "got "+r.Short(m.ID)+" from "+r.Who(m.From), title), "32"
 	} else {
 		phrase, about := describeEvent(l.Event, r)
 		text += letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
@@ -180,16 +181,16 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 	id := e.MessageID()
 	switch {
 	case e.Kind == "state_change":
-		about = command.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
+		about = app.JoinFilled(", ", strings.ReplaceAll(e.Text("new"), "_", " "), e.Text("detail"))
 		if answer := e.Text("answer"); answer != "" {
-			about += "; answered: " + command.JoinFilled(" by ", answer, e.Text("by"))
+			about += "; answered: " + app.JoinFilled(" by ", answer, e.Text("by"))
 		}
 	case e.Kind == "confirm_required":
-		about = command.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
+		about = app.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
 	case phrase == "asks:":
 		about = e.Text("prompt")
 	case wire.IsID(string(id)):
-		about = command.JoinFilled(": ", r.Short(id), e.Text("reason", "stage"))
+		about = app.JoinFilled(": ", r.Short(id), e.Text("reason", "stage"))
 	case e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle || e.Kind == "spawned":
 	case e.Kind == wire.TurnCompleted:
 		about = strings.TrimPrefix(e.Text("status"), "completed")

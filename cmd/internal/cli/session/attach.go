@@ -13,8 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -23,7 +24,7 @@ import (
 var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
 	Flags: []cli.Flag{command.MessageFlag()},
-	Action: withSession(command.OpenToWrite, func(k *call) error {
+	Action: withSession(app.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
 			return err
@@ -47,14 +48,13 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "only look"},
 		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: withSession(openToAttach, func(k *call) error { return k.s.Follow(k.attach) }),
-}
-
-func openToAttach(c *cli.Context) (*command.Scope, error) {
-	if c.Bool("read-only") {
-		return command.OpenTeam(c)
-	}
-	return command.OpenToWrite(c)
+	Action: func(c *cli.Context) error {
+		open := app.OpenToWrite
+		if c.Bool("read-only") {
+			open = app.OpenTeam
+		}
+		return withSession(open, func(k *call) error { return k.s.Follow(k.attach) })(c)
+	},
 }
 
 func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {

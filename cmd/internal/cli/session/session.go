@@ -16,9 +16,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -30,12 +31,12 @@ func Commands() []*cli.Command {
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "pause a session; messages wait", command.OpenTeam, moveTo(wire.SessionPaused)),
-			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", command.OpenTeam, resume, "continue"),
-			verb("complete", "end a session that has reached its goal", command.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
-			verb("abort", "end a session and stop its agent", command.OpenToWrite, abort, "cancel"),
+			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
+			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
 		},
-		Action: command.With(command.OpenTeam, list),
+		Action: command.With(app.OpenTeam, list),
 	}}
 }
 
@@ -59,18 +60,18 @@ func verb(name, usage string, open opener, do func(*call) error, aliases ...stri
 // A call is one verb called with one session.
 type call struct {
 	c       *cli.Context
-	s       *command.Scope
+	s       *app.Scope
 	session *sessions.Session
 	started bool // this call started the agent, whose runner resumes its session itself
 }
 
 func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
 
-// An opener opens the scope of a verb: command.OpenToWrite if the verb sends as a member.
-type opener func(*cli.Context) (*command.Scope, error)
+// An opener opens the scope of a verb: app.OpenToWrite if the verb sends as a member.
+type opener = func(*app.Given) (*app.Scope, error)
 
 func withSession(open opener, do func(*call) error) cli.ActionFunc {
-	return command.With(open, func(c *cli.Context, s *command.Scope) error {
+	return command.With(open, func(c *cli.Context, s *app.Scope) error {
 		sess, err := find(c, s, c.Args().First())
 		if err != nil {
 			return err
@@ -87,10 +88,10 @@ var newCommand = &cli.Command{
 		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
 		&cli.BoolFlag{Name: "another", Usage: "start one even if the agent has one"},
 	},
-	Action: command.With(command.OpenTeam, begin),
+	Action: command.With(app.OpenTeam, begin),
 }
 
-func begin(c *cli.Context, s *command.Scope) error {
+func begin(c *cli.Context, s *app.Scope) error {
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" || c.IsSet("agent") && c.Args().Present() {
 		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
@@ -200,7 +201,7 @@ func abort(k *call) error {
 }
 
 // find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
-func find(c *cli.Context, s *command.Scope, word string) (*sessions.Session, error) {
+func find(c *cli.Context, s *app.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
 		if err != nil {
@@ -227,7 +228,7 @@ func find(c *cli.Context, s *command.Scope, word string) (*sessions.Session, err
 }
 
 // listNow refreshes and lists all sessions, and warns of files that are none.
-func listNow(c *cli.Context, s *command.Scope) ([]*sessions.Session, error) {
+func listNow(c *cli.Context, s *app.Scope) ([]*sessions.Session, error) {
 	all, bad, err := s.Team.Sessions().List()
 	for _, file := range bad {
 		command.Warn(c, "%v", file)
@@ -241,7 +242,7 @@ func listNow(c *cli.Context, s *command.Scope) ([]*sessions.Session, error) {
 }
 
 // refresh adds to a session what its agent has said since, if need be only in memory.
-func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
+func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session, error) {
 	sess, err := s.Team.Sessions().Get(id)
 	if err != nil {
 		return nil, err
@@ -256,7 +257,7 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include those that are over"}},
-	Action: command.With(command.OpenTeam, list),
+	Action: command.With(app.OpenTeam, list),
 }
 
 var showCommand = &cli.Command{
@@ -267,13 +268,13 @@ var showCommand = &cli.Command{
 	},
 	Action: func(c *cli.Context) error {
 		if c.IsSet("as-wire") {
-			return command.With(command.OpenTeam, showACP)(c)
+			return command.With(app.OpenTeam, showACP)(c)
 		}
 		return show(c)
 	},
 }
 
-func showACP(c *cli.Context, s *command.Scope) error {
+func showACP(c *cli.Context, s *app.Scope) error {
 	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {
 		sess, err := s.Team.Sessions().Get(id)
@@ -294,7 +295,7 @@ func showACP(c *cli.Context, s *command.Scope) error {
 	return err
 }
 
-var show = withSession(command.OpenTeam, func(k *call) error {
+var show = withSession(app.OpenTeam, func(k *call) error {
 	sess := k.session
 	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", sess.SessionID, sess.AgentID, sess.State, age(sess), letter.Escape(sess.ChannelID))
 	if sess.GoalID != sessions.NoGoal {
@@ -315,7 +316,7 @@ var show = withSession(command.OpenTeam, func(k *call) error {
 	return printSession(k.c, sess, "", text)
 })
 
-func list(c *cli.Context, s *command.Scope) error {
+func list(c *cli.Context, s *app.Scope) error {
 	all, err := listNow(c, s)
 	if err != nil {
 		return err

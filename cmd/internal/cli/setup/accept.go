@@ -12,8 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -56,7 +57,7 @@ type startCommand struct {
 }
 
 // mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
-func mayAccept(c *cli.Context, s *command.Scope, why *rootdir.UnacceptedError, tracked int, content string) error {
+func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, tracked int, content string) error {
 	if why.Unknown != nil {
 		return why
 	}
@@ -155,7 +156,7 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	if t.Dropped > 0 {
 		mail += ", " + letter.Many(t.Dropped, "dropped file")
 	}
-	line("team %s: %s; %s", t.Team, command.Join(t.Members), mail)
+	line("team %s: %s; %s", t.Team, app.Join(t.Members), mail)
 	if t.Mistakes != "" {
 		line("  its team.toml has mistakes: %s", t.Mistakes)
 	}
@@ -182,7 +183,7 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 		line("  %s leads, and may stop and start the others", t.Lead)
 	}
 	if len(t.Approvers) > 0 {
-		line("  who may approve: %s", command.Join(t.Approvers))
+		line("  who may approve: %s", app.Join(t.Approvers))
 	}
 	if t.NATS != "" {
 		line("  atm bridge connects to %s", t.NATS)

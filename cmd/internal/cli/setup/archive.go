@@ -13,9 +13,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
@@ -32,11 +33,11 @@ var gcCommand = &cli.Command{
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "only count; the totals are the same"},
 	},
-	Action: command.With(command.OpenTeam, gc),
+	Action: command.With(app.OpenTeam, gc),
 }
 
-func gc(c *cli.Context, s *command.Scope) error {
-	ctx, stop := command.Interruptible(c.Context)
+func gc(c *cli.Context, s *app.Scope) error {
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	looked, progress := 0, command.Progress(c, "looking at old mail: %d messages")
@@ -73,7 +74,7 @@ func gc(c *cli.Context, s *command.Scope) error {
 
 var backupCommand = &cli.Command{
 	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "save the whole root in one file",
-	Action: command.With(command.OpenRoot, runBackup),
+	Action: command.With(app.OpenRoot, runBackup),
 }
 
 var restoreCommand = &cli.Command{
@@ -82,7 +83,7 @@ var restoreCommand = &cli.Command{
 }
 
 // runBackup writes a temp file beside the target, and renames it when it is complete.
-func runBackup(c *cli.Context, s *command.Scope) error {
+func runBackup(c *cli.Context, s *app.Scope) error {
 	path := c.Args().First()
 	if path == "-" {
 		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
@@ -100,7 +101,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	temp.Chmod(0o600) // under any umask; exFAT, which has no rights, refuses
 	release, _ := lockfile.HoldFile(temp.Name())
 	defer release()
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	moved, missing, err := backup.Write(ctx, s.Root, temp, command.Progress(c, "backing up: %d messages"))
 	if err == nil {
@@ -160,7 +161,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
-	if place := command.Place(c); place.Flag != "" || place.Env != "" {
+	if place := command.Given(c).Place(); place.Flag != "" || place.Env != "" {
 		named, err := rootdir.InitDir(place, false)
 		if err == nil {
 			_, err = rootdir.Make(named.Path)
@@ -169,7 +170,7 @@ func restore(c *cli.Context) error {
 			return err
 		}
 	}
-	s, err := command.OpenRoot(c)
+	s, err := app.OpenRoot(command.Given(c))
 	if errors.Is(err, rootdir.ErrNoRoot) {
 		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(c.Args().First()))
 	}
@@ -185,7 +186,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := command.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f, command.Progress(c, fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
@@ -204,6 +205,6 @@ func restore(c *cli.Context) error {
 		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
 	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
-	text += "\nnothing there acts until somebody has seen it and said yes: " + command.CompleteHint(c, "atm init")
+	text += "\nnothing there acts until somebody has seen it and said yes: " + command.Given(c).CompleteHint("atm init")
 	return command.PrintUnlessError(c, err, moved, text)
 }

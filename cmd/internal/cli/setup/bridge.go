@@ -7,8 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -25,7 +26,7 @@ var BridgeCommands = []*cli.Command{{
 	Action: command.With(openBridge, trust),
 }, {
 	Name: "retry", Usage: "retry what the bridge did not accept",
-	Action: command.With(openBridge, func(c *cli.Context, s *command.Scope) error {
+	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope) error {
 		n, err := s.Team.RetryRejected()
 		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
 		return command.PrintUnlessError(c, err, map[string]any{"retried": n}, text)
@@ -33,15 +34,15 @@ var BridgeCommands = []*cli.Command{{
 }}
 
 // openBridge opens the team for a verb that decides which machines belong to it, which no agent may do.
-func openBridge(c *cli.Context) (*command.Scope, error) {
-	s, err := command.OpenTeam(c)
+func openBridge(g *app.Given) (*app.Scope, error) {
+	s, err := app.OpenTeam(g)
 	if err == nil {
 		err = s.MayBridge()
 	}
 	return s, err
 }
 
-func keygen(c *cli.Context, s *command.Scope) error {
+func keygen(c *cli.Context, s *app.Scope) error {
 	host := cmp.Or(wire.Name(c.String("host")), s.Host())
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
@@ -54,7 +55,7 @@ func keygen(c *cli.Context, s *command.Scope) error {
 	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
 }
 
-func trust(c *cli.Context, s *command.Scope) error {
+func trust(c *cli.Context, s *app.Scope) error {
 	host, err := hostkey.ParseHost(c.Args().First())
 	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
 	if err := cmp.Or(err, keyErr); err != nil {

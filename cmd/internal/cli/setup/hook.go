@@ -15,8 +15,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/mailbox"
@@ -79,7 +80,7 @@ func readHookInput(c *cli.Context) ([]byte, error) {
 // A hookCall is one call of a tool's hook, for the agent that it is for.
 type hookCall struct {
 	tool      hook.Tool
-	scope     *command.Scope
+	scope     *app.Scope
 	isSecond  bool          // atm runs the agent, and this is another program
 	isRunning bool          // atm runs the agent
 	program   teams.Program // whose hook this is
@@ -122,7 +123,7 @@ func (h *hookCall) options() hook.Options {
 	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Flags(),
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == "" },
 		State:      func() (*reducer.State, error) { return team.State(name) },
@@ -178,7 +179,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	p := h.program
-	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Flags()
+	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Given.Flags("", "root", "team", "as")
 	switch {
 	case session.HasPlugin:
 		p.Opens = []string{agents.Plugin}
@@ -214,35 +215,35 @@ func isScript(tool hook.Tool) bool {
 	return slices.ContainsFunc(arguments(), func(word string) bool { return slices.Contains(scripts[tool], word) })
 }
 
-// markShell adds command.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
+// markShell adds app.ShellOf and the root to the variables that Claude Code sets for the commands of a session, but
 // not for its hooks.
-func markShell(file string, s *command.Scope) error {
+func markShell(file string, s *app.Scope) error {
 	f, err := durable.OpenRegular(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", command.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
+	_, err = fmt.Fprintf(f, "export %s=%s\nexport ATM_ROOT=%s\n", app.ShellOf, s.Me.Address(), policy.Quote(s.Root.Path))
 	return cmp.Or(err, f.Close())
 }
 
 // openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
 // to do: without a name, outside of a team, and in a program that the agent itself started in its shell, such as
 // claude -p: the mail is not for that one. isSecond says that atm runs the agent, and this is another program.
-func openForHook(c *cli.Context) (s *command.Scope, isSecond bool, err error) {
+func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, false, nil
 	}
 	if !c.IsSet("lock-timeout") {
 		c.Set("lock-timeout", hookLock.String())
 	}
-	s, err = command.OpenMe(c)
+	s, err = app.OpenMe(command.Given(c))
 	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
 		return nil, false, nil
 	}
 	if err == nil {
 		err = s.Root.CheckNoted()
 	}
-	if err != nil || os.Getenv(command.ShellOf) == s.Me.Address().String() {
+	if err != nil || os.Getenv(app.ShellOf) == s.Me.Address().String() {
 		return nil, false, err
 	}
 	err = s.MayWrite()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/ask"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -25,7 +25,7 @@ const askWithin = 24*time.Hour - time.Minute
 // askFor waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
 // SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
 // answered.
-func askFor(ctx context.Context, s *command.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
+func askFor(ctx context.Context, s *app.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, askWithin)

@@ -3,11 +3,12 @@ package setup
 import (
 	"os/exec"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 )
 
 // startFollower starts the program that gives mail to a thread of Codex, unless one does already.
-func startFollower(s *command.Scope, thread string) error {
+func startFollower(s *app.Scope, thread string) error {
 	name := s.Me.Agent()
 	if !s.Root.InSharedServer() { // no server has the thread, as with codex --no-daemon
 		return nil

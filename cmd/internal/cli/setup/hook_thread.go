@@ -25,7 +25,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if tool != hook.Codex && tool != hook.CodexNotify || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
-	found, _, err := rootdir.Find(command.Place(c))
+	found, _, err := rootdir.Find(command.Given(c).Place())
 	var root *teams.Root
 	if err == nil {
 		root, err = teams.Open(found, nil)

@@ -12,9 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -48,7 +49,7 @@ func install(c *cli.Context) error {
 		return err
 	}
 	installer := newInstaller(c)
-	found, _, err := rootdir.Find(command.Place(c))
+	found, _, err := rootdir.Find(command.Given(c).Place())
 	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
 		return err
 	}
@@ -56,7 +57,7 @@ func install(c *cli.Context) error {
 		installer.Root = found.Path
 	}
 	if r.Agent != "" && installer.Root != "" {
-		if _, err := command.OpenMe(c); err != nil {
+		if _, err := app.OpenMe(command.Given(c)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +103,7 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
 	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
 	if !slices.Contains(agentconfig.Tools, tool) {
-		return r, failure.Usage("which tool? one of %s", command.Join(agentconfig.Tools)).
+		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools)).
 			WithHint("%s claude", c.Command.HelpName).WithNearest(tool, agentconfig.Tools)
 	}
 	if r.Agent != "" && !r.Local {
@@ -148,7 +149,7 @@ func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
 
 // newInstaller returns an Installer that knows everything but the root.
 func newInstaller(c *cli.Context) agentconfig.Installer {
-	place := command.Place(c)
+	place := command.Given(c).Place()
 	self, _ := os.Executable()
 	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self}
 }

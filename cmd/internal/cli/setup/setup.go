@@ -15,9 +15,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -71,9 +72,9 @@ type madeRoot struct {
 }
 
 func (m *madeRoot) text(c *cli.Context) string {
-	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), command.Join(m.Members)
+	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), app.Join(m.Members)
 	if len(m.Added) > 0 {
-		who = "added " + command.Join(m.Added)
+		who = "added " + app.Join(m.Added)
 	}
 	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
 	if m.Made {
@@ -91,7 +92,7 @@ func (m *madeRoot) text(c *cli.Context) string {
 		}
 		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
 	}
-	return text + "\nnext: " + command.CompleteHint(c, next)
+	return text + "\nnext: " + command.Given(c).CompleteHint(next)
 }
 
 func initRoot(c *cli.Context) error {
@@ -154,8 +155,8 @@ func sample(team *teams.Team, members []wire.Name) string {
 
 // makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
 // leaves it as it is unless --accept says yes to just that.
-func makeRoot(c *cli.Context) (m madeRoot, s *command.Scope, err error) {
-	place := command.Place(c)
+func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
+	place := command.Given(c).Place()
 	if place.State != "" { // another init may have made the root, and not noted it yet
 		if lock, err := lockIn(c, place.State, "init"); err == nil {
 			defer lock.Unlock()
@@ -177,7 +178,7 @@ func makeRoot(c *cli.Context) (m madeRoot, s *command.Scope, err error) {
 		}
 		accept(c, place, m.Root, "")
 	}
-	if s, err = command.OpenFound(c, found); err != nil {
+	if s, err = app.OpenFound(command.Given(c), found); err != nil {
 		return m, nil, err
 	}
 	content, tracked, unknown := found.Content(c.Context)
@@ -234,7 +235,7 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 }
 
 func where(c *cli.Context) error {
-	s, missing, err := command.OpenOptional(c)
+	s, missing, err := app.OpenOptional(command.Given(c))
 	if s == nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func where(c *cli.Context) error {
 	} else if missing != nil {
 		team += ": " + letter.Escape(missing.Message)
 	}
-	if name, source := command.GivenIdentity(c); name != "" {
+	if name, source := command.Given(c).Identity(); name != "" {
 		about := source
 		if s.Me != nil {
 			name = string(s.Me.Agent())
@@ -264,7 +265,7 @@ func primer(c *cli.Context) error {
 	if c.Args().Present() {
 		c.Set("as", c.Args().First())
 	}
-	s, missing, err := command.OpenOptional(c)
+	s, missing, err := app.OpenOptional(command.Given(c))
 	if err == nil && s.Team == nil {
 		err = missing
 	}
@@ -285,7 +286,7 @@ func primer(c *cli.Context) error {
 	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
 }
 
-func primerText(s *command.Scope, inHook bool) (string, error) {
+func primerText(s *app.Scope, inHook bool) (string, error) {
 	if s.Me == nil {
 		return s.Team.Primer("", "", false)
 	}
@@ -305,19 +306,19 @@ var doctorCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
 	},
-	Action: command.With(command.OpenRoot, runDoctor),
+	Action: command.With(app.OpenRoot, runDoctor),
 }
 
-func runDoctor(c *cli.Context, s *command.Scope) error {
-	ctx, stop := command.Interruptible(c.Context)
+func runDoctor(c *cli.Context, s *app.Scope) error {
+	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix")), checkHooks(newInstaller(c))...)
+	checks := append(doctor.Examine(ctx, s.Root, command.Given(c).Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	text := ""
 	for i := range checks {
-		checks[i].Fix = command.CompleteHint(c, checks[i].Fix)
+		checks[i].Fix = command.Given(c).CompleteHint(checks[i].Fix)
 		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
 		if checks[i].Fix != "" {
 			text += "  " + letter.Escape(checks[i].Fix) + "\n"

@@ -10,9 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -25,10 +26,10 @@ var statusCommand = &cli.Command{
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
 	},
-	Action: command.With(command.OpenTeam, status),
+	Action: command.With(app.OpenTeam, status),
 }
 
-func status(c *cli.Context, s *command.Scope) error {
+func status(c *cli.Context, s *app.Scope) error {
 	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
 		m, err := s.Root.Summary(a)
 		return command.PrintUnlessError(c, err, m, statusText(m))
@@ -63,7 +64,7 @@ func status(c *cli.Context, s *command.Scope) error {
 	return command.WarnUnreadable(unreadable)
 }
 
-func printStatus(c *cli.Context, s *command.Scope, m teams.Member) error {
+func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}

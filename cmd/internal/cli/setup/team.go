@@ -10,8 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -22,19 +23,19 @@ var teamCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Usage: "repaint until you press q"},
 	},
-	Action: command.With(command.OpenTeam, team),
+	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", Action: command.With(command.OpenRoot, teamLs)},
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", Action: command.With(app.OpenRoot, teamLs)},
 		{
 			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
 			Flags:  []cli.Flag{&cli.BoolFlag{Name: "shared", Usage: "let others take from the inbox with atm take"}},
-			Action: command.With(command.OpenTeam, teamAdd),
+			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
 			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
-			Action: command.With(command.OpenTeam, teamRetire),
+			Action: command.With(app.OpenTeam, teamRetire),
 		},
-		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", Action: command.With(command.OpenTeam, teamRestore)},
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", Action: command.With(app.OpenTeam, teamRestore)},
 	},
 }
 
@@ -48,7 +49,7 @@ type members struct {
 }
 
 // optionalMe returns the identity of a verb that works without one; then "".
-func optionalMe(s *command.Scope) wire.Name {
+func optionalMe(s *app.Scope) wire.Name {
 	me, err := s.MemberOrMe("")
 	if err != nil {
 		return ""
@@ -67,9 +68,9 @@ func (m members) lines() []string {
 	return lines
 }
 
-func team(c *cli.Context, s *command.Scope) error {
+func team(c *cli.Context, s *app.Scope) error {
 	if c.Bool("watch") && command.Repaints(c) {
-		return watchTeam(s)
+		return watchTeam(c, s)
 	}
 	all, err := s.Team.Members(c.Context)
 	if err := command.WarnUnreadable(err); err != nil {
@@ -81,18 +82,18 @@ func team(c *cli.Context, s *command.Scope) error {
 }
 
 // warnConfig says why a person may be shown as an agent.
-func warnConfig(c *cli.Context, s *command.Scope) {
+func warnConfig(c *cli.Context, s *app.Scope) {
 	if _, err := s.Team.Config(); err != nil {
 		command.Warn(c, "%v: atm cannot tell who is a person", err)
 	}
 }
 
 // watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
-func watchTeam(s *command.Scope) error {
+func watchTeam(c *cli.Context, s *app.Scope) error {
 	me := optionalMe(s)
 	var announced []string
 	isFirst := true
-	return s.Watch(func(ctx context.Context) ([]string, error) {
+	return command.Watch(c, s, func(ctx context.Context) ([]string, error) {
 		all, err := s.Team.Members(ctx)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
@@ -112,23 +113,23 @@ func watchTeam(s *command.Scope) error {
 }
 
 // waitingFor lists what is waiting for me: questions of others, and mail.
-func waitingFor(ctx context.Context, s *command.Scope, members []teams.Member) (lines []string) {
+func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (lines []string) {
 	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
 			asks := letter.OneLine(q.Summary(), 60)
-			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Flags()))
+			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Given.Flags("", "root", "team", "as")))
 		}
 	}
 	if s.Me != nil {
 		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Flags()))
+			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
 		}
 	}
 	return lines
 }
 
-func teamLs(c *cli.Context, s *command.Scope) error {
+func teamLs(c *cli.Context, s *app.Scope) error {
 	names, err := s.Root.Teams()
 	if err != nil {
 		return err
@@ -141,12 +142,12 @@ func teamLs(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		list = append(list, map[string]any{"team": n, "members": members})
-		text += fmt.Sprintf("%s: %s\n", n, command.Join(members))
+		text += fmt.Sprintf("%s: %s\n", n, app.Join(members))
 	}
 	return command.PrintAs(c, map[string]any{"teams": list}, text)
 }
 
-func teamAdd(c *cli.Context, s *command.Scope) error {
+func teamAdd(c *cli.Context, s *app.Scope) error {
 	names, err := parseNames(c.Args().Slice())
 	if err != nil {
 		return err
@@ -166,9 +167,9 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 			command.Warn(c, "a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
 		}
 	}
-	text := fmt.Sprintf("added %s to team %s", command.Join(added), s.Team.Name)
+	text := fmt.Sprintf("added %s to team %s", app.Join(added), s.Team.Name)
 	if len(added) == 0 {
-		text = command.Join(names) + ": already in team " + string(s.Team.Name)
+		text = app.Join(names) + ": already in team " + string(s.Team.Name)
 	}
 	if c.Bool("shared") {
 		for _, n := range names {
@@ -176,12 +177,12 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 				return err
 			}
 		}
-		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, command.Join(names), names[0])
+		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, app.Join(names), names[0])
 	}
 	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
 }
 
-func teamRetire(c *cli.Context, s *command.Scope) error {
+func teamRetire(c *cli.Context, s *app.Scope) error {
 	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
-func teamRestore(c *cli.Context, s *command.Scope) error {
+func teamRestore(c *cli.Context, s *app.Scope) error {
 	dir := c.Args().First() // bob or, if several bobs are retired, bob.20261122T101500.000000000Z
 	before, _, _ := strings.Cut(dir, ".")
 	name, err := wire.ParseName(before)

@@ -1,8 +1,6 @@
-package command
+package app
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,9 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
@@ -34,7 +30,7 @@ var known = []struct {
 	make    func(format string, args ...any) *failure.Error
 	hint    string
 }{
-	{isStdoutError, failure.Failed, "only the output failed: mail not shown stays unread, everything else was done"},
+	{IsOutputError, failure.Failed, "only the output failed: mail not shown stays unread, everything else was done"},
 	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
@@ -89,23 +85,20 @@ func isUnknown(err error) bool {
 	return ok && e.Unknown != nil
 }
 
-// isStdoutError reports whether writing to stdout failed.
-func isStdoutError(err error) bool {
+// IsOutputError reports whether writing to stdout failed.
+func IsOutputError(err error) bool {
 	p, ok := errors.AsType[*fs.PathError](err)
 	return ok && p.Path == os.Stdout.Name()
 }
 
 // Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
-func Explain(c *cli.Context, err error) *failure.Error {
-	e := explain(c, err)
-	e.Hint = CompleteHint(c, e.Hint)
+func (g *Given) Explain(err error) *failure.Error {
+	e := g.explain(err)
+	e.Hint = g.CompleteHint(e.Hint)
 	return e
 }
 
-// Explain is Explain for a program that shows errors itself.
-func (s *Scope) Explain(err error) *failure.Error { return Explain(s.c, err) }
-
-func explain(c *cli.Context, err error) *failure.Error {
+func (g *Given) explain(err error) *failure.Error {
 	if own, ok := errors.AsType[*failure.Error](err); ok {
 		wrapped := *own
 		wrapped.Message = err.Error()
@@ -148,8 +141,8 @@ func explain(c *cli.Context, err error) *failure.Error {
 			continue
 		}
 		hint := k.hint
-		if c != nil && c.NArg() == 1 {
-			hint = strings.NewReplacer("NAME", c.Args().First(), "ID", c.Args().First()).Replace(hint)
+		if g.Word != "" {
+			hint = strings.NewReplacer("NAME", g.Word, "ID", g.Word).Replace(hint)
 		}
 		isForbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 		if isForbidden && (hasAgentMark(os.Getenv) || os.Getenv("ATM_AGENT") != "") {
@@ -184,92 +177,23 @@ func IsRefusal(err error) bool {
 	return isOwn && (e.Code == "usage" || e.Code == "refused") || errors.Is(err, policy.ErrNotYours) || errors.Is(err, policy.ErrNoQuestion)
 }
 
-// Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
-// that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
-func Report(c *cli.Context, err error, failsOpen bool) int {
-	failure.ShowStatus("")
-	switch {
-	case err == nil:
-		return failure.ExitDone
-	case failsOpen:
-	case isStdoutError(err) && errors.Is(err, syscall.EPIPE): // its reader has enough; a runner's socket is no stdout
-		return failure.ExitDone
-	case errors.Is(err, context.Canceled):
-		return failure.ExitInterrupted
-	}
-	e := Explain(c, err)
-	if e.Silent {
-		return e.Exit
-	}
-	if e.Hint == "" && e.Code == "usage" {
-		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
-	} else if e.Hint == "" {
-		e.Hint = CompleteHint(c, "atm doctor")
-	}
-	if failsOpen {
-		e.Hint, e.Exit = "", failure.ExitDone
-	} else if c.Bool("json") && c.App.Metadata[printed] == nil {
-		if PrintJSON(errorObject(e)) == nil { // on a full disk the error goes to stderr
-			return e.Exit
-		}
-	}
-	e.Print()
-	return e.Exit
-}
-
-// errorObject is the JSON of an error, with what was done all the same.
-func errorObject(e *failure.Error) map[string]any {
-	object := map[string]any{}
-	done, _ := JSON(e.Done)
-	fields, _ := wire.ReadObject(done)
-	for _, f := range fields {
-		object[f.Name] = f.Value
-	}
-	object["error"] = e
-	if e.Code == "timeout" {
-		object["timeout"] = true
-	}
-	return object
-}
-
 // actsAsMe are the verbs that need --as to mean the same again.
 var actsAsMe = append(strings.Fields("send reply read ack ls unread withdraw wait take ask approve reject event"), "session message")
 
 // CompleteHint adds to the commands in a hint the --root, --team and --as that this command was given.
-func CompleteHint(c *cli.Context, hint string) string {
+func (g *Given) CompleteHint(hint string) string {
 	// Commands to type, not those in a sentence such as "bob has not called atm read".
 	commands := regexp.MustCompile("(^|[:;,|?] +|or |and |then |`)atm (session message|[a-z-]+)")
 	return commands.ReplaceAllStringFunc(hint, func(found string) string {
 		at := strings.Index(found, "atm ") + len("atm")
 		command := found[at+1:]
 		verb, _, _ := strings.Cut(command, " ")
-		hasFlag := verb[0] == '-' // atm --team main read
-		if c == nil || c.App.Commands != nil && !hasFlag && c.App.Command(verb) == nil {
+		if g.IsVerb != nil && verb[0] != '-' && !g.IsVerb(verb) { // atm --team main read
 			return found
 		}
 		if slices.Contains(actsAsMe, command) {
-			found += flagsFor(c, hint, "as")
+			found += g.Flags(hint, "as")
 		}
-		return found[:at] + flagsFor(c, hint, "root", "team") + found[at:]
+		return found[:at] + g.Flags(hint, "root", "team") + found[at:]
 	})
-}
-
-// Flags returns --root, --team and --as as far as they were given, with a space in front, to append to a command.
-func (s *Scope) Flags() string { return flagsFor(s.c, "", "root", "team", "as") }
-
-// flagsFor returns those of some flags that were given and that a text does not have already.
-func flagsFor(c *cli.Context, text string, names ...string) (flags string) {
-	if c == nil {
-		return ""
-	}
-	for _, name := range names {
-		value := c.String(name)
-		if entered, ok := c.App.Metadata["--"+name].(string); ok {
-			value = entered
-		}
-		if value != "" && !strings.Contains(text, "--"+name+" ") {
-			flags += " --" + name + " " + policy.Quote(value)
-		}
-	}
-	return flags
 }

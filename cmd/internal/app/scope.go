@@ -1,10 +1,7 @@
-// Package command is what the verbs of atm share.
+// Package app is what every front of atm calls, the command line, the views and the protocols: who I am, the team's
+// handle, who may do what, and what is asked of agents and of their runners. It knows no command line.
 //
-// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets a Scope (With),
-// calls one thing and prints one value. Its Aliases are listed nowhere; its ArgsUsage is counted: [X] is optional, X…
-// repeats, CMD begins another program's command line. Its examples and other names of its flags are in package cmdline,
-// in pages.txt and synonyms.txt.
-//
+//	given.go       what the program was told
 //	scope.go       the root, the team and the identity in force
 //	names.go       a word becomes an address, a mailbox or a message
 //	permission.go  who may do what
@@ -12,19 +9,15 @@
 //	project.go     which files a command may open that nobody was asked about
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
-//	input.go       texts come in
-//	print.go       values go to stdout, warnings to stderr
-//	progress.go    how far long work has come
-//	message.go     messages are found; messages and turns as text
-//	table.go       columns, and the table of the team
-//	wait.go        what ends a wait, and what repaints a terminal
-//	explain.go     an error gets its exit code and its hint, and is printed
-//	companion.go   atm's other programs
+//	await.go       what ends a wait
+//	explain.go     an error gets its exit code and its hint
 //
 // Text from outside is escaped where it becomes part of a line (letter.Escape).
-package command
+package app
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -33,10 +26,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -53,27 +43,16 @@ type Scope struct {
 
 	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
 
-	c         *cli.Context // nil in a program without a command line
-	hasWarned bool         // see WarnUnaccepted
-}
-
-// With is the action of a verb that works in a scope.
-func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		s, err := open(c)
-		if err != nil {
-			return err
-		}
-		return act(c, s)
-	}
+	Given     *Given
+	hasWarned bool // see WarnUnaccepted
 }
 
 // OpenRoot opens the root in force.
-func OpenRoot(c *cli.Context) (*Scope, error) {
-	place := Place(c)
+func OpenRoot(g *Given) (*Scope, error) {
+	place := g.Place()
 	found, skipped, err := rootdir.Find(place)
 	for _, reason := range skipped {
-		Warn(c, "%s", reason)
+		g.Warn("%s", reason)
 	}
 	if err == nil {
 		err = checkNamedRoot(place, found)
@@ -81,29 +60,32 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := OpenFound(c, found)
-	if err == nil && CallingProgram(c) == "mcp" { // a model reads the answers, as it does a hook's
+	s, err := OpenFound(g, found)
+	if err == nil && g.Via == "mcp" { // a model reads the answers, as it does a hook's
 		err = s.CheckAccepted()
 	}
 	return s, err
 }
 
 // OpenFound opens a root that was found already.
-func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
+func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	root, err := teams.Open(found, nil)
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = max(cmdline.Duration(c, "lock-timeout"), time.Nanosecond) // 0: try once
+	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
-	return &Scope{Root: root, c: c}, nil
+	return &Scope{Root: root, Given: g}, nil
 }
 
+// Of returns the scope of a program that has opened a team and was given no identity.
+func Of(t *teams.Team) *Scope { return &Scope{Root: t.Root(), Team: t, Given: &Given{}} }
+
 // OpenTeam opens the root and the team in force. With an error it returns what it could open.
-func OpenTeam(c *cli.Context) (*Scope, error) {
-	s, err := OpenRoot(c)
+func OpenTeam(g *Given) (*Scope, error) {
+	s, err := OpenRoot(g)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +102,8 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 }
 
 // OpenMe is OpenTeam for a verb that needs an identity.
-func OpenMe(c *cli.Context) (*Scope, error) {
-	s, err := OpenTeam(c)
+func OpenMe(g *Given) (*Scope, error) {
+	s, err := OpenTeam(g)
 	if err == nil {
 		err = s.findMe()
 	}
@@ -129,18 +111,18 @@ func OpenMe(c *cli.Context) (*Scope, error) {
 }
 
 // OpenMeIfGiven is OpenMe for a verb that uses an identity if one is given.
-func OpenMeIfGiven(c *cli.Context) (*Scope, error) {
-	if name, _ := GivenIdentity(c); name == "" {
-		return OpenTeam(c)
+func OpenMeIfGiven(g *Given) (*Scope, error) {
+	if name, _ := g.Identity(); name == "" {
+		return OpenTeam(g)
 	}
-	return OpenMe(c)
+	return OpenMe(g)
 }
 
 // OpenOptional is OpenMe for a verb that works without a team or an identity: missing is then the error about that. One
 // that is given and wrong is an error all the same.
-func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) {
-	s, err = OpenMe(c)
-	me, _ := GivenIdentity(c)
+func OpenOptional(g *Given) (s *Scope, missing *failure.Error, err error) {
+	s, err = OpenMe(g)
+	me, _ := g.Identity()
 	isUngiven := s != nil && (s.TeamSource == "" || s.Team != nil && me == "")
 	if isUngiven && errors.As(err, &missing) {
 		return s, missing, nil
@@ -149,8 +131,8 @@ func OpenOptional(c *cli.Context) (s *Scope, missing *failure.Error, err error) 
 }
 
 // OpenToWrite is OpenMe for a verb that changes something as this identity. It warns of a stranger's root.
-func OpenToWrite(c *cli.Context) (*Scope, error) {
-	s, err := OpenMe(c)
+func OpenToWrite(g *Given) (*Scope, error) {
+	s, err := OpenMe(g)
 	if err == nil {
 		s.WarnUnnoted()
 		err = s.MayWrite()
@@ -160,7 +142,7 @@ func OpenToWrite(c *cli.Context) (*Scope, error) {
 
 // findMe sets the identity. It never guesses: without one the error lists the members.
 func (s *Scope) findMe() error {
-	name, source := GivenIdentity(s.c)
+	name, source := s.Given.Identity()
 	if name == "" {
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
 			WithHint("put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours")
@@ -177,28 +159,10 @@ func (s *Scope) findMe() error {
 	return err
 }
 
-// GivenIdentity returns the name that --as gives, the thread of Codex in which this runs, or ATM_AGENT, and which of these;
-// "": none.
-func GivenIdentity(c *cli.Context) (name, source string) {
-	if c.IsSet("as") {
-		return c.String("as"), "--as"
-	}
-	if thread := os.Getenv(teams.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
-		if found, _, err := rootdir.Find(Place(c)); err == nil {
-			if root, err := teams.Open(found, nil); err == nil {
-				if of, _, ok := root.MemberOfThread(thread); ok {
-					return of.String(), teams.ThreadVariable
-				}
-			}
-		}
-	}
-	return os.Getenv("ATM_AGENT"), "ATM_AGENT"
-}
-
 func (s *Scope) teamName() (wire.Name, error) {
-	me, _ := GivenIdentity(s.c)
+	me, _ := s.Given.Identity()
 	_, teamOfMe, _ := strings.Cut(strings.TrimPrefix(me, "@"), "@") // bob@main, @bob
-	given, env := s.c.String("team"), os.Getenv("ATM_TEAM")
+	given, env := s.Given.Team, os.Getenv("ATM_TEAM")
 	for _, by := range [][2]string{{"--team", given}, {"ATM_TEAM", env}, {"the identity", teamOfMe}} {
 		if by[1] == "" {
 			continue
@@ -226,41 +190,42 @@ func (s *Scope) teamName() (wire.Name, error) {
 
 // TeamToMake is the team that init makes or adds to: the one in force, else main.
 func (s *Scope) TeamToMake() (wire.Name, error) {
-	if all, err := s.Root.Teams(); len(all) == 0 && s.c.String("team") == "" && os.Getenv("ATM_TEAM") == "" {
+	if all, err := s.Root.Teams(); len(all) == 0 && s.Given.Team == "" && os.Getenv("ATM_TEAM") == "" {
 		return "main", err
 	}
 	return s.teamName()
 }
 
-// Place is where the flags, the environment and the working directory say that the root may be.
-func Place(c *cli.Context) rootdir.Place {
-	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid(), Environ: os.Environ()}
-	p.Dir, _ = os.Getwd()
-	if home, _ := os.UserHomeDir(); filepath.IsAbs(home) {
-		p.Home = home
-	}
-	p.State = userDir("XDG_STATE_HOME", ".local/state")
-	return p
-}
-
-// userDir returns atm's part of one of this user's directories, the same on every system; "" without a home directory.
-func userDir(variable, belowHome string) string {
-	if dir := os.Getenv(variable); filepath.IsAbs(dir) { // its specification has us ignore a relative one
-		return filepath.Join(dir, "atm")
-	}
-	home, _ := os.UserHomeDir()
-	if !filepath.IsAbs(home) {
-		return ""
-	}
-	return filepath.Join(home, belowHome, "atm")
-}
-
 // StateFile is the path of a file in this user's state directory that belongs to a subject in this root.
 func (s *Scope) StateFile(kind, subject, suffix string) (string, error) {
-	dir := Place(s.c).State
+	dir := s.Given.Place().State
 	if dir == "" {
 		return "", errors.New("this user has no home directory")
 	}
 	sum := sha256.Sum256([]byte(s.Root.Path + "\x00" + subject))
 	return filepath.Join(dir, kind, fmt.Sprintf("%x%s", sum[:8], suffix)), nil
+}
+
+// Origin is the evidence that this process attaches to what it sends.
+func (s *Scope) Origin() *wire.Origin {
+	o := &wire.Origin{Via: cmp.Or(s.Given.Via, "cli"), Run: os.Getenv("ATM_RUN")}
+	if by, isInAgent := s.agentOf(); isInAgent {
+		o.Agent = cmp.Or(by.String(), wire.UnknownAgent)
+	}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
+	}
+	return o
+}
+
+// Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
+// nothing matches.
+func (s *Scope) Search(ctx context.Context, query teams.Query) ([]*mailbox.Item, error) {
+	found, err := s.Team.Search(ctx, query)
+	for _, name := range []string{query.From, query.To} {
+		if name != "" && len(found) == 0 && err == nil {
+			_, err = s.Correspondent(name)
+		}
+	}
+	return found, err
 }

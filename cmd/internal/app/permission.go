@@ -1,4 +1,4 @@
-package command
+package app
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
@@ -111,7 +111,7 @@ func (s *Scope) Actor() (who wire.Name, isInAgent bool) {
 	if by.Team == s.Team.Name {
 		return by.Agent, true
 	}
-	name, _ := GivenIdentity(s.c)
+	name, _ := s.Given.Identity()
 	a, err := wire.ParseAddress(name, s.Team.Name)
 	if by.Team != "" || os.Getenv("ATM_RUN") != "" || err != nil || a.Team != s.Team.Name {
 		return "", isInAgent
@@ -167,7 +167,7 @@ func (s *Scope) warnOf(unaccepted error) {
 	if s.Root.Shadows != "" {
 		yours = "; it hides yours: --root " + policy.Quote(s.Root.Shadows)
 	}
-	Warn(s.c, "%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
+	s.Given.Warn("%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
 }
 
 // MayStop is MayAct for what must work in any root, such as stopping an agent.

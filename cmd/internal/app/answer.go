@@ -1,4 +1,4 @@
-package command
+package app
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"

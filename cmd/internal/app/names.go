@@ -1,15 +1,13 @@
-package command
+package app
 
 import (
 	"errors"
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -128,7 +126,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)
 	if err == nil && a.Host != "" {
-		who := s.Renderer().Who(a)
+		who := s.Who(a)
 		err = failure.Refused("%s is on another machine", who).WithHint("to write: atm send %s \"…\"", who)
 	}
 	if err != nil {
@@ -155,7 +153,7 @@ func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
 		return nil, err
 	}
 	if team := box.Address().Team; team != s.Team.Name {
-		s.c.App.Metadata["--team"] = string(team) // for hints
+		s.Given.Team = string(team) // for hints
 		s.Team, err = s.Root.Team(team)
 	}
 	return box, err
@@ -171,19 +169,15 @@ func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
 	if s.IsMember(fragment) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
 	}
-	e := failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
-	if known := cmdline.HintFor(s.c.Command.Name + " " + fragment); known != "" {
-		e.WithHint("%s", known)
-	}
-	return nil, nil, e
+	return nil, nil, failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
 }
 
 // aboutMember is the hint where a member's name stands in place of something else.
 const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
 
 // MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(c *cli.Context, name string) error {
-	if s, err := OpenTeam(c); err != nil || !s.IsMember(name) {
+func MemberAsVerb(g *Given, name string) error {
+	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
 		return nil
 	}
 	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
@@ -219,3 +213,22 @@ func Strings[T ~string](names []T) []string {
 
 // Join lists names, or ids, with commas between.
 func Join[T ~string](names []T) string { return strings.Join(Strings(names), ", ") }
+
+// Shorts shortens ids to as many digits as tell them apart, with spaces between.
+func Shorts(ids []wire.ID) string {
+	n := letter.ShortLength(ids)
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = id.Short(n)
+	}
+	return strings.Join(out, " ")
+}
+
+// JoinFilled is strings.Join without the empty parts.
+func JoinFilled(separator string, parts ...string) string {
+	isEmpty := func(part string) bool { return part == "" }
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), isEmpty), separator)
+}
+
+// Who shows an address as people of this team write it.
+func (s *Scope) Who(a wire.Address) string { return (&letter.Renderer{Team: s.Team.Name}).Who(a) }

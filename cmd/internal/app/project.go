@@ -1,4 +1,4 @@
-package command
+package app
 
 import (
 	"os"
@@ -7,9 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/git"
@@ -56,23 +54,23 @@ func isKept(variable string) bool {
 
 // isConfined reports whether the command may open files of the project only. The tools of atm mcp count too: once they
 // are allowed, nobody sees their arguments.
-func isConfined(c *cli.Context) bool { return isUnasked() || CallingProgram(c) == "mcp" }
+func (g *Given) isConfined() bool { return isUnasked() || g.Via == "mcp" }
 
 // OpenFile opens a file that a flag names, also a FIFO. A confined command opens regular files of the project only.
-func OpenFile(c *cli.Context, flag, name string) (*os.File, error) {
-	return openFile(c, flag, name, os.Open)
+func (g *Given) OpenFile(flag, name string) (*os.File, error) {
+	return g.openFile(flag, name, os.Open)
 }
 
 // OpenRegular is OpenFile for a regular file: durable.ErrNotRegular (wrapped) for anything else.
-func OpenRegular(c *cli.Context, flag, name string) (*os.File, error) {
-	return openFile(c, flag, name, func(name string) (*os.File, error) { return durable.OpenRegular(name, os.O_RDONLY) })
+func (g *Given) OpenRegular(flag, name string) (*os.File, error) {
+	return g.openFile(flag, name, func(name string) (*os.File, error) { return durable.OpenRegular(name, os.O_RDONLY) })
 }
 
-func openFile(c *cli.Context, flag, name string, open func(string) (*os.File, error)) (f *os.File, err error) {
-	if !isConfined(c) {
+func (g *Given) openFile(flag, name string, open func(string) (*os.File, error)) (f *os.File, err error) {
+	if !g.isConfined() {
 		f, err = open(name)
 	} else {
-		dir, rel, outside := inProject(c, flag, name, "copy it into the project")
+		dir, rel, outside := g.inProject(flag, name, "copy it into the project")
 		if outside != nil {
 			return nil, outside
 		}
@@ -87,12 +85,12 @@ func openFile(c *cli.Context, flag, name string, open func(string) (*os.File, er
 
 // MakeDir opens the directory that a flag names for files of others, and makes it. A confined command makes and opens
 // one of the project only, and none that is hidden.
-func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
-	if !isConfined(c) {
+func (g *Given) MakeDir(flag, name string) (*os.Root, error) {
+	if !g.isConfined() {
 		os.Mkdir(name, 0o700) // OpenRoot reports an error
 		return os.OpenRoot(name)
 	}
-	dir, rel, err := inProject(c, flag, name, "name one in the project")
+	dir, rel, err := g.inProject(flag, name, "name one in the project")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +98,7 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 	isHidden := func(element string) bool { return len(element) > 1 && element[0] == '.' }
 	if slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isHidden) {
 		return nil, failure.Refused("%s: %s is hidden, and programs run or obey what they find in hidden directories", flag, name).
-			WithHint("%s %s %s attachments", c.Command.HelpName, c.Args().First(), flag)
+			WithHint("%s %s attachments", JoinFilled(" ", g.Verb, g.Word), flag)
 	}
 	dir.Mkdir(rel, 0o700)
 	return dir.OpenRoot(rel)
@@ -108,16 +106,16 @@ func MakeDir(c *cli.Context, flag, name string) (*os.Root, error) {
 
 // CheckStdin refuses to a confined command a file on stdin that is outside of the project. A shell has opened it, and
 // not every program asks about that: Claude Code 2.1.197 does not. A here-document may be a file without a name.
-func CheckStdin(c *cli.Context) error {
+func (g *Given) CheckStdin() error {
 	info, err := os.Stdin.Stat()
-	if !isConfined(c) || err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
+	if !g.isConfined() || err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
 		return nil
 	}
 	name, err := os.Readlink("/proc/self/fd/0")
 	if err != nil { // not Linux
 		return failure.Refused("stdin is a file, and may be one outside of the project").WithHint("--file FILE, or a here-document")
 	}
-	dir, _, err := inProject(c, "stdin", name, "copy it into the project")
+	dir, _, err := g.inProject("stdin", name, "copy it into the project")
 	if err == nil {
 		dir.Close()
 	}
@@ -126,7 +124,7 @@ func CheckStdin(c *cli.Context) error {
 
 // inProject returns the directory of the project that a path leads to, and the path in it without links. The last
 // element need not exist. advice is what else to do with a path that is outside.
-func inProject(c *cli.Context, flag, name, advice string) (dir *os.Root, rel string, err error) {
+func (g *Given) inProject(flag, name, advice string) (dir *os.Root, rel string, err error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		var above string
@@ -139,7 +137,7 @@ func inProject(c *cli.Context, flag, name, advice string) (dir *os.Root, rel str
 	if real, err = filepath.Abs(real); err != nil {
 		return nil, "", err
 	}
-	place := Place(c)
+	place := g.Place()
 	root, _, err := rootdir.Find(place)
 	if err != nil {
 		return nil, "", err
@@ -157,7 +155,7 @@ func inProject(c *cli.Context, flag, name, advice string) (dir *os.Root, rel str
 		e = failure.Refused("%s: %s is outside of the project, %s, and an agent may run this without being asked", flag, name, all[0])
 		hint = advice + "; or "
 	}
-	if CallingProgram(c) == "mcp" {
+	if g.Via == "mcp" {
 		return nil, "", e.WithHint("%sask a person to send it", hint)
 	}
 	return nil, "", e.WithHint("%slet your person decide: %s", hint, askedForm(root.Path, os.Args[1:]))

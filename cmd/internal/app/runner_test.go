@@ -1,9 +1,9 @@
-package command
+package app
 
 import (
 	"testing"
 
-	"github.com/agentteammail/atm/cmd/internal/cli/failure"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -18,7 +18,7 @@ func TestForeignRunner(t *testing.T) {
 		{&control.OtherVersionError{PID: 7}, "bob: its runner speaks another version of the protocol", "use the version of atm that started it, or end it and its agent: kill 7"},
 		{&control.OtherVersionError{}, "bob: its runner speaks another version of the protocol", "use the version of atm that started it"},
 	} {
-		e := Explain(nil, (&Scope{}).RunnerError("bob", c.err))
+		e := (&Given{}).Explain((&Scope{}).RunnerError("bob", c.err))
 		if e.Message != c.message || e.Hint != c.hint || e.Exit != failure.ExitRefused {
 			t.Errorf("%q, %q, exit %d", e.Message, e.Hint, e.Exit)
 		}

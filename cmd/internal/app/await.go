@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+)
+
+// Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
+// the process exits even if it is stuck in a write.
+func Interruptible(ctx context.Context) (_ context.Context, stop context.CancelFunc) {
+	ctx, end := output.UntilSignal(ctx, syscall.SIGQUIT) // Go would print all goroutines at Ctrl-\
+	isOver := context.AfterFunc(ctx, func() {
+		time.AfterFunc(time.Second, func() { os.Exit(failure.ExitInterrupted) })
+	})
+	return ctx, func() {
+		isOver()
+		end()
+	}
+}
+
+// Await calls wait with a context that ends at an interrupt, and when the root or an opened team was removed or
+// renamed: the wait can never succeed then, and fails with that reason.
+func (s *Scope) Await(wait func(ctx context.Context) error) error {
+	return s.until(s.Given.Via != "", wait) // the calling program may be killed
+}
+
+// Follow calls show, which prints news as it arrives, until an interrupt, the removal of the team, or the end of the
+// reader, which is no failure.
+func (s *Scope) Follow(show func(ctx context.Context) error) error {
+	err := s.until(true, show)
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// FollowFor is Follow for at most some time, the end of which is no failure; 0: without a limit.
+func (s *Scope) FollowFor(d time.Duration, show func(ctx context.Context) error) error {
+	if d == 0 {
+		return s.Follow(show)
+	}
+	err := s.Follow(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		return show(ctx)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// until calls f with a context that ends with the root and its teams and, where stdout has a reader, with the reader.
+func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
+	ctx, stop := Interruptible(context.Background())
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for ctx.Err() == nil {
+			if hasReader && output.ReaderGone(os.Stdout) {
+				cancel(syscall.EPIPE)
+			} else if err := s.Root.CheckPaths(); err != nil {
+				cancel(err)
+			}
+			Sleep(ctx, time.Second)
+		}
+	}()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// Sleep sleeps; it returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

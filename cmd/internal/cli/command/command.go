@@ -1,0 +1,56 @@
+// Package command is what the verbs of atm share.
+//
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets an app.Scope (With),
+// calls one thing and prints one value. Its Aliases are listed nowhere; its ArgsUsage is counted: [X] is optional, X…
+// repeats, CMD begins another program's command line. Its examples and other names of its flags are in package cmdline,
+// in pages.txt and synonyms.txt.
+//
+//	command.go     what was given becomes a scope
+//	input.go       texts come in
+//	print.go       values go to stdout, warnings to stderr
+//	report.go      an error is printed, and becomes an exit code
+//	progress.go    how far long work has come
+//	message.go     messages are found; messages and turns as text
+//	table.go       columns, and the table of the team
+//	watch.go       what repaints a terminal
+//	companion.go   atm's other programs
+//
+// Text from outside is escaped where it becomes part of a line (letter.Escape).
+package command
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+)
+
+// With is the action of a verb that works in a scope.
+func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := open(Given(c))
+		if err != nil {
+			return err
+		}
+		return act(c, s)
+	}
+}
+
+// Given returns what the command line says about the root, the team and the identity: the same one for each call.
+func Given(c *cli.Context) *app.Given {
+	if g, ok := c.App.Metadata["given"].(*app.Given); ok {
+		return g
+	}
+	g := &app.Given{
+		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
+		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
+	}
+	if c.App.Commands != nil {
+		g.IsVerb = func(word string) bool { return c.App.Command(word) != nil }
+	}
+	if c.NArg() == 1 {
+		g.Word = c.Args().First()
+	}
+	c.App.Metadata["given"] = g
+	return g
+}
