@@ -24,6 +24,8 @@ var scripts embed.FS
 
 var completionCommand = &cli.Command{
 	Name: "completion", ArgsUsage: "SHELL", Usage: "print the completion script for bash, zsh, fish or powershell",
+	UsageText: `source <(atm completion bash)
+atm completion fish > ~/.config/fish/completions/atm.fish`,
 	Action: func(c *cli.Context) error {
 		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
 		if err != nil {

@@ -19,11 +19,17 @@ import (
 
 var claudeCommand = &cli.Command{
 	Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
+	UsageText: "atm claude sync",
 	Action: func(*cli.Context) error {
 		return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
 	},
 	Subcommands: []*cli.Command{{
 		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
+		UsageText: `atm claude sync --join
+atm claude sync session-1a2b3c4d --once`,
+		Description: `TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.
+Its members get mailboxes here, and ours get inboxes there. Its agents can write only
+to names in its config.json: --join adds ours.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
 			&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
