@@ -17,6 +17,7 @@ import (
 )
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
+// They have no action here.
 var companions = []*cli.Command{
 	{Name: "mcp", Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
@@ -58,11 +59,28 @@ an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking mar
 each button has the same rights as its command.`,
 		Flags: command.CompanionFlags["web"],
 	},
+	{
+		Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
+		UsageText: "atm claude sync",
+		Action: func(*cli.Context) error {
+			return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
+		},
+		Subcommands: []*cli.Command{{
+			Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
+			UsageText: `atm claude sync --join
+atm claude sync session-1a2b3c4d --once`,
+			Description: `TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.
+Its members get mailboxes here, and ours get inboxes there. Its agents can write only
+to names in its config.json: --join adds ours.`,
+			Flags: command.CompanionFlags["claude"],
+		}},
+	},
 }
 
 // runCompanion replaces this process by a companion. It returns if there is none that can run.
 func runCompanion(c *cli.Context, line *cmdline.Line) (code int, err error) {
-	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
+	verb := strings.Fields(line.Command.HelpName)[1]
+	path, err := command.FindCompanion(c, "atm-"+verb, "which does this")
 	if err != nil {
 		return 0, err
 	}
