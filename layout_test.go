@@ -29,6 +29,7 @@ var layers = strings.Fields(`
 	watcher
 	reducer
 	session
+	reducer/history
 	internal/hook
 	ptyrun/control
 	ptyrun/process
@@ -54,6 +55,7 @@ var layers = strings.Fields(`
 	ptyrun
 	ptyrun/sessions
 	cmd/internal/failure
+	cmd/internal/aswire
 	cmd/internal/app
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
