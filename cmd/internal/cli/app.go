@@ -43,7 +43,7 @@ func Run(version string, words []string) int {
 	case err != nil:
 	case line.Help:
 		err = printHelp(c, helpPage(c.Command, command.Width()))
-	case slices.Contains(companions, c.Command):
+	case c.Command.Action == nil:
 		var code int
 		if code, err = runCompanion(c, line); err == nil {
 			return code

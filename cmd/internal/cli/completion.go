@@ -9,11 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
 )
 
 // completionFlag ends a command line in which a shell asks for completions, as urfave has it.
@@ -24,6 +21,8 @@ var scripts embed.FS
 
 var completionCommand = &cli.Command{
 	Name: "completion", ArgsUsage: "SHELL", Usage: "print the completion script for bash, zsh, fish or powershell",
+	UsageText: `source <(atm completion bash)
+atm completion fish > ~/.config/fish/completions/atm.fish`,
 	Action: func(c *cli.Context) error {
 		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
 		if err != nil {
@@ -52,37 +51,20 @@ func complete(app *cli.App, words []string) {
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		completeValues(c, name)
+		printOffers(offers(c, name, nil, ""), cmdline.Choices(c.Command, last))
 		return
 	}
+	before := line.Words[:len(line.Words)-1]
+	begun := "" // bob,
+	if strings.HasSuffix(last, ",") && len(before) > 0 {
+		begun, before = last, before[:len(before)-1]
+	}
+	printOffers(offers(c, nameAt(c.Command, len(before)), before, begun))
 	verbs := c.Command.VisibleCommands()
 	if c.Command.Name == "" || line.Command == helpCommand && len(line.Words) < 2 {
 		verbs = app.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)
-	}
-	completeValues(c, line.ArgNames...)
-}
-
-// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
-// of messages that I got or sent.
-func completeValues(c *cli.Context, names ...string) {
-	s, err := app.OpenMeIfGiven(command.Given(c))
-	if err != nil {
-		return
-	}
-	isMember := func(name string) bool { return slices.Contains([]string{"TO", "AGENT", "NAME", "ID|NAME"}, name) }
-	if slices.ContainsFunc(names, isMember) {
-		for _, name := range s.Names() {
-			fmt.Fprintln(os.Stdout, name)
-		}
-	}
-	if s.Me == nil || !slices.Contains(names, "ID") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
-		return
-	}
-	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
-	for short := range strings.FieldsSeq(app.Shorts(ids)) {
-		fmt.Fprintln(os.Stdout, short)
 	}
 }

@@ -23,6 +23,10 @@ import (
 
 var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
+	UsageText: `atm ask bob "Which branch are you on?"`,
+	Description: `The answer is a reply, or the last text of the turn that the question started. Exit 4: no answer
+in time; the question stays sent. Asking again with the same --once only waits, unless the agent's
+turn was cut short: then it gets the question again. --json has the exact answer.`,
 	Flags: []cli.Flag{
 		command.MessageFlag(),
 		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
@@ -33,7 +37,10 @@ var askCommand = &cli.Command{
 
 var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
-	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
+	UsageText: `atm history bob
+atm history bob --limit 1 --json`,
+	Description: "Shows only what events report; --json has whole prompts and responses.",
+	Flags:       []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))

@@ -25,6 +25,10 @@ import (
 
 var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "show what waits for a person: permissions, questions, drafts, late answers",
+	UsageText: `atm pending
+atm pending --watch
+atm approve 9f3a1c`,
+	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Usage: "keep watching and ring for each new one; q quits"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
@@ -177,6 +181,12 @@ func subject(q policy.Question) string {
 
 var approveCommand = &cli.Command{
 	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
+	UsageText: `atm approve 9f3a1c
+atm approve bob
+atm approve bob 2`,
+	Description: `NAME stands for that agent's only open question. OPTION is its number, its label or the beginning
+of its label; default: the option that allows it once. The approvers in team.toml may answer;
+without them people, and the lead for other agents. Nobody may answer for themselves.`,
 	Flags:  []cli.Flag{artifactFlag},
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
@@ -185,8 +195,11 @@ var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the par
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
-	Flags:  []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
-	Action: command.With(app.OpenTeam, answerQuestion),
+	UsageText: `atm reject 9f3a1c --reason "Use the staging host."
+atm reject bob`,
+	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
+	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
+	Action:      command.With(app.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope) error {

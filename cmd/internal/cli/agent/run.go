@@ -41,6 +41,13 @@ var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last convers
 
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
+	UsageText: `atm run bob -- claude
+atm run bob --detach -- codex
+atm run dora --driver acp -- opencode acp`,
+	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
+Without CMD it runs the command in team.toml, and restarts that when it crashes.
+A shell is told to read its mail; with --inject run it runs it.
+Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),

@@ -20,11 +20,17 @@ import (
 
 var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
-	Action: withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
+	UsageText:   "atm stop bob",
+	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
+	UsageText: "atm interrupt bob",
+	Description: `Presses the keys that interrupt this agent. Refused while it asks something, because the
+keys would answer that: atm pending. An agent without a runner that reports its turn on the
+older ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.`,
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		o, err := k.s.Interrupt(ctx, k.name())
 		return k.print(resultOf(k.name(), o), err)
@@ -33,7 +39,9 @@ var interruptCommand = &cli.Command{
 
 var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
+	UsageText:   "atm restart bob",
+	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
 	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {

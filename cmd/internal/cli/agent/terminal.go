@@ -25,12 +25,19 @@ import (
 
 var attachCommand = &cli.Command{
 	Name: "attach", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
+	UsageText: `atm attach bob
+atm attach bob --read-only`,
+	Description: `Several terminals can attach and type; the agent's takes the size of the one resized last.
+atm types no mail in while a line that you began is unsent.`,
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 
 var screenCommand = &cli.Command{
 	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane", "snapshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
+	UsageText: `atm screen bob
+atm screen bob --last 200`,
+	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "ansi", Usage: "keep the colours"},
 		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone"),
@@ -42,6 +49,14 @@ const rawExample = `atm type NAME --raw '\e[A\r'`
 
 var typeCommand = &cli.Command{
 	Name: "type", Aliases: []string{"send-keys", "sendkeys", "send-key", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	UsageText: `atm type bob "/compact" --enter
+atm type bob --raw '\e[A\r'
+atm type bob --enter`,
+	Description: `The agent does not learn who typed and may ignore the text: to send mail, use atm send.
+Text is refused while the agent asks something, since it might answer that (one key is not), and
+while its input line may still hold mail. --raw types anyway.
+--raw understands \e and Go's escapes: \r \n \t \b \\ \xHH \uHHHH.
+Without --enter the text stays in the input line, and atm types no mail in until it is gone.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
 		&cli.BoolFlag{Name: "enter", Usage: "press return at the end"},

@@ -4,7 +4,7 @@
 //	line.go       Parse finds the verb, and separates flags from positional arguments
 //	flag.go       one flag and its value, and other names for it (synonyms.txt)
 //	value.go      flags for lists, counts, choices and durations
-//	suggest.go    an unknown word or flag: what was probably meant, and what exists (hints.txt, pages.txt)
+//	suggest.go    an unknown word or flag: what was probably meant, and what exists (hints.txt)
 package cmdline
 
 import (

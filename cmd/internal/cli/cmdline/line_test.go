@@ -29,7 +29,7 @@ func testApp() *cli.App {
 			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
 			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{ListFlag("idle", ""), TimeoutFlag()}},
 			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
-			{Name: "run", ArgsUsage: "NAME [CMD…]", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
+			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- claude", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
 				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
 			}},

@@ -17,9 +17,6 @@ import (
 //go:embed hints.txt
 var hints string
 
-//go:embed pages.txt
-var pages string
-
 // HintFor returns what hints.txt says about a verb, a sub or a flag that atm does not have: "ps", "team rm", "send
 // from", "--format". "" where it says nothing.
 func HintFor(typed string) string {
@@ -111,18 +108,9 @@ func knownFlags(app *cli.App, c *cli.Command) (known map[string]string, overview
 // Synopsis returns a verb and the names of its arguments.
 func Synopsis(c *cli.Command) string { return strings.TrimSpace(c.HelpName + " " + c.ArgsUsage) }
 
-// Page returns the examples of a verb, and what else its help page says.
-func Page(c *cli.Command) (examples, description string) {
-	_, page, _ := strings.Cut(pages, "\n# "+c.HelpName+"\n")
-	page, _, _ = strings.Cut(page, "\n# ")
-	examples, description, _ = strings.Cut(page, "\n\n")
-	return strings.TrimSpace(examples), strings.TrimRight(description, "\n")
-}
-
 // Example returns the first example of a verb, without its explanation.
 func Example(c *cli.Command) string {
-	example, _ := Page(c)
-	example, _, _ = strings.Cut(example, "\n")
+	example, _, _ := strings.Cut(c.UsageText, "\n")
 	example, _, _ = strings.Cut(example, "    ")
 	return example
 }

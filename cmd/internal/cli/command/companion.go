@@ -22,6 +22,10 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
 	},
+	"claude": {
+		&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
+		&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
+	},
 	"codex": {
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	},

@@ -18,6 +18,9 @@ import (
 
 var ackCommand = &cli.Command{
 	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
+	UsageText: `atm ack 9f3a1c
+atm ack 9f3a1c --text "after lunch"`,
+	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "text", Usage: "add a `TEXT`"},
 	},
@@ -122,6 +125,8 @@ func repeatable(err error) error {
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	UsageText:   "atm unread 9f3a1c",
+	Description: "A message that you took (atm take) goes back to its inbox.",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		var items []*mailbox.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
@@ -192,6 +197,9 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
+	UsageText: "atm withdraw 9f3a1c",
+	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
+recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		m, err := findSent(s, c.Args().First())
 		if err != nil {

@@ -21,6 +21,11 @@ import (
 
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
+	UsageText: `atm ls
+atm ls --owed
+atm ls bob
+atm ls --sent --owed`,
+	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
 		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
@@ -140,6 +145,10 @@ func printCount(c *cli.Context, n int) error {
 
 var searchCommand = &cli.Command{
 	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	UsageText: `atm search flaky test from:alice since:7d
+atm search in:new to:bob`,
+	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
+in:new|cur|done, since: and until:. Newest first.`,
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
@@ -174,6 +183,8 @@ var searchCommand = &cli.Command{
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	UsageText:   "atm thread 9f3a1c",
+	Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
 	},

@@ -22,6 +22,13 @@ import (
 
 var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	UsageText: `atm read
+atm read --wait 5m --from alice
+atm read --limit 5`,
+	Description: `Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.
+What is indented was written by the sender; a line that begins in column 0 is atm's.
+A message counts as read once it was received: after a broken pipe it is shown again.
+Exit 0 if there is no mail, 4 if --wait timed out.`,
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},

@@ -27,6 +27,10 @@ import (
 var sendCommand = &cli.Command{
 	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
+	UsageText: `atm send bob "The parser is done." --ack
+make test 2>&1 | tail -50 | atm send bob,carol -`,
+	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
+A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
 	Flags: append(messageFlags(),
 		cmdline.ListFlag("to", "`TO` as a flag"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
@@ -76,6 +80,8 @@ func messageFlags() []cli.Flag {
 
 var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
+	UsageText:   `atm reply 9f3a1c "Rebased."`,
+	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
 	),

@@ -18,6 +18,12 @@ import (
 
 var takeCommand = &cli.Command{
 	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	UsageText: `atm take jobs
+atm take jobs --wait 10m --lease 30m
+atm take --renew 9f3a1c`,
+	Description: `The oldest unread message is yours until the lease ends; nobody else can take it.
+atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:
+atm team add jobs --shared. Exit 0 if it is empty.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
 		&cli.StringFlag{Name: "renew", Usage: "renew the lease of `ID`"},

@@ -26,6 +26,10 @@ import (
 
 var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
+	UsageText: `atm wait --reply 9f3a1c
+atm wait --idle bob --timeout 10m`,
+	Description: `Returns at once if it is already so; after a send, wait for --turn-done ID. An agent may end its
+turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did not happen in time.`,
 	Flags: []cli.Flag{
 		cmdline.ListFlag("reply", "an answer to the message `ID`"),
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`"),

@@ -23,6 +23,9 @@ import (
 
 var watchCommand = &cli.Command{
 	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
+	UsageText: `atm watch
+atm watch bob --since 1h --no-follow`,
+	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
 		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones"),

@@ -23,7 +23,8 @@ import (
 
 var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
-	Flags: []cli.Flag{command.MessageFlag()},
+	UsageText: `atm session message bob "Focus on auth"`,
+	Flags:     []cli.Flag{command.MessageFlag()},
 	Action: withSession(app.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
@@ -44,6 +45,10 @@ var messageCommand = &cli.Command{
 
 var attachCommand = &cli.Command{
 	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
+	UsageText: `atm session attach bob
+atm session attach bob --read-only`,
+	Description: `Starts with the end of the log. Each line you type is a message; Ctrl-D leaves, and the session
+continues. Without a terminal it ends with stdin, unless --follow.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "read-only", Usage: "only look"},
 		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},

@@ -39,6 +39,11 @@ const (
 
 var hookCommand = &cli.Command{
 	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "called by an agent's hooks: records its events and hands it mail",
+	UsageText: `atm hook claude < event.json
+atm hook codex-notify JSON`,
+	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
+Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
+Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
 	Action: runHook,
 }
 

@@ -41,6 +41,13 @@ func Commands() []*cli.Command {
 
 var initCommand = &cli.Command{
 	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	UsageText: `atm init alice bob me
+atm init --toml alice bob me
+atm init --here carol`,
+	Description: `In a git repository the root is made at the top of the main worktree, and git ignores it.
+If a directory above has a root, init adds to that one. Run again, it adds what is missing.
+In a root that you have not accepted, as from a clone, somebody's branch or a backup, it changes
+nothing: it shows what would act there, and the command that says yes to just that. Exit 5.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
@@ -51,12 +58,14 @@ var initCommand = &cli.Command{
 
 var whereCommand = &cli.Command{
 	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env", "root"}, Usage: "show the root, team and agent in force, and the source of each",
-	Action: where,
+	UsageText: "atm where",
+	Action:    where,
 }
 
 var primerCommand = &cli.Command{
 	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
-	Action: primer,
+	UsageText: "atm primer --as bob",
+	Action:    primer,
 }
 
 type madeRoot struct {
@@ -303,6 +312,10 @@ func primerText(s *app.Scope, inHook bool) (string, error) {
 
 var doctorCommand = &cli.Command{
 	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health", "healthcheck"}, Usage: "check everything, and name the command that fixes it",
+	UsageText: `atm doctor
+atm doctor --fix`,
+	Description: `Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.
+Exits 1 if something is wrong.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
 	},

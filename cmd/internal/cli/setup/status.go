@@ -22,6 +22,9 @@ import (
 
 var statusCommand = &cli.Command{
 	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
+	UsageText: `atm status bob
+atm status bob --json
+atm status --all --as-wire missiond`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},

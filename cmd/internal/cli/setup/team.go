@@ -20,22 +20,32 @@ import (
 
 var teamCommand = &cli.Command{
 	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	UsageText: `atm team
+atm team --watch
+atm team add carol`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Usage: "repaint until you press q"},
 	},
 	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", Action: command.With(app.OpenRoot, teamLs)},
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root",
+			UsageText: "atm team ls",
+			Action:    command.With(app.OpenRoot, teamLs)},
 		{
 			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
+			UsageText: `atm team add carol
+atm team add jobs --shared`,
 			Flags:  []cli.Flag{&cli.BoolFlag{Name: "shared", Usage: "let others take from the inbox with atm take"}},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
 			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
-			Action: command.With(app.OpenTeam, teamRetire),
+			UsageText: "atm team retire bob",
+			Action:    command.With(app.OpenTeam, teamRetire),
 		},
-		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", Action: command.With(app.OpenTeam, teamRestore)},
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member",
+			UsageText: "atm team restore bob",
+			Action:    command.With(app.OpenTeam, teamRestore)},
 	},
 }
 
