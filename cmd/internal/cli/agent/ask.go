@@ -80,17 +80,10 @@ func ask(c *cli.Context, s *app.Scope) error {
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
-	if err := s.Root.PrepareAll(o); err != nil {
-		return err
-	}
-	if once != "" {
-		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.OtherText(m.ID)
-		}
-	}
+	isSent := false
 	// Follow, since without a reader there is nobody to wait for.
-	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
-	if isSent(o) && errors.Is(err, context.Canceled) {
+	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o, &isSent) })
+	if isSent && errors.Is(err, context.Canceled) {
 		e := command.InterruptedWait(s, m.ID, "reply", "turn-done")
 		e.Done = map[string]any{"id": m.ID}
 		return e
@@ -98,15 +91,14 @@ func ask(c *cli.Context, s *app.Scope) error {
 	return err
 }
 
-func isSent(o *teams.Outgoing) bool { return len(o.Post.Outcomes) > 0 && o.Post.Outcomes[0].Stored }
-
 // awaitAnswer sends the question and prints its answer.
-func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
+func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing, isSent *bool) error {
 	timeout := cmdline.Duration(c, "timeout")
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
-		if _, forecast := s.Root.Forecast(o.To[0], o); !c.Bool("json") {
+	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
+		*isSent = true
+		if _, forecast := s.Root.Forecast(r.To, o.Message); !c.Bool("json") {
 			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
 		}
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
@@ -118,7 +110,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Out
 			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
 		e.Done = map[string]any{"id": r.ID}
 		return e
-	case err != nil && !isSent(o):
+	case err != nil && !r.To.Stored:
 		return err
 	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
 		return fmt.Errorf("sent %s, but %w", short, err)

@@ -30,13 +30,6 @@ func Once(c *cli.Context) (string, error) {
 	return c.String("once"), nil
 }
 
-// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
-// that would be none to this one.
-func OtherText(id wire.ID) error {
-	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
-		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
-}
-
 // InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
 func InterruptedWait(s *app.Scope, id wire.ID, kinds ...string) *failure.Error {
 	again := "atm wait"

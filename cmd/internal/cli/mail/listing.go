@@ -63,7 +63,7 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
-		state := cmp.Or(stateAt(it), "no evidence")
+		state := cmp.Or(app.StateAt(it), "no evidence")
 		_, noAck := s.Root.AckOf(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
@@ -94,18 +94,6 @@ func copyAt(s *app.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
 		state = "bad"
 	}
 	return &mailbox.Item{Message: m, State: state}
-}
-
-func stateAt(it *mailbox.Item) string {
-	switch {
-	case it.Lease != nil:
-		return "taken"
-	case it.RequiresAck && it.State == mailbox.Done:
-		return "acked"
-	case it.State == mailbox.Owed || it.State == mailbox.Done:
-		return "read"
-	}
-	return string(it.State)
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.

@@ -149,7 +149,7 @@ func (cond *condition) inVain(s *app.Scope) (why error) {
 	for _, a := range cond.agents {
 		var gone error
 		if copyAt(s, cond.sent, a).State == mailbox.Withdrawn {
-			gone = withdrawnError(cond.sent.ID)
+			gone = app.WithdrawnError(cond.sent.ID)
 		} else if _, err := s.Root.Mailbox(a); a.Host == "" && errors.Is(err, mailbox.ErrNoAgent) {
 			gone = err
 		} else if cond.noReply != nil {

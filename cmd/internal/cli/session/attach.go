@@ -185,7 +185,7 @@ func (k *call) sendLine(text string) error {
 	if k.c.Bool("read-only") {
 		return errors.New("read only: nothing is sent")
 	}
-	if err := command.CheckText(text); err != nil {
+	if err := app.CheckText(text); err != nil {
 		return err
 	}
 	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
