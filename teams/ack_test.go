@@ -24,7 +24,8 @@ func TestWithdrawDuringAck(t *testing.T) {
 		team := newTeam(t, r, "alice", "bob")
 		alice, bob := team.Box("alice"), team.Box("bob")
 		m := &wire.Message{Body: "work", RequiresAck: requiresAck}
-		must(t, team.sendTo(ctx, alice, "bob", m))
+		_, err := team.sendTo(ctx, alice, "bob", m)
+		must(t, err)
 		must(t, bob.MarkRead(ctx, m.ID))
 		ack = func() {
 			_, err := r.Ack(ctx, bob, bob, m, &wire.Message{})
@@ -87,7 +88,8 @@ func TestFindDuringUnread(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work", RequiresAck: true}
-	must(t, team.sendTo(t.Context(), team.Box("alice"), "bob", m))
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	must(t, err)
 	must(t, bob.MarkRead(t.Context(), m.ID))
 	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }
 	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != mailbox.Unread {

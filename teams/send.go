@@ -226,9 +226,13 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 	return nil
 }
 
-func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	_, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
-	return err
+// sendTo is Send to one member of the team.
+func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) (Recipient, error) {
+	sent, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+	if sent == nil {
+		return Recipient{}, err
+	}
+	return sent.To[0], err
 }
 
 func unique(in []wire.Address) (out []wire.Address) {

@@ -18,7 +18,8 @@ func TestSend(t *testing.T) {
 	must(t, other.Create(t.Context(), "dora"))
 	alice, bob := team.Box("alice"), team.Box("bob")
 	question := &wire.Message{Body: "?", RequiresAck: true}
-	must(t, team.sendTo(t.Context(), alice, "bob", question))
+	_, err = team.sendTo(t.Context(), alice, "bob", question)
+	must(t, err)
 	for range 2 {
 		answer := &Outgoing{
 			From: bob, To: []wire.Address{alice.Address(), other.Box("dora").Address()}, Parent: question, Once: "answer",
@@ -50,7 +51,8 @@ func TestSendToNobody(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "alice", "bob", "carol")
 	question := &wire.Message{Body: "?"}
-	must(t, team.sendTo(t.Context(), team.Box("alice"), "bob", question))
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", question)
+	must(t, err)
 	gone := wire.Address{Agent: "zed", Team: "main"}
 	for _, to := range [][]wire.Address{{gone}, {gone, team.Box("carol").Address()}} {
 		sent, err := r.Send(t.Context(), &Outgoing{From: team.Box("bob"), To: to, Parent: question, Message: &wire.Message{Body: "!"}})

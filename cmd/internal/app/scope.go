@@ -7,7 +7,7 @@
 //	permission.go  who may do what
 //	right.go       what a process may do to an agent, for the agent's runner
 //	project.go     which files a command may open that nobody was asked about
-//	send.go        a message is sent, acknowledged or withdrawn, and what became of it
+//	send.go        a message is sent, acknowledged or withdrawn; outcome.go has what became of it
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
 //	await.go       what ends a wait
