@@ -91,7 +91,7 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 func ackOne(c *cli.Context, s *app.Scope, m heldMessage, text string) (r *result, line string, err error) {
 	short := m.ID.Short(6)
 	if m.State == mailbox.Withdrawn {
-		return nil, "", withdrawnError(m.ID)
+		return nil, "", app.WithdrawnError(m.ID)
 	}
 	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
 	a, err := s.Root.Ack(c.Context, m.box, o)
@@ -153,10 +153,6 @@ func warnUnlogged(c *cli.Context, err error) error {
 	return err
 }
 
-func withdrawnError(id wire.ID) error {
-	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
-}
-
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
 type heldMessage struct {
 	*mailbox.Item
@@ -193,7 +189,7 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
-		m, err := findSent(s, c.Args().First())
+		m, err := s.FindSent(c.Args().First())
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,8 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -123,28 +120,7 @@ func deliver(c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
-	err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
-	if err != nil {
-		e := command.Given(c).Explain(fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
-		if errors.Is(err, context.Canceled) {
-			e = command.InterruptedWait(s, o.Message.ID, awaited(c)...)
-		}
-		e.Done = r
-		return e
-	}
-	return failed
-}
-
-func isAwaited(c *cli.Context) bool { return len(awaited(c)) > 0 }
-
-// awaited returns what the flags say to wait for, as atm wait calls it.
-func awaited(c *cli.Context) (kinds []string) {
-	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
-		if c.Bool(flag[0]) {
-			kinds = append(kinds, flag[1])
-		}
-	}
-	return kinds
+	return cmp.Or(waitFor(c, s, r, o.Message), failed)
 }
 
 // prepare completes a message. It refuses an ack, an answer to a question, which atm approve checks, and session input
@@ -246,46 +222,4 @@ func (r *result) addKnown(c *cli.Context, s *app.Scope, box *mailbox.Box, o *tea
 		}
 	}
 	r.addDelivered(s, box.Address(), o, note)
-}
-
-// awaitAnswers waits until the message is read, for the ack and for the answer, as the flags ask, prints them and marks them as read. An ack with
-// a text stays unread if a JSON document has no room for it.
-func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message) error {
-	var wanted []*condition
-	var text []byte
-	for _, kind := range awaited(c) {
-		if kind == "reply" {
-			wanted = append(wanted, replyCondition(ctx, c, s, m, wire.Address{}))
-			continue
-		}
-		wanted = append(wanted, stageCondition(ctx, s, kind, m))
-		text = fmt.Appendf(text, "%s %s\n", kind, m.ID.Short(6))
-	}
-	met, err := await(ctx, c, s, wanted, true)
-	if err != nil {
-		return err
-	}
-	read, letters := []wire.ID{}, []*mailbox.Item{} // not nil, which would be all
-	for _, a := range m.To {
-		ack, err := s.Root.AckOf(m, a)
-		hasText := err == nil && ack.Body != ""
-		if err == nil && !(hasText && c.Bool("json")) {
-			read = append(read, ack.ID)
-		}
-		if hasText {
-			letters = append(letters, ack)
-		}
-	}
-	if last := met[len(met)-1]; last.Matched == "reply" {
-		r.Reply = last.Message
-		read, letters = append(read, r.Reply.ID), append(letters, r.Reply.Item)
-	}
-	renderer := command.Renderer(s)
-	renderer.LimitToPage()
-	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
-		n, err := printReceived(ctx, c, s, r, text)
-		return n * len(b.Items), err
-	})
-	return err
 }
