@@ -29,6 +29,7 @@ var layers = strings.Fields(`
 	watcher
 	reducer
 	session
+	reducer/history
 	internal/hook
 	ptyrun/control
 	ptyrun/process
@@ -47,14 +48,15 @@ var layers = strings.Fields(`
 	teams/git
 	teams/rootdir
 	teams
-	teams/backup
-	teams/doctor
+	cmd/internal/backup
+	cmd/internal/doctor
 	cmd/internal/agentconfig
 	cmd/internal/claudeteam
 	ptyrun/acp
 	ptyrun
 	ptyrun/sessions
 	cmd/internal/failure
+	cmd/internal/aswire
 	cmd/internal/app
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
@@ -115,7 +117,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
-	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},
+	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "cmd/internal/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -30,10 +31,10 @@ const settleTime = 1500 * time.Millisecond
 
 // Observer has functions, each possibly nil, that Ask calls one at a time while it waits.
 type Observer struct {
-	Sent    func(*Response)                 // after the question is delivered
-	Event   func(e *wire.Event, turn *Turn) // an event of the recipient; turn: that of the question, or nil
-	Message func(answer *mailbox.Item)      // a message from the recipient
-	Other   func(NoAnswer)                  // a reply that does not count, once
+	Sent    func(*Response)                         // after the question is delivered
+	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
+	Message func(answer *mailbox.Item)              // a message from the recipient
+	Other   func(NoAnswer)                          // a reply that does not count, once
 }
 
 // Ask prepares a question, unless Prepare was called before, delivers it to one recipient and waits for what comes first: a reply that counts
@@ -62,7 +63,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	if q.team, err = r.Team(box.Address().Team); err != nil {
 		return a, err
 	}
-	if q.turns, err = q.team.Turns(box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
+	if q.turns, err = q.team.HistorySince(box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
@@ -87,7 +88,7 @@ type question struct {
 	team     *Team // of box
 	isPerson bool  // the recipient is
 	sentAt   time.Time
-	turns    *Turns
+	turns    *history.History
 	others   map[wire.ID]bool // the replies that do not count
 
 	endedAt  time.Time // when the end of its turn was noticed; zero: it is open
@@ -112,13 +113,13 @@ func (q *question) send(ctx context.Context, o *Outgoing) error {
 
 // handOverAgain makes a question unread again if its turn was cut short.
 func (q *question) handOverAgain(ctx context.Context) error {
-	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).wasCutShort() {
+	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
 	if err := q.box.MarkUnread(ctx, q.ID); err != nil {
 		return err
 	}
-	q.turns.Delivery(q.ID).reset()
+	q.turns.Delivery(q.ID).Reset()
 	again := wire.Event{Source: "cli", Kind: wire.EventUnread}
 	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
 }
@@ -164,7 +165,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 		return true, nil
 	case turn.HasEnded():
 		q.endedAt = cmp.Or(q.endedAt, time.Now())
-		if turn.Response == "" && !turn.wasCutShort() && time.Since(q.endedAt) < settleTime {
+		if turn.Response == "" && !turn.WasCutShort() && time.Since(q.endedAt) < settleTime {
 			return false, nil
 		}
 		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
@@ -182,7 +183,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, mailbox.ErrNoAgent) {
 			return false, gone
 		}
-		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.isHanded && !q.isPerson {
+		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {
 			return false, fmt.Errorf("the runner of %s was killed before it answered", q.box.Agent())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -165,7 +166,7 @@ func (m *Member) Forecast(sent *wire.Message) string {
 }
 
 // unreadGate says what an unread message waits for, and a command that helps.
-func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *Delivery) string {
+func (t *Team) unreadGate(name wire.Name, it *mailbox.Item, d *history.Delivery) string {
 	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(LeaseFlags(it))
 	if it.Lease != nil {
 		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
@@ -225,7 +226,7 @@ func (m *Member) questionGates() []gate {
 	}
 }
 
-func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string {
+func (m *Member) unreadGate(it *mailbox.Item, d *history.Delivery, again string) string {
 	m = m.toMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
@@ -239,7 +240,7 @@ func (m *Member) unreadGate(it *mailbox.Item, d *Delivery, again string) string 
 		{m.State == reducer.WordLimited && m.Running, "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: atm wait --idle {name}"},
 		{runnerGates[m.Runner.Gate].why != "", runnerGates[m.Runner.Gate].why},
 		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
-		{d.isOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
+		{d.IsOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
 		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},

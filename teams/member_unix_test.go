@@ -13,7 +13,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -62,7 +65,19 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Errorf("of %d runners at most %d were asked at the same time", len(names), atMost.Load())
 	}
-	if n := reads.Load(); n != once {
+	n := reads.Load()
+	began := time.Now()
+	members, err := team.Members(t.Context())
+	must(t, err)
+	if took := time.Since(began); took > control.DialTimeout {
+		t.Errorf("a team whose runners are suspended was shown after %v", took)
+	}
+	for _, m := range members {
+		if !strings.HasSuffix(m.Detail, reducer.NotAnswering) {
+			t.Errorf("%s: %s", m.Name, m.Detail)
+		}
+	}
+	if n != once {
 		t.Errorf("team.toml was looked at %d times with runners, %d times without", n, once)
 	}
 	if once > 3 { // to open, look at and read it

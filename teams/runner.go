@@ -34,7 +34,7 @@ func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error
 }
 
 // DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
-// ending: DialRunner waits up to control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else a
+// ending: DialRunner waits for ctx, at most for control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else a
 // control.NotAnsweringError, with the process on Linux.
 func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.DialTimeout / 50) {
@@ -48,7 +48,7 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		if time.Since(began) > control.DialTimeout {
+		if time.Since(began) > control.DialTimeout || ctx.Err() != nil {
 			pid := t.runInfo(name).Runner
 			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
 				pid = 0
@@ -58,8 +58,11 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 	}
 }
 
-// askWithin is how long a runner may take to say how it is. It is at once, unless it is drawing a flood.
-const askWithin = 2 * time.Second
+// How long runners may take to say how they are. It is at once, unless one is drawing a flood.
+const (
+	askWithin    = 2 * time.Second        // one that is asked alone
+	askAllWithin = 200 * time.Millisecond // all of a team, side by side
+)
 
 // runnerAnswer is what a runner has said of itself, or why it has not.
 type runnerAnswer struct {
@@ -91,13 +94,15 @@ func (t *Team) askRunners(ctx context.Context, boxes []*mailbox.Box) map[wire.Na
 		mu      sync.Mutex // guards answers
 		answers = map[wire.Name]runnerAnswer{}
 	)
+	within, cancel := context.WithTimeout(ctx, askAllWithin)
+	defer cancel()
 	for _, b := range boxes {
 		name := b.Agent()
 		if running, err := t.Running(name); err != nil || !running {
 			continue
 		}
 		asked.Go(func() {
-			a := t.askRunner(ctx, name)
+			a := t.askRunner(within, name)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[name] = a

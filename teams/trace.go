@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -126,9 +127,9 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 // fill adds what the recipient's events and mailbox show.
 func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box, withGate bool) {
 	team, _ := r.Team(box.Address().Team)
-	turns, _ := team.Turns(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
+	turns, _ := team.HistorySince(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
 	d := turns.Delivery(m.ID)
-	t.addStages(d.Stages(box.Agent()))
+	t.addStages(StagesOf(d, box.Agent()))
 	it, err := box.Get(m.ID)
 	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
 		t.State, t.Gate = "bad", fmt.Sprintf("it cannot be read there: %v; atm doctor", err)
@@ -158,9 +159,9 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box, withGat
 	}
 }
 
-// Stages returns the stages for which the recipient's events are evidence.
-func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
-	add := func(name string, ref EventRef, text string) {
+// StagesOf returns the stages for which the recipient's events are evidence.
+func StagesOf(d *history.Delivery, agent wire.Name) (out []Stage) {
+	add := func(name string, ref history.Event, text string) {
 		if ref.Exists() {
 			evidence := fmt.Sprintf("event %d of %s", ref.Seq, agent)
 			out = append(out, Stage{Name: name, At: moment(ref.At), Evidence: &evidence, Text: text})
@@ -170,7 +171,7 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add("read", d.Read, "")
 	if turn := d.Turn; turn != nil {
 		outcome := ""
-		if turn.wasCutShort() {
+		if turn.WasCutShort() {
 			outcome = turn.Status
 		}
 		add("turn_started", turn.BeganBy, "")

@@ -101,7 +101,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 	if len(items) == 0 {
 		return out, a.rpcError(cmp.Or(err, noSession(r.SessionId)))
 	}
-	turns, err := a.Team.Turns(a.name(), items[0].SentAt.Add(-24*time.Hour))
+	turns, err := a.Team.HistorySince(a.name(), items[0].SentAt.Add(-24*time.Hour))
 	if err != nil {
 		return out, a.rpcError(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -113,7 +114,7 @@ func (p *prompt) showMessage(it *mailbox.Item) {
 
 // showEvent shows the words and tool calls of the turn that took the message, and after any other event the member's
 // state.
-func (p *prompt) showEvent(e *wire.Event, turn *teams.Turn) {
+func (p *prompt) showEvent(e *wire.Event, turn *history.Turn) {
 	isOurTurn := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
 	if turn != nil && e.TurnID == turn.ID && e.Kind == wire.TurnCompleted {
 		p.stopReason = acp.StopReason(e.Text("stop_reason"))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -158,85 +159,14 @@ func (s *Scope) AnswerFor(ctx context.Context, isInAgent bool, q policy.Question
 	return err
 }
 
-// answerOnWire answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
-// `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
+// answerOnWire answers a question on the older ACP wire.
 func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	answer, detail, err := a.onWire(q)
-	if err != nil {
-		return o, err
-	}
-	log := s.Team.Box(q.Agent).Log()
-	isQuestion := func(e *wire.Event) bool {
-		b := e.Body()
-		return e.Kind == "confirm_required" && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
-	}
-	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
-	if err != nil {
-		return o, err
-	}
-	if len(events) > 0 && isQuestion(&events[0]) {
-		answer = wire.PermissionResponse(&events[0], answer)
-	}
-	e, err := wire.Adopt(answer)
-	if err != nil {
-		return o, err
-	}
-	decision, _ := a.words()
-	e.Source = "cli"
-	e = e.With("id", q.ID).With("by", string(a.By)).With("decision", decision)
-	return control.Outcome{Done: "answered", Detail: detail}, s.Team.Sessions().Exclusive(ctx, func() error {
-		open, err := s.Team.Questions(q.Agent)
-		if err != nil {
-			return err
+	if q.Kind != reducer.ClientTool { // whose answer is any text
+		if err := a.chooseOption(q); err != nil {
+			return o, err
 		}
-		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
-		if !slices.ContainsFunc(open, isThis) {
-			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
-		}
-		return log.Append(ctx, e)
-	})
-}
-
-// onWire encodes the answer for the older ACP wire. detail names the option.
-func (a *Answer) onWire(q policy.Question) (line []byte, detail string, err error) {
-	if q.Kind == reducer.ClientTool {
-		return a.toolResult(q)
 	}
-	if err := a.chooseOption(q); err != nil {
-		return nil, "", err
-	}
-	kind := "allow_once"
-	if a.IsDeny {
-		kind = "reject_once"
-	}
-	option := a.Option
-	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
-		option = q.Options[n].ID
-	}
-	answer := map[string]string{"outcome": "selected", "option_id": option}
-	if option == "" && !a.IsDeny {
-		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
-	} else if option == "" {
-		answer = map[string]string{"outcome": "cancelled"}
-	}
-	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
-	return line, cmp.Or(option, "cancelled"), err
-}
-
-// toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
-func (a *Answer) toolResult(q policy.Question) (line []byte, detail string, err error) {
-	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
-	detail = a.Option
-	if a.IsDeny {
-		detail = cmp.Or(a.Reason, "rejected")
-		answer["error"] = detail
-	} else if json.Valid([]byte(a.Option)) {
-		answer["output"] = json.RawMessage(a.Option)
-	} else {
-		answer["output"] = a.Option
-	}
-	line, err = wire.MarshalAs("acp.ToolExecutionResult", answer)
-	return line, detail, err
+	return aswire.Answer(ctx, s.Team, q, aswire.Reply{Option: a.Option, IsDeny: a.IsDeny, Reason: a.Reason, By: a.By})
 }
 
 // findOption replaces the option's number or label by its id.

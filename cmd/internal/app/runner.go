@@ -3,12 +3,12 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -114,7 +114,7 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 		return o, err
 	}
 	if running, _ := s.Team.Running(name); !running {
-		if o, err = s.cancelOnWire(ctx, name); err != nil || o.Done != "" {
+		if o, err = aswire.Cancel(ctx, s.Team, name); err != nil || o.Done != "" {
 			return o, err
 		}
 	}
@@ -123,32 +123,4 @@ func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcom
 		return err
 	})
 	return o, err
-}
-
-// cancelOnWire asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that
-// feeds that stream. For any other member it does nothing.
-func (s *Scope) cancelOnWire(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
-	state, err := s.Team.State(name)
-	if err != nil {
-		return o, err
-	}
-	turn, log := state.Turn(), s.Team.Box(name).Log()
-	isOlderACP := func(e *wire.Event) bool {
-		_, isACP := wire.AsWire(e, wire.ACP)
-		return isACP && e.Session == turn.Session && e.Wire != nil && e.Text("session_id") != ""
-	}
-	if !turn.IsOpen() {
-		return o, nil
-	}
-	events, err := log.Tail(func(e *wire.Event) bool { return isOlderACP(e) || e.Seq <= turn.TurnSeq })
-	if err != nil || len(events) == 0 || !isOlderACP(&events[0]) {
-		return o, err
-	}
-	params := map[string]string{"session_id": turn.Session}
-	if !turn.IsGenerated {
-		params["turn_id"] = turn.ID
-	}
-	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
-	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -101,7 +102,7 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 	open, errs := b.openReceipts()
 	for name, receipts := range open {
 		since := slices.MinFunc(receipts, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
-		turns, err := b.Team.Turns(name, since.Add(-time.Minute))
+		turns, err := b.Team.HistorySince(name, since.Add(-time.Minute))
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired; it may be restored
 		}
@@ -123,9 +124,9 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 
 // publishNewStages publishes the stages that the receipt does not have. acked then adds them to the receipt, or removes
 // it if no more can come.
-func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error) {
+func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *history.Delivery) (acked func() error) {
 	boxPath := b.Team.Box(r.recipient).Path()
-	all := append([]teams.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, d.Stages(r.recipient)...)
+	all := append([]teams.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, teams.StagesOf(d, r.recipient)...)
 	fresh := slices.DeleteFunc(all, func(s teams.Stage) bool { return slices.Contains(r.Reported, s.Name) })
 	if len(fresh) == 0 {
 		return func() error {

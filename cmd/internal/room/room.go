@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
@@ -259,9 +260,9 @@ func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.
 }
 
 // Turns returns an agent's newest turns, oldest first.
-func (r *Room) Turns(name wire.Name) ([]teams.Turn, error) {
+func (r *Room) Turns(name wire.Name) ([]history.Turn, error) {
 	if _, err := r.Scope.Member(string(name)); err != nil {
 		return nil, err
 	}
-	return r.Scope.Team.History(name, maxTurns)
+	return r.Scope.Team.Turns(name, maxTurns)
 }

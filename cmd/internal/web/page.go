@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -67,7 +68,7 @@ type page struct {
 	Messages []message // of a thread
 	Member   teams.Member
 	Waiting  []room.Question
-	Turns    []teams.Turn
+	Turns    []history.Turn
 	Screen   []span
 	NoScreen string // why there is no screen
 	Missing  string // why messages are missing

@@ -32,7 +32,7 @@ var historyCommand = &cli.Command{
 	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
-		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
+		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))
 		return command.PrintUnlessError(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),
 }

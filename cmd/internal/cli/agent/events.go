@@ -14,13 +14,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -197,7 +197,7 @@ func events(c *cli.Context) error {
 	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
-	d, lines := &daemonStream{}, []string{}
+	d, lines := &aswire.Daemon{}, []string{}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -207,7 +207,7 @@ func events(c *cli.Context) error {
 			return err
 		}
 		if e.Seq <= since {
-			d.translate(e)
+			d.Translate(e)
 		} else {
 			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
 		}
@@ -232,7 +232,7 @@ func events(c *cli.Context) error {
 }
 
 // eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
-func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
+func (k *call) eventLines(d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (lines string) {
 	if gap != nil && k.c.Bool("json") && !k.c.IsSet("as-wire") {
 		line, _ := command.JSON(map[string]any{"gap": gap})
 		lines = string(line)
@@ -241,7 +241,7 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 	}
 	events, kinds, as := []wire.Event{*e}, cmdline.List(k.c, "kind"), k.c.String("as-wire")
 	if as == "daemon" {
-		events = d.translate(*e)
+		events = d.Translate(*e)
 	}
 	for _, e := range events {
 		isWanted, line := len(kinds) == 0 || slices.Contains(kinds, e.Kind), ""
@@ -263,73 +263,4 @@ func (k *call) eventLines(d *daemonStream, e *wire.Event, gap *eventlog.Gap) (li
 		}
 	}
 	return lines
-}
-
-// daemonStream translates an agent's events so that the daemon, which folds them itself, comes to the same turn status
-// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
-// ends a turn for another reason.
-type daemonStream struct {
-	state   reducer.State
-	started wire.Event         // the start of the last turn in the stream
-	status  reducer.TurnStatus // of that turn, by the stream
-}
-
-func (d *daemonStream) translate(e wire.Event) []wire.Event {
-	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
-	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
-	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
-		return nil // the stream has ended the turn with the program
-	}
-	d.follow(&e)
-	events, shown := []wire.Event{e}, d.state.Turn()
-	add := func(kind, status string) {
-		more := d.started.With("status", status)
-		more.Seq, more.Kind = e.Seq, kind
-		d.follow(&more)
-		events = append(events, more)
-	}
-	isSeen := e.Source == "hook" || e.Source == "pty"
-	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
-		d.started, d.status = e, reducer.TurnIdle
-		d.started.TurnID = shown.ID
-	}
-	isSame := shown.ID == d.started.TurnID
-	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
-		add(wire.TurnStarted, "")
-	}
-	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
-		status := reducer.Interrupted
-		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
-		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
-			status = l.Status
-		}
-		add(wire.TurnCompleted, status)
-	}
-	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
-		add(wire.TurnIdle, "")
-	}
-	return events
-}
-
-// follow updates the last turn in the stream.
-func (d *daemonStream) follow(e *wire.Event) {
-	isSame := e.TurnID == d.started.TurnID
-	switch {
-	case e.Kind == wire.TurnStarted:
-		d.started, d.status = *e, reducer.TurnBusy
-	case e.Kind == wire.TurnCompleted && isSame:
-		d.status = reducer.TurnTerminal
-	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
-		d.status = reducer.TurnIdle
-	}
-}
-
-// turnOf returns the turn of a session, by default the one that status shows.
-func (d *daemonStream) turnOf(session string) *reducer.Turn {
-	for i := range d.state.Turns {
-		if d.state.Turns[i].Session == session {
-			return &d.state.Turns[i]
-		}
-	}
-	return d.state.Turn()
 }

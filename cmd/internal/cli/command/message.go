@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -107,7 +108,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 }
 
 // Turns shows an agent's turns: when, how long, how they ended, and what was said.
-func Turns(agent wire.Name, turns []teams.Turn) string {
+func Turns(agent wire.Name, turns []history.Turn) string {
 	var lines []string
 	for _, t := range turns {
 		began, lasted, mail := "", "", ""

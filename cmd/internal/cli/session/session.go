@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -287,7 +288,7 @@ func showACP(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	raw, err := s.Team.ACPSession(b.Agent())
+	raw, err := aswire.ACPSession(s.Team, b.Agent())
 	if err != nil {
 		return err
 	}

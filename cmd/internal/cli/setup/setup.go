@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/doctor"
+	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -288,7 +288,7 @@ func primer(c *cli.Context) error {
 
 func primerText(s *app.Scope, inHook bool) (string, error) {
 	if s.Me == nil {
-		return s.Team.Primer("", "", false)
+		return s.Primer("", "", false)
 	}
 	by := ""
 	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
@@ -298,7 +298,7 @@ func primerText(s *app.Scope, inHook bool) (string, error) {
 	} else if inHook || m.HasHooks() {
 		by = "hooks"
 	}
-	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
+	return s.Primer(s.Me.Agent(), by, s.MeSource == "--as")
 }
 
 var doctorCommand = &cli.Command{

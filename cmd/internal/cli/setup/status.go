@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -68,36 +68,8 @@ func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}
-	line, err := wire.MarshalAs("missiond.PTYAgentInfo", slot(s.Team, m))
+	line, err := wire.MarshalAs("missiond.PTYAgentInfo", aswire.Slot(s.Team, m))
 	return command.PrintUnlessError(c, err, line, string(command.EscapeJSON(line)))
-}
-
-// slot is a member as missiond's PTY manager writes it, whose only question is a confirmation, and where a slot that
-// was never spawned is exited.
-func slot(t *teams.Team, m teams.Member) map[string]any {
-	log := filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast")
-	slot := map[string]any{"slotId": m.Name, "role": m.Role, "state": reducer.Exited, "logFile": log}
-	if m.PID != nil {
-		slot["pid"] = m.PID
-		if !m.Started.IsZero() {
-			slot["startedAt"] = m.Started.UnixMilli()
-		}
-	}
-	if m.TurnStatus == reducer.TurnBusy && m.State != reducer.WordOff { // else its runner was killed
-		slot["currentTaskId"] = m.TurnID
-	}
-	switch {
-	case m.State == reducer.WordOff:
-	case m.Activity == reducer.AwaitingInput:
-		slot["state"] = reducer.Confirming
-	case m.Activity != reducer.Unknown:
-		slot["state"] = m.Activity
-	case m.TurnStatus == reducer.TurnBusy:
-		slot["state"] = reducer.Thinking
-	case m.Running:
-		slot["state"] = reducer.Starting
-	}
-	return slot
 }
 
 func statusText(m teams.Member) string {

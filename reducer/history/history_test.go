@@ -1,10 +1,10 @@
-package teams
+package history
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,16 +34,10 @@ func TestHistory(t *testing.T) {
 		{"an end of another", []string{"turn_started turn=t1 prompt=a", "turn_completed turn=t0 status=failed response=no"}, `t1 open "a" ""`},
 		{"again after that", []string{"turn_started turn=t1 prompt=a", "turn_completed turn=t1 status=completed response=x", "turn_started turn=t1 prompt=b", "turn_started turn=t2 prompt=c"}, `t1 completed "a" "x" | t2 open "c" ""`},
 	} {
-		team := newTeam(t, newRoot(t), "bob")
-		for _, s := range c.events {
-			happen(t, team, "bob", s)
-		}
-		turns, err := team.History("bob", 0)
-		must(t, err)
 		var got []string
-		for _, p := range turns {
+		for _, p := range Of(events(c.events, "")).Turns(0) {
 			got = append(got, fmt.Sprintf("%s %s %q %q", p.ID, p.Status, p.Prompt, p.Response))
-			if p.Status != TurnOpen && p.Status != "" && p.Ended == nil || p.Status == TurnOpen && p.Ended != nil {
+			if p.Status != Open && p.Status != "" && p.Ended == nil || p.Status == Open && p.Ended != nil {
 				t.Errorf("%s: %s ended %v", c.about, p.ID, p.Ended)
 			}
 		}
@@ -53,48 +47,40 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestHistoryLimit(t *testing.T) {
-	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob")
-	for i := range 60 {
-		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d prompt=%s", i, strings.Repeat("x", 500)))
-		happen(t, team, "bob", fmt.Sprintf("turn_completed turn=t%d status=completed", i))
-	}
-	turns, err := team.History("bob", 5)
-	if err != nil || len(turns) != 5 || turns[0].ID != "t55" || turns[4].ID != "t59" || turns[0].Prompt == "" {
-		t.Error(turns, err)
-	}
-}
-
 // A message that is handed over while a turn is open belongs to it.
 func TestHistoryMessages(t *testing.T) {
 	t.Parallel()
-	team := newTeam(t, newRoot(t), "bob")
 	a, b, c := wire.NewID(), wire.NewID(), wire.NewID()
-	for _, s := range []string{
+	turns := Of(events([]string{
 		"message_read id=" + string(a), "pty turn_started turn=t1", "pty injected turn=t1 id=" + string(b), "message_read id=" + string(c),
 		"pty turn_completed turn=t1 status=completed", "message_read id=" + string(a),
 		"pty injected turn=t2 id=" + string(a), "pty turn_started turn=t2",
-	} {
-		happen(t, team, "bob", s)
-	}
-	turns, err := team.History("bob", 0)
-	if err != nil || len(turns) != 2 || fmt.Sprint(turns[1].Messages) != fmt.Sprint([]wire.ID{a}) || fmt.Sprint(turns[0].Messages) != fmt.Sprint([]wire.ID{b, c}) {
-		t.Error(turns, err)
+	}, "")).Turns(0)
+	if len(turns) != 2 || fmt.Sprint(turns[1].Messages) != fmt.Sprint([]wire.ID{a}) || fmt.Sprint(turns[0].Messages) != fmt.Sprint([]wire.ID{b, c}) {
+		t.Error(turns)
 	}
 }
 
-// Of several members whose events cannot be read, each is named.
-func TestUnreadableQuestions(t *testing.T) {
-	t.Parallel()
-	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
-	happen(t, team, "alice", "waiting_for_input prompt=Which?")
-	for _, name := range []string{"bob", "carol"} {
-		must(t, team.Dir().MkdirAll(name+"/events/00000000000000000001.ndjson"))
+// events makes events of lines such as "hook turn_started turn=t1 prompt=it", in which ID stands for id.
+func events(lines []string, id wire.ID) (list []wire.Event) {
+	for i, line := range lines {
+		words := strings.Fields(strings.ReplaceAll(line, "id=ID", "id="+string(id)))
+		e := wire.Event{Seq: uint64(i + 1), At: time.Now(), Source: "cli"}
+		if words[0] == "pty" || words[0] == "hook" {
+			e.Source, words = words[0], words[1:]
+		}
+		e.Kind = words[0]
+		for _, w := range words[1:] {
+			switch k, v, _ := strings.Cut(w, "="); k {
+			case "turn":
+				e.TurnID = v
+			case "session":
+				e.Session = v
+			default:
+				e = e.With(k, v)
+			}
+		}
+		list = append(list, e)
 	}
-	list, err := team.PendingQuestions(t.Context())
-	unreadable, ok := errors.AsType[*UnreadableError](err)
-	if len(list) != 1 || !ok || !strings.Contains(unreadable.Error(), "of bob") || !strings.Contains(unreadable.Error(), "of carol") {
-		t.Error(list, err)
-	}
+	return list
 }

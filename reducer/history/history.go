@@ -1,4 +1,9 @@
-package teams
+// Package history folds an agent's events into its turns, as people look back at them, and into what became of each
+// message that was handed to it. What is true now is package reducer's, which it follows.
+//
+//	history.go   the events, in order, into turns
+//	delivery.go  what became of a message
+package history
 
 import (
 	"cmp"
@@ -19,13 +24,13 @@ type Turn struct {
 	Ended      *time.Time `json:"ended,omitempty"` // nil: it is open, or its end was lost
 	Prompt     string     `json:"prompt"`
 	Response   string     `json:"response"`
-	Status     string     `json:"status"` // TurnOpen; completed, interrupted, failed, cancelled, awaiting_input; "": ended, unknown how
+	Status     string     `json:"status"` // Open; completed, interrupted, failed, cancelled, awaiting_input; "": ended, unknown how
 	Error      string     `json:"error,omitempty"`
 	Messages   []wire.ID  `json:"messages,omitempty"` // the messages that were handed into it
 	Tools      []ToolCall `json:"tool_calls,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"` // 0: unknown
 
-	BeganBy, EndedBy EventRef `json:"-"` // the evidence
+	BeganBy, EndedBy Event `json:"-"` // the evidence
 }
 
 // ToolCall is a tool call within a turn.
@@ -38,19 +43,19 @@ type ToolCall struct {
 	At        time.Time       `json:"timestamp"`
 }
 
-// TurnOpen is the status of a turn that has not ended.
-const TurnOpen = "open"
+// Open is the status of a turn that has not ended.
+const Open = "open"
 
 const maxTools = 1000 // in one turn
 
-// EventRef refers to an event that is evidence of something.
-type EventRef struct {
+// Event refers to an event that is evidence of something.
+type Event struct {
 	Seq uint64 // 0: there is none
 	At  time.Time
 }
 
 // Exists reports whether there is such an event.
-func (r EventRef) Exists() bool { return r.Seq > 0 }
+func (r Event) Exists() bool { return r.Seq > 0 }
 
 // Duration is how long the turn took; 0: unknown.
 func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * time.Millisecond }
@@ -58,13 +63,14 @@ func (t Turn) Duration() time.Duration { return time.Duration(t.DurationMS) * ti
 // HasEnded reports whether t is a turn that has ended; t may be nil.
 func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
 
-// wasCutShort reports whether the turn ended without being completed.
-func (t *Turn) wasCutShort() bool {
+// WasCutShort reports whether the turn ended without being completed.
+func (t *Turn) WasCutShort() bool {
 	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed && t.Status != reducer.Awaiting
 }
 
-// Turns folds an agent's events, in order, into its turns and the delivery of each message. Not for concurrent use.
-type Turns struct {
+// History is what an agent's events, in order, say of its turns and of the delivery of each message. The zero value is
+// before the first event. Not for concurrent use.
+type History struct {
 	list       []*Turn          // in the order in which they became known
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.TurnSeq
 	deliveries map[wire.ID]*Delivery
@@ -72,50 +78,41 @@ type Turns struct {
 	state      reducer.State
 }
 
-// Turns folds a member's events since a time. The caller may apply the events after Seq.
-func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
-	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
-	return foldTurns(events), err
-}
-
-func foldTurns(events []wire.Event) *Turns {
-	ts := &Turns{}
+// Of folds evenh.
+func Of(events []wire.Event) *History {
+	h := &History{}
 	for i := range events {
-		ts.Apply(&events[i])
+		h.Apply(&events[i])
 	}
-	return ts
+	return h
 }
 
-// History lists a member's turns, oldest first: the newest limit, or with 0 all in the log.
-func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
-	n := 0
-	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool {
-		if e.Kind == wire.TurnStarted || e.Kind == wire.TurnCompleted {
-			n++
-		}
-		return limit > 0 && n > 2*limit+8 // two events each, and some turns that began earlier
-	})
-	out := []Turn{}
-	for i, list := 0, foldTurns(events).list; i < len(list); i++ {
-		if limit == 0 || i >= len(list)-limit {
-			out = append(out, *list[i])
+// Turns are the turns, oldest first: the newest limit, or with 0 all.
+func (h *History) Turns(limit int) []Turn {
+	out := []Turn{} // in JSON none is [], not null
+	for i := range h.list {
+		if limit == 0 || i >= len(h.list)-limit {
+			out = append(out, *h.list[i])
 		}
 	}
-	return out, err
+	return out
 }
+
+// State is the agent's state after the newest applied event. It belongs to the History.
+func (h *History) State() *reducer.State { return &h.state }
 
 // Seq is the sequence number of the newest applied event.
-func (ts *Turns) Seq() uint64 { return ts.state.Seq }
+func (h *History) Seq() uint64 { return h.state.Seq }
 
 // Apply applies the next event.
-func (ts *Turns) Apply(e *wire.Event) {
-	ts.state.Apply(reducer.Input{Now: e.At, Event: e})
-	ts.updateTurns(e)
+func (h *History) Apply(e *wire.Event) {
+	h.state.Apply(reducer.Input{Now: e.At, Event: e})
+	h.updateTurns(e)
 	b := e.Body()
-	if turn := ts.turnOf(b); turn != nil {
+	if turn := h.turnOf(b); turn != nil {
 		turn.addContent(e, b)
 	}
-	ts.updateDeliveries(e)
+	h.updateDeliveries(e)
 }
 
 func (t *Turn) addContent(e *wire.Event, b wire.Body) {
@@ -170,33 +167,33 @@ func (t *Turn) setResult(id string, result json.RawMessage) (isKnown bool) {
 }
 
 // updateTurns follows the turns in the reducer's state after an event.
-func (ts *Turns) updateTurns(e *wire.Event) {
+func (h *History) updateTurns(e *wire.Event) {
 	bySeq := map[uint64]*Turn{}
-	for i := range ts.state.Turns {
-		current := &ts.state.Turns[i]
-		turn := ts.bySeq[current.TurnSeq]
+	for i := range h.state.Turns {
+		current := &h.state.Turns[i]
+		turn := h.bySeq[current.TurnSeq]
 		if turn == nil && current.TurnSeq > 0 && (current.IsOpen() || current.End() != nil) {
 			turn = &Turn{}
-			ts.list = append(ts.list, turn)
+			h.list = append(h.list, turn)
 		}
 		if turn != nil {
 			bySeq[current.TurnSeq] = turn
 			turn.update(e, current)
 		}
 	}
-	for seq, turn := range ts.bySeq {
+	for seq, turn := range h.bySeq {
 		if bySeq[seq] != nil || turn.HasEnded() {
 			continue
 		}
 		// Another turn or program has replaced it in the state. A session may still know how it ended.
-		turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
-		for _, t := range ts.state.Turns {
+		turn.EndedBy, turn.Status = Event{e.Seq, e.At}, ""
+		for _, t := range h.state.Turns {
 			if t.Last != nil && t.Last.ID == turn.ID {
 				turn.end(e, t.Last)
 			}
 		}
 	}
-	ts.bySeq = bySeq
+	h.bySeq = bySeq
 }
 
 func (t *Turn) update(e *wire.Event, current *reducer.Turn) {
@@ -206,16 +203,16 @@ func (t *Turn) update(e *wire.Event, current *reducer.Turn) {
 		return
 	}
 	if !t.BeganBy.Exists() {
-		t.BeganBy, t.Began = EventRef{e.Seq, current.Began}, moment(current.Began)
+		t.BeganBy, t.Began = Event{e.Seq, current.Began}, moment(current.Began)
 	}
 	// An event may reopen a turn that had ended.
-	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = TurnOpen, "", nil, EventRef{}, 0
+	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = Open, "", nil, Event{}, 0
 }
 
 // end ends the turn; last is nil while it is unknown how.
 func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 	if !t.EndedBy.Exists() {
-		t.EndedBy, t.Ended, t.Status = EventRef{e.Seq, e.At}, moment(e.At), ""
+		t.EndedBy, t.Ended, t.Status = Event{e.Seq, e.At}, moment(e.At), ""
 	}
 	if last != nil {
 		t.Status, t.Error, t.Ended, t.DurationMS = last.Status, last.Error, moment(last.At), last.DurationMS
@@ -230,22 +227,30 @@ func (t *Turn) endLate(e *wire.Event) {
 	var s reducer.State
 	s.Apply(reducer.Input{Now: e.At, Event: e})
 	if last := s.Turn().Last; last != nil {
-		t.EndedBy = EventRef{}
+		t.EndedBy = Event{}
 		t.end(e, last)
 	}
 }
 
 // turnOf returns the turn that an event names, else the newest one of its session.
-func (ts *Turns) turnOf(b wire.Body) *Turn {
+func (h *History) turnOf(b wire.Body) *Turn {
 	id, sessionID := b.Text("turn_id"), b.Text("session")
 	if id == "" && sessionID == "" {
-		sessionID = ts.state.Turn().Session
+		sessionID = h.state.Turn().Session
 	}
-	for _, turn := range slices.Backward(ts.list) {
+	for _, turn := range slices.Backward(h.list) {
 		isInSession := turn.Session == sessionID || id != "" && (sessionID == "" || turn.Session == "")
 		if isInSession && (id == "" || turn.ID == id) {
 			return turn
 		}
 	}
 	return nil
+}
+
+// moment is t, nil without a time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
 }

@@ -1,4 +1,4 @@
-package teams
+package app
 
 import (
 	_ "embed"
@@ -14,12 +14,12 @@ var primerText string
 
 // Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by
 // is what hands its mail over: hooks, push (also while it is idle), runner or, for nothing, ""; byFlag says that its commands need --as.
-func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
-	members, err := t.Agents()
+func (s *Scope) Primer(me wire.Name, by string, byFlag bool) (string, error) {
+	members, err := s.Team.Agents()
 	if err != nil {
 		return "", err
 	}
-	c, _ := t.Config() // doctor reports its mistakes
+	c, _ := s.Team.Config() // doctor reports its mistakes
 	example := wire.Name("alice")
 	var others []string
 	for _, n := range members {
@@ -30,7 +30,7 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 			example = n
 		}
 		role := ""
-		if isShared, _ := t.Box(n).Shared(); isShared {
+		if isShared, _ := s.Team.Box(n).Shared(); isShared {
 			role = " (shared: atm take " + string(n) + ")"
 		} else if c.Members[n].Person {
 			role = " (a person)"
@@ -44,7 +44,7 @@ func (t *Team) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": strings.Join(others, ", "),
+		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "),
 		"By": by, "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err

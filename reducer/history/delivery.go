@@ -1,4 +1,4 @@
-package teams
+package history
 
 import (
 	"cmp"
@@ -7,19 +7,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Delivery is the delivery of a message to one recipient, as far as the recipient's events show it. Turns updates it.
+// Delivery is the delivery of a message to one recipient, as far as the recipient's events show it. History updates it.
 type Delivery struct {
 	ID wire.ID
 
-	Announced, Read, Acked EventRef
-	Failed                 EventRef // when typing it in last failed
+	Announced, Read, Acked Event
+	Failed                 Event // when typing it in last failed
 	FailedWhy              string
 	Turn                   *Turn // the turn that it was handed into; nil: unknown
 
+	IsHanded        bool // to its program, as far as the events say
+	IsOnlyAnnounced bool // by a typed line that asks to call atm read
+
 	hasProgramEnded bool // after the handover and before a turn began
-	isHanded        bool
 	isBeingTyped    bool
-	isOnlyAnnounced bool   // by a typed line that asks to call atm read
 	turnID          string // the turn that it was handed over for; "": unknown
 	session         string // the session that it was handed over to; "": unknown
 }
@@ -30,44 +31,44 @@ var deliveryKinds = []string{
 }
 
 // Delivery returns the delivery of a message. Later events change it.
-func (ts *Turns) Delivery(id wire.ID) *Delivery {
-	if ts.deliveries == nil {
-		ts.deliveries = map[wire.ID]*Delivery{}
+func (h *History) Delivery(id wire.ID) *Delivery {
+	if h.deliveries == nil {
+		h.deliveries = map[wire.ID]*Delivery{}
 	}
-	if ts.deliveries[id] == nil {
-		ts.deliveries[id] = &Delivery{ID: id}
+	if h.deliveries[id] == nil {
+		h.deliveries[id] = &Delivery{ID: id}
 	}
-	return ts.deliveries[id]
+	return h.deliveries[id]
 }
 
-// wasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the
+// WasCutShort reports whether the message will not be answered: its turn was cut short, or none began before the
 // program ended.
-func (d *Delivery) wasCutShort() bool { return d.hasProgramEnded || d.Turn.wasCutShort() }
+func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
-func (ts *Turns) updateDeliveries(e *wire.Event) {
+func (h *History) updateDeliveries(e *wire.Event) {
 	var about *Delivery
 	if slices.Contains(deliveryKinds, e.Kind) {
-		about = ts.Delivery(e.MessageID())
+		about = h.Delivery(e.MessageID())
 		about.apply(e)
-		if about.Turn == nil && about.isHanded {
-			ts.unplaced = append(ts.unplaced, about)
+		if about.Turn == nil && about.IsHanded {
+			h.unplaced = append(h.unplaced, about)
 		}
 	}
-	for _, d := range ts.unplaced {
-		ts.place(d, e, d == about)
+	for _, d := range h.unplaced {
+		h.place(d, e, d == about)
 	}
-	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
+	h.unplaced = slices.DeleteFunc(h.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.IsHanded })
 }
 
 // place finds the open turn that a message was handed into: the one of the named turn id and session, or if neither was
 // named the current or the next one. It gives up if no turn will come. isAbout: e is about the message.
-func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
-	for _, current := range slices.Backward(ts.state.Turns) {
-		turn := ts.bySeq[current.TurnSeq]
+func (h *History) place(d *Delivery, e *wire.Event, isAbout bool) {
+	for _, current := range slices.Backward(h.state.Turns) {
+		turn := h.bySeq[current.TurnSeq]
 		if turn == nil || !current.IsOpen() {
 			continue
 		}
-		isCurrent := isAbout && current.TurnSeq == ts.state.Turn().TurnSeq || turn.BeganBy.Seq == e.Seq
+		isCurrent := isAbout && current.TurnSeq == h.state.Turn().TurnSeq || turn.BeganBy.Seq == e.Seq
 		if d.session == "" && d.turnID == "" && isCurrent || d.isFor(turn) {
 			d.Turn, d.session = turn, turn.Session
 			if !slices.Contains(turn.Messages, d.ID) {
@@ -77,10 +78,10 @@ func (ts *Turns) place(d *Delivery, e *wire.Event, isAbout bool) {
 		}
 	}
 	if d.Announced.Exists() && (e.Kind == "spawned" || e.Kind == "exited") {
-		d.hasProgramEnded, d.isHanded = true, false
+		d.hasProgramEnded, d.IsHanded = true, false
 	}
 	if isAbout && e.Kind == wire.EventRead && !d.Announced.Exists() && d.turnID == "" {
-		d.isHanded = d.isBeingTyped // it was read between two turns
+		d.IsHanded = d.isBeingTyped // it was read between two turns
 	}
 }
 
@@ -91,35 +92,35 @@ func (d *Delivery) isFor(turn *Turn) bool {
 	return isNamed && !isOther
 }
 
-// reset forgets how the message was handed over, after which it is unread again.
-func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
+// Reset forgets how the message was handed over, after which it is unread again.
+func (d *Delivery) Reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
 
 func (d *Delivery) apply(e *wire.Event) {
-	ref := EventRef{e.Seq, e.At}
+	ref := Event{e.Seq, e.At}
 	isHandedAgain := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && d.Read.Exists()
-	if isHandedAgain && d.wasCutShort() {
-		d.reset() // into another turn
+	if isHandedAgain && d.WasCutShort() {
+		d.Reset() // into another turn
 	}
 	switch e.Kind {
 	case wire.EventUnread:
-		d.reset()
+		d.Reset()
 	case wire.EventInjecting:
-		d.isHanded, d.isBeingTyped = true, true // the turn may begin before the runner sees that the text is in
+		d.IsHanded, d.isBeingTyped = true, true // the turn may begin before the runner sees that the text is in
 	case wire.EventAnnounced, wire.EventInjected:
-		d.Announced, d.Failed, d.hasProgramEnded = ref, EventRef{}, false
-		d.isHanded, d.isBeingTyped = true, false
-		d.isOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
-		if e.Kind == wire.EventInjected && !d.isOnlyAnnounced {
+		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
+		d.IsHanded, d.isBeingTyped = true, false
+		d.IsOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
+		if e.Kind == wire.EventInjected && !d.IsOnlyAnnounced {
 			d.Read = ref // the whole message was typed in
 		}
 	case wire.EventRead:
-		d.Read, d.isHanded = ref, true
+		d.Read, d.IsHanded = ref, true
 	case wire.EventAcked:
 		d.Acked = ref
 		return
 	case wire.EventInjectionFailed:
 		d.Failed, d.FailedWhy = ref, cmp.Or(e.Field("reason"), e.Field("outcome"))
-		d.isHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
+		d.IsHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
 		return
 	}
 	if d.Turn == nil {

@@ -1,7 +1,6 @@
-package teams
+package history
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -45,17 +44,9 @@ func TestDelivery(t *testing.T) {
 		{"and ends then", []string{"turn_started session=d1 turn=t1", "message_read id=ID", "turn_completed session=d1 turn=t1", "tool_call_start session=d1 turn=t1 tool_call_id=c1", "turn_completed session=d1 turn=t1 status=interrupted"}, "t1", 1, 5, "interrupted"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			team := newTeam(t, newRoot(t), "bob")
 			id := wire.NewID()
-			var turns Turns
-			for _, s := range c.events {
-				happen(t, team, "bob", strings.ReplaceAll(s, "id=ID", "id="+string(id)))
-			}
-			cur := team.Box("bob").Log().Follow(0)
-			defer cur.Close()
-			for range c.events {
-				e, _, err := cur.Next()
-				must(t, err)
+			var turns History
+			for _, e := range events(c.events, id) {
 				if e.Session != "" {
 					e.Source = "hook"
 				}
@@ -66,7 +57,7 @@ func TestDelivery(t *testing.T) {
 				p = &Turn{}
 			}
 			status := p.Status
-			if status == TurnOpen {
+			if status == Open {
 				status = ""
 			}
 			if p.ID != c.turn || p.BeganBy.Seq != c.began || p.EndedBy.Seq != c.ended || status != c.status {
@@ -96,7 +87,7 @@ func TestDeliveryCutShort(t *testing.T) {
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			id := wire.NewID()
-			var turns Turns
+			var turns History
 			for i, kind := range c.events {
 				e := wire.Event{Seq: uint64(i + 1), At: time.Now(), Source: "pty", Kind: kind}
 				switch kind {
@@ -112,7 +103,7 @@ func TestDeliveryCutShort(t *testing.T) {
 				}
 				turns.Apply(&e)
 			}
-			if turns.Delivery(id).wasCutShort() != c.cut {
+			if turns.Delivery(id).WasCutShort() != c.cut {
 				t.Errorf("%+v", turns.Delivery(id))
 			}
 		})

@@ -1,0 +1,237 @@
+// Package aswire is for programs that speak one of the vocabularies that atm did not make up, and know nothing else of it:
+// what they are told of an agent, and what they are asked.
+//
+//	acp.go       the older Agent Client Protocol: a session's record, answers, cancelling
+//	daemon.go    a stream of events for a daemon that folds it itself
+//	missiond.go  a member as a slot of missiond's PTY manager
+package aswire
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
+// from the session's start or from an event with the whole record. The state after a turn is how the turn ended.
+func ACPSession(t *teams.Team, name wire.Name) (json.RawMessage, error) {
+	running, err := t.Running(name)
+	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
+		return e.Kind == "session_start" && e.Source == "acp" && e.Text("source") == "startup"
+	})
+	if err := cmp.Or(err, unreadable); err != nil {
+		return nil, err
+	}
+	past := history.Of(events)
+	turn := past.State().Turn()
+	if turn.Session == "" {
+		return nil, fmt.Errorf("the session of %s is unknown: %w", name, session.ErrNotFound)
+	}
+	record, recordSeq, turnCount := foldACPRecord(events, turn.Session)
+	hasEnded := false
+	for _, t := range past.Turns(0) {
+		if t.Session == turn.Session {
+			hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
+			if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
+				turnCount++
+			}
+		}
+	}
+	record["turn_count"] = turnCount
+	word := past.State().Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running}).Word
+	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
+		record["state"] = acpState(turn, word)
+	}
+	return wire.MarshalAs("acp.AcpSession", record)
+}
+
+// foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
+// and the record's state are those of that event.
+func foldACPRecord(events []wire.Event, id string) (record map[string]any, seq, turnCount uint64) {
+	record = map[string]any{"session_id": id, "state": "created"}
+	metadata := ""
+	for i := range events {
+		e := &events[i]
+		b := e.Body()
+		eventMetadata := string(b.Raw("metadata"))
+		switch {
+		case e.Kind == "session_new" && record["created_at"] == nil: // it names no session, and may precede this one
+			metadata = eventMetadata
+			continue
+		case e.Session != id && (e.Session != "" || e.Wire == nil || record["created_at"] == nil):
+			continue // an answer, which is a wire event, names no session
+		case e.Kind == "session_start":
+			metadata = cmp.Or(eventMetadata, metadata)
+			if whole, isWhole := acpRecord(id, b); isWhole {
+				record, seq = whole, e.Seq
+				turnCount, _ = b.Uint("turn_count")
+				continue
+			}
+		}
+		record["created_at"], record["last_activity_at"] = cmp.Or(record["created_at"], any(e.At)), e.At
+	}
+	if metadata != "" {
+		record["metadata"] = json.RawMessage(metadata)
+	}
+	return record, seq, turnCount
+}
+
+// acpRecord returns the fields of a session's record that an event has, and whether they are complete.
+func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
+	record = map[string]any{"session_id": id}
+	for _, name := range []string{"state", "created_at", "last_activity_at", "turn_count"} {
+		if raw := b.Raw(name); raw != nil {
+			record[name] = raw
+		}
+	}
+	_, err := wire.MarshalAs("acp.AcpSession", record)
+	return record, err == nil
+}
+
+func acpState(turn *reducer.Turn, word reducer.Word) string {
+	last := turn.End()
+	switch {
+	case word == reducer.WordBlocked:
+		return "awaiting_input"
+	case turn.IsOpen() && word != reducer.WordOff:
+		return "active"
+	case turn.IsOpen():
+		return "failed" // with its program
+	case (last == nil || last.Status == reducer.Completed) && word == reducer.WordOff:
+		return "completed"
+	case last == nil || last.Status == reducer.Completed:
+		return "awaiting_input"
+	case last.Status == reducer.Interrupted:
+		return reducer.Cancelled
+	}
+	return last.Status // cancelled, failed, awaiting_input
+}
+
+// Reply is an answer to a question. Without an option it selects the one that approves, or rejects, once.
+type Reply struct {
+	Option string // the id of one; to a tool call of the client's, its output
+	IsDeny bool
+	Reason string
+	By     wire.Name // who answers
+}
+
+// Answer answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
+// `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
+func Answer(ctx context.Context, t *teams.Team, q policy.Question, r Reply) (o control.Outcome, err error) {
+	answer, detail, err := r.encode(q)
+	if err != nil {
+		return o, err
+	}
+	log := t.Box(q.Agent).Log()
+	isQuestion := func(e *wire.Event) bool {
+		b := e.Body()
+		return e.Kind == "confirm_required" && cmp.Or(b.Text("id"), string(b.Raw("id"))) == q.ID
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isQuestion(e) || e.At.Before(q.Since) })
+	if err != nil {
+		return o, err
+	}
+	if len(events) > 0 && isQuestion(&events[0]) {
+		answer = wire.PermissionResponse(&events[0], answer)
+	}
+	e, err := wire.Adopt(answer)
+	if err != nil {
+		return o, err
+	}
+	decision := "approve"
+	if r.IsDeny {
+		decision = "reject"
+	}
+	e.Source = "cli"
+	e = e.With("id", q.ID).With("by", string(r.By)).With("decision", decision)
+	return control.Outcome{Done: "answered", Detail: detail}, t.Sessions().Exclusive(ctx, func() error {
+		open, err := t.Questions(q.Agent)
+		if err != nil {
+			return err
+		}
+		isThis := func(other policy.Question) bool { return other.ID == q.ID && other.Since.Equal(q.Since) }
+		if !slices.ContainsFunc(open, isThis) {
+			return fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
+		return log.Append(ctx, e)
+	})
+}
+
+// encode encodes the answer; detail names the option.
+func (r *Reply) encode(q policy.Question) (line []byte, detail string, err error) {
+	if q.Kind == reducer.ClientTool {
+		return r.toolResult(q)
+	}
+	kind := "allow_once"
+	if r.IsDeny {
+		kind = "reject_once"
+	}
+	option := r.Option
+	if n := slices.IndexFunc(q.Options, func(o policy.Option) bool { return o.Kind == kind }); option == "" && n >= 0 {
+		option = q.Options[n].ID
+	}
+	answer := map[string]string{"outcome": "selected", "option_id": option}
+	if option == "" && !r.IsDeny {
+		return nil, "", failure.Usage("which one? no option says yes").WithHint("atm pending lists the options")
+	} else if option == "" {
+		answer = map[string]string{"outcome": "cancelled"}
+	}
+	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
+	return line, cmp.Or(option, "cancelled"), err
+}
+
+// toolResult encodes the answer to a tool call of the client's: the option is the tool's output.
+func (r *Reply) toolResult(q policy.Question) (line []byte, detail string, err error) {
+	answer := map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !r.IsDeny, "output": nil}
+	detail = r.Option
+	if r.IsDeny {
+		detail = cmp.Or(r.Reason, "rejected")
+		answer["error"] = detail
+	} else if json.Valid([]byte(r.Option)) {
+		answer["output"] = json.RawMessage(r.Option)
+	} else {
+		answer["output"] = r.Option
+	}
+	line, err = wire.MarshalAs("acp.ToolExecutionResult", answer)
+	return line, detail, err
+}
+
+// Cancel asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that
+// feeds that stream. For any other member it does nothing.
+func Cancel(ctx context.Context, t *teams.Team, name wire.Name) (o control.Outcome, err error) {
+	state, err := t.State(name)
+	if err != nil {
+		return o, err
+	}
+	turn, log := state.Turn(), t.Box(name).Log()
+	isOlderACP := func(e *wire.Event) bool {
+		_, isACP := wire.AsWire(e, wire.ACP)
+		return isACP && e.Session == turn.Session && e.Wire != nil && e.Text("session_id") != ""
+	}
+	if !turn.IsOpen() {
+		return o, nil
+	}
+	events, err := log.Tail(func(e *wire.Event) bool { return isOlderACP(e) || e.Seq <= turn.TurnSeq })
+	if err != nil || len(events) == 0 || !isOlderACP(&events[0]) {
+		return o, err
+	}
+	params := map[string]string{"session_id": turn.Session}
+	if !turn.IsGenerated {
+		params["turn_id"] = turn.ID
+	}
+	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
+	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
+	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
+}

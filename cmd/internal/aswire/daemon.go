@@ -1,0 +1,78 @@
+package aswire
+
+import (
+	"cmp"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Daemon translates an agent's events, in order, so that the daemon, which folds them itself, comes to the same turn status
+// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
+// ends a turn for another reason.
+type Daemon struct {
+	state   reducer.State
+	started wire.Event         // the start of the last turn in the stream
+	status  reducer.TurnStatus // of that turn, by the stream
+}
+
+// Translate returns what the daemon gets for the next event.
+func (d *Daemon) Translate(e wire.Event) []wire.Event {
+	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
+	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
+	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
+		return nil // the stream has ended the turn with the program
+	}
+	d.follow(&e)
+	events, shown := []wire.Event{e}, d.state.Turn()
+	add := func(kind, status string) {
+		more := d.started.With("status", status)
+		more.Seq, more.Kind = e.Seq, kind
+		d.follow(&more)
+		events = append(events, more)
+	}
+	isSeen := e.Source == "hook" || e.Source == "pty"
+	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+		d.started, d.status = e, reducer.TurnIdle
+		d.started.TurnID = shown.ID
+	}
+	isSame := shown.ID == d.started.TurnID
+	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
+		add(wire.TurnStarted, "")
+	}
+	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
+		status := reducer.Interrupted
+		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+			status = l.Status
+		}
+		add(wire.TurnCompleted, status)
+	}
+	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
+		add(wire.TurnIdle, "")
+	}
+	return events
+}
+
+// follow updates the last turn in the stream.
+func (d *Daemon) follow(e *wire.Event) {
+	isSame := e.TurnID == d.started.TurnID
+	switch {
+	case e.Kind == wire.TurnStarted:
+		d.started, d.status = *e, reducer.TurnBusy
+	case e.Kind == wire.TurnCompleted && isSame:
+		d.status = reducer.TurnTerminal
+	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
+		d.status = reducer.TurnIdle
+	}
+}
+
+// turnOf returns the turn of a session, by default the one that status shows.
+func (d *Daemon) turnOf(session string) *reducer.Turn {
+	for i := range d.state.Turns {
+		if d.state.Turns[i].Session == session {
+			return &d.state.Turns[i]
+		}
+	}
+	return d.state.Turn()
+}
