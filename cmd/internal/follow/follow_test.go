@@ -64,7 +64,7 @@ func newScene(t *testing.T) *scene {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	opened, err := teams.Open(found, nil)
+	opened, err := teams.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
