@@ -10,7 +10,9 @@
 //	send.go        a message is sent, acknowledged or withdrawn; outcome.go has what became of it
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
-//	await.go       what ends a wait
+//	wait.go        one wait for any or every of some conditions; condition.go has these
+//	ask.go         a question and its answer, and the end of a wait for one
+//	await.go       what ends a wait early
 //	explain.go     an error gets its exit code and its hint
 //
 // Text from outside is escaped where it becomes part of a line (letter.Escape).

@@ -195,11 +195,6 @@ func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, tex
 	return out, did, nil
 }
 
-// WithdrawnError refuses to act on a message that was withdrawn.
-func WithdrawnError(id wire.ID) error {
-	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
-}
-
 // repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
 func repeatable(err error) error {
 	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {

@@ -156,7 +156,7 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
-		m, err := findSent(s, c.Args().First())
+		m, err := s.FindSent(c.Args().First())
 		if err != nil {
 			return err
 		}

@@ -253,7 +253,7 @@ func setObjects(c *cli.Context, m *wire.Message) error {
 
 func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	if c.IsSet("supersedes") {
-		old, err := findSent(s, c.String("supersedes"))
+		old, err := s.FindSent(c.String("supersedes"))
 		if err != nil {
 			return err
 		}
@@ -265,16 +265,4 @@ func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
 	return err
-}
-
-// findSent finds a message that I sent.
-func findSent(s *app.Scope, word string) (*wire.Message, error) {
-	it, _, err := s.Find(word)
-	if err != nil {
-		return nil, err
-	}
-	if it.From != s.Me.Address() {
-		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
-	}
-	return it.Message, nil
 }
