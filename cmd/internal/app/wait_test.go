@@ -141,21 +141,26 @@ func TestWaitForFour(t *testing.T) {
 
 // A state counts even if it is over before anybody looks; with every, all hold at the same time.
 func TestWaitSeesEachState(t *testing.T) {
-	s := newScope(t, "bob", "carol")
-	s.happen(t, "bob", wire.TurnIdle)
 	for _, every := range []bool{false, true} {
+		s := newScope(t, "bob", "carol")
 		conditions := s.conditions(t, "busy", "bob", "busy", "carol")
-		look := conditions[0].look
-		begin := true
+		looks, lookedAtCarol := []func(context.Context, watcher.Entry) finding{conditions[0].look, conditions[1].look}, make(chan bool, 100)
+		isFirst := true
 		conditions[0].look = func(ctx context.Context, e watcher.Entry) finding {
-			f := look(ctx, e)
-			if begin {
-				begin = false
-				for _, name := range []wire.Name{"bob", "carol"} { // one after the other
-					s.happen(t, name, wire.TurnStarted)
-					s.happen(t, name, wire.TurnCompleted)
-				}
+			f := looks[0](ctx, e)
+			if isFirst {
+				<-lookedAtCarol
+				s.happen(t, "bob", wire.TurnStarted) // one after the other
+				s.happen(t, "bob", wire.TurnCompleted)
+				s.happen(t, "carol", wire.TurnStarted)
+				s.happen(t, "carol", wire.TurnCompleted)
 			}
+			isFirst = false
+			return f
+		}
+		conditions[1].look = func(ctx context.Context, e watcher.Entry) finding {
+			f := looks[1](ctx, e)
+			lookedAtCarol <- true
 			return f
 		}
 		timeout := time.Minute
