@@ -57,6 +57,7 @@ var layers = strings.Fields(`
 	cmd/internal/failure
 	cmd/internal/aswire
 	cmd/internal/app
+	cmd/internal/room
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
 	cmd/internal/ask
@@ -73,7 +74,6 @@ var layers = strings.Fields(`
 	cmd/internal/cli
 	cmd/internal/testteam
 	cmd/internal/follow
-	cmd/internal/room
 	cmd/internal/web
 	cmd/internal/tui
 	cmd/atm

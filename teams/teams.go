@@ -12,7 +12,7 @@
 // over.
 //
 // The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for
-// concurrent use; Turns and Outgoing are not.
+// concurrent use; Turns are not.
 package teams
 
 import (

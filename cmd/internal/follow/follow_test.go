@@ -145,7 +145,8 @@ func (s *scene) send(text string, change func(*wire.Message)) *wire.Message {
 	if change != nil {
 		change(o.Message)
 	}
-	must(s.t, s.team.Root().Send(s.t.Context(), o))
+	_, err := s.team.Root().Send(s.t.Context(), o)
+	must(s.t, err)
 	return o.Message
 }
 

@@ -217,7 +217,7 @@ func answerQuestion(c *cli.Context, s *app.Scope) error {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
-		return command.CheckText(text)
+		return app.CheckText(text)
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()

@@ -31,33 +31,6 @@ func Once(c *cli.Context) (string, error) {
 	return c.String("once"), nil
 }
 
-// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
-// that would be none to this one.
-func OtherText(id wire.ID) error {
-	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
-		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
-}
-
-// InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
-func InterruptedWait(s *app.Scope, id wire.ID, kinds ...string) *failure.Error {
-	again := "atm wait"
-	for _, kind := range kinds {
-		again += " --" + kind + " " + id.Short(6)
-	}
-	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
-		again += " --every"
-	}
-	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Given.Flags("", "root", "team", "as"))
-	e.Exit = failure.ExitInterrupted
-	return e
-}
-
-// WarnNoAnswer shows a reply that does not count as the answer that is awaited.
-func WarnNoAnswer(c *cli.Context, s *app.Scope, other teams.NoAnswer) {
-	from := s.Who(other.From)
-	Warn(c, "%s from %s does not count: %s: %s", other.ID.Short(6), from, other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
-}
-
 // Search returns the team's messages that a query matches, newest first.
 func Search(ctx context.Context, s *app.Scope, words []string) ([]*mailbox.Item, error) {
 	query, err := parseQuery(words)

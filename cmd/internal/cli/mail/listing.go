@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,11 +58,11 @@ func (m message) MarshalJSON() ([]byte, error) {
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
 	for _, a := range m.To {
-		it := copyAt(s, m.Message, a)
+		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
-		state := cmp.Or(stateAt(it), "no evidence")
+		state := cmp.Or(app.StateAt(it), "no evidence")
 		_, noAck := s.Root.AckOf(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
@@ -75,37 +74,6 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}
 	return isUnacked
-}
-
-// copyAt returns a recipient's copy of a message; its State is "" without evidence.
-func copyAt(s *app.Scope, m *wire.Message, a wire.Address) *mailbox.Item {
-	if a.Host != "" {
-		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
-	}
-	box, err := s.Root.Mailbox(a)
-	if err == nil {
-		var it *mailbox.Item
-		if it, err = box.Get(m.ID); err == nil {
-			return it
-		}
-	}
-	state := mailbox.State("")
-	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-		state = "bad"
-	}
-	return &mailbox.Item{Message: m, State: state}
-}
-
-func stateAt(it *mailbox.Item) string {
-	switch {
-	case it.Lease != nil:
-		return "taken"
-	case it.RequiresAck && it.State == mailbox.Done:
-		return "acked"
-	case it.State == mailbox.Owed || it.State == mailbox.Done:
-		return "read"
-	}
-	return string(it.State)
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
