@@ -26,8 +26,7 @@ type Condition struct {
 	// later reply may come.
 	EndsWithTurn bool
 
-	about  string         // what to name behind the flag to wait for it again: 9f3a1c, bob
-	agents []wire.Address // who can meet it
+	about string // what to name behind the flag to wait for it again: 9f3a1c, bob
 
 	// watched are the agents whose mailboxes show that it may be met. Members of other hosts are looked at with each tick.
 	watched []wire.Address
@@ -36,8 +35,8 @@ type Condition struct {
 
 	look func(context.Context, watcher.Entry) finding
 
-	sent     *wire.Message                             // the message that the agents must have; nil: none
-	needsAll bool                                      // all of the agents must meet it, not one
+	sent     *wire.Message                             // the message that is answered, or comes so far; nil: it is about none
+	needsAll bool                                      // all of its recipients must meet it, not one
 	noReply  func(context.Context, wire.Address) error // why one of the agents will not reply; nil: not looked for
 }
 
@@ -88,8 +87,9 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 			some, err = s.whenAllAre(kind)
 		default:
 			var a wire.Address
+			some = make([]*Condition, 1)
 			if a, err = s.Address(word); err == nil {
-				some, err = s.whenIs(kind, a)
+				some[0], err = s.WhenIs(kind, a)
 			}
 		}
 		if err != nil {
@@ -140,11 +140,10 @@ func (s *Scope) WhenMail() *Condition {
 // WhenReplied is met when from, or anybody if that is zero, has answered a message of mine with a reply that counts. Of
 // the others it warns.
 func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
-	c := &Condition{Kind: "reply", about: m.ID.Short(6), sent: m, agents: m.To, watched: []wire.Address{s.Me.Address()}}
+	c := &Condition{Kind: "reply", about: m.ID.Short(6), sent: m, watched: []wire.Address{s.Me.Address()}}
 	none := finding{unmet: "no answer", late: m.To}
 	if from != (wire.Address{}) {
-		c.agents = []wire.Address{from}
-		none = finding{unmet: "no answer from " + s.Who(from), late: c.agents}
+		none = finding{unmet: "no answer from " + s.Who(from), late: []wire.Address{from}}
 	}
 	isKnown, isTold := map[wire.ID]bool{}, map[wire.Address]bool{}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
@@ -181,7 +180,7 @@ func (s *Scope) WhenReplied(m *wire.Message, from wire.Address) *Condition {
 // WhenReached is met when every recipient of a message has read it, has acknowledged it (acked, of a message of mine), or
 // has finished the turn into which it was handed (turn-done).
 func (s *Scope) WhenReached(kind string, m *wire.Message) *Condition {
-	c := &Condition{Kind: kind, about: m.ID.Short(6), sent: m, needsAll: true, agents: m.To, watched: m.To}
+	c := &Condition{Kind: kind, about: m.ID.Short(6), sent: m, needsAll: true, watched: m.To}
 	if kind == "acked" {
 		c.watched = []wire.Address{s.Me.Address()}
 	}
@@ -228,14 +227,14 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 	return met
 }
 
-// whenIs is met when an agent has a state: idle, busy, blocked, turn-done or exit.
-func (s *Scope) whenIs(kind string, a wire.Address) ([]*Condition, error) {
+// WhenIs is met when an agent has a state: idle, busy, blocked, turn-done or exit.
+func (s *Scope) WhenIs(kind string, a wire.Address) (*Condition, error) {
 	team, err := s.Root.Team(a.Team)
 	if err != nil {
 		return nil, err
 	}
 	agents := []wire.Address{a}
-	c := &Condition{Kind: kind, about: s.Who(a), agents: agents, watched: agents}
+	c := &Condition{Kind: kind, about: s.Who(a), watched: agents}
 	unmet := cmp.Or(map[string]string{"exit": "not off", "turn-done": "turn not over"}[kind], "not "+kind)
 	var state *reducer.State
 	c.look = func(ctx context.Context, e watcher.Entry) finding {
@@ -262,21 +261,21 @@ func (s *Scope) whenIs(kind string, a wire.Address) ([]*Condition, error) {
 		}
 		return f
 	}
-	return []*Condition{c}, nil
+	return c, nil
 }
 
-// whenAllAre returns whenIs for each agent of this machine but me.
+// whenAllAre returns WhenIs for each agent of this machine but me.
 func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
 	for _, name := range s.Names() {
 		a := wire.Address{Agent: name, Team: s.Team.Name}
 		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
 			continue
 		}
-		some, err := s.whenIs(kind, a)
+		c, err := s.WhenIs(kind, a)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, some...)
+		out = append(out, c)
 	}
 	if len(out) == 0 {
 		err = failure.Usage("there is no other agent in team %q", s.Team.Name).WithHint("atm team add NAME")
