@@ -62,7 +62,7 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 	}
 	o.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Derived: isAck, Sender: o.From}
 	mailbox.Deliver(ctx, o.Post)
-	o.Handoffs = r.handOffAll(ctx, o.Post)
+	o.Pushed = r.pushAll(ctx, o.Post)
 	out := o.Post.Outcomes[0]
 	a.WasAcked = out.AlreadyStored
 	if out.AlreadyStored && before != nil && ack.Body != "" && before.Body != ack.Body {

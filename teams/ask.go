@@ -103,7 +103,7 @@ func (q *question) send(ctx context.Context, o *Outgoing) error {
 	if err == nil && post.Outcomes[0].AlreadyStored {
 		err = q.handOverAgain(ctx)
 	}
-	o.Handoffs = q.root.handOffAll(ctx, post)
+	o.Pushed = q.root.pushAll(ctx, post)
 	if err == nil && q.observer.Sent != nil {
 		q.observer.Sent(q.Response)
 	}

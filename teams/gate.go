@@ -92,7 +92,7 @@ func (m *Member) StateDetail() string {
 // delivered to it.
 func (r *Root) Forecast(a wire.Address, sent *Outgoing) (m Member, when string) {
 	m, _ = r.Summary(a) // with an error it has no State
-	if when := m.handed(sent.Handoffs[a]); when != "" {
+	if when := m.handed(sent.Pushed[a]); when != "" {
 		return m, when
 	}
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {

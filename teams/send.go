@@ -30,7 +30,7 @@ type Outgoing struct {
 	Post   *mailbox.Post // set by Prepare: for the known recipients
 	Failed []Failed      // set by Prepare: the unknown recipients
 
-	Handoffs map[wire.Address]Handoff // set by Deliver: what was given to whose programs
+	Pushed map[wire.Address]Pushed // set by Deliver: what was given to whose programs
 }
 
 // Failed is a recipient that a message cannot reach.
@@ -159,7 +159,7 @@ func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
 		}
 	}
 	mailbox.Deliver(ctx, o.Post)
-	o.Handoffs = r.handOffAll(ctx, o.Post)
+	o.Pushed = r.pushAll(ctx, o.Post)
 	for _, out := range o.Post.Outcomes {
 		if o.Parent == nil || out.Err != nil {
 			continue

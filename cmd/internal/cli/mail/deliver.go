@@ -54,7 +54,7 @@ func newResult(id wire.ID) *result {
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be seen.
 func (r *result) addDelivered(s *app.Scope, a wire.Address, sent *teams.Outgoing, note string) teams.Member {
 	m, forecast := s.Root.Forecast(a, sent)
-	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, sent.Handoffs[a].By, sent.Handoffs[a].IsIn, cmp.Or(note, forecast)})
+	r.Delivered = append(r.Delivered, delivered{a.String(), m.Running, cmp.Or(string(m.State), "unknown"), m.Inject, sent.Pushed[a].By, sent.Pushed[a].IsIn, cmp.Or(note, forecast)})
 	return m
 }
 
