@@ -71,7 +71,7 @@ func open(path string, fault durable.Fault) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
 		return nil, err
 	}
-	root, err := durable.Open(path, fault)
+	root, err := durable.OpenFaulty(path, fault)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func newRig(t *testing.T) *rig {
 	path, err := os.MkdirTemp("", "atm-run-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(path) })
-	dir, err := durable.Open(path, nil)
+	dir, err := durable.Open(path)
 	must(t, err)
 	must(t, dir.Mkdir(".locks"))
 	s := mailbox.NewStore(dir, "main")

@@ -72,7 +72,7 @@ func ownMail(ctx context.Context) (*Mail, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := durable.Open(path, nil)
+	dir, err := durable.Open(path)
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(path))
 	}

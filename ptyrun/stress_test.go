@@ -75,7 +75,7 @@ func leftovers(box *mailbox.Box) ([]process.Info, error) {
 
 func (l *life) live() error {
 	ctx := context.Background()
-	dir, err := durable.Open(l.Team, nil)
+	dir, err := durable.Open(l.Team)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func must(t tb, err error) {
 
 // openTeam opens the team in a directory, with bob in it.
 func openTeam(t tb, path string) *Store {
-	root, err := durable.Open(path, nil)
+	root, err := durable.Open(path)
 	must(t, err)
 	must(t, root.MkdirAll(".locks"))
 	m := mailbox.NewStore(root, "main")

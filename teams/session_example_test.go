@@ -93,7 +93,7 @@ func aTeam(members ...wire.Name) (*teams.Team, func()) {
 	must(err)
 	_, err = rootdir.Make(path)
 	must(err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
+	root, err := teams.Open(path)
 	must(err)
 	team, err := root.CreateTeam("main")
 	must(err)

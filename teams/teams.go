@@ -50,9 +50,18 @@ type Root struct {
 	teams map[wire.Name]*Team
 }
 
-// Open opens a root. Only tests set fault.
-func Open(f rootdir.Found, fault durable.Fault) (*Root, error) {
-	dir, err := durable.Open(f.Path, fault)
+// Open opens the root at a path. ErrNotRoot of package rootdir if there is none.
+func Open(path string) (*Root, error) {
+	f, _, err := rootdir.Find(rootdir.Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	if err != nil {
+		return nil, err
+	}
+	return OpenFound(f)
+}
+
+// OpenFound opens a root that rootdir.Find has found.
+func OpenFound(f rootdir.Found) (*Root, error) {
+	dir, err := durable.Open(f.Path)
 	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
 }
 

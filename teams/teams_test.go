@@ -25,7 +25,8 @@ func newFaultyRoot(t *testing.T, fault durable.Fault) *Root {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, fault)
+	durable.FailNext(path, fault)
+	r, err := OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

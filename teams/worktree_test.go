@@ -46,7 +46,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	must(t, err)
 	err = git.Exclude(path)
 	must(t, err)
-	root, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
+	root, err := OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return newTeam(t, root, "bob"), repo

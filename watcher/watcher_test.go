@@ -63,7 +63,7 @@ func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
 }
 
 func openStoreIn(path string) (*mailbox.Store, error) {
-	root, err := durable.Open(path, nil)
+	root, err := durable.Open(path)
 	if err != nil {
 		return nil, err
 	}

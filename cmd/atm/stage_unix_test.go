@@ -85,7 +85,7 @@ func (s *stage) run() *mailbox.Store {
 	s.t.Helper()
 	s.atm(0, "team", "add", "me")
 	s.write("lead = \"alice\"\n[members.me]\nperson = true\n", "team.toml")
-	dir, err := durable.Open(s.team, nil)
+	dir, err := durable.Open(s.team)
 	must(s.t, err)
 	store := mailbox.NewStore(dir, "main")
 	s.t.Cleanup(func() { store.Close() })

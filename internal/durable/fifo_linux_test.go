@@ -99,7 +99,7 @@ func TestFIFOTakesAPlace(t *testing.T) {
 				sub.Close()
 			}
 			count("Sub", nil, err)
-			top, err := Open(r.Join("dir"), nil)
+			top, err := Open(r.Join("dir"))
 			if err == nil {
 				top.Close()
 			}

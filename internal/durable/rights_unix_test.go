@@ -15,7 +15,7 @@ import (
 // entries makes an entry of every kind under a umask and describes them.
 func entries(t *testing.T, top string, umask int) map[string]fs.FileInfo {
 	t.Helper()
-	r, err := Open(top, nil)
+	r, err := Open(top)
 	must(t, err)
 	defer r.Close()
 	defer syscall.Umask(syscall.Umask(umask))
@@ -94,7 +94,7 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%s belongs to %d:%d", name, st.Uid, st.Gid)
 		}
 	}
-	r, err := Open(top, nil)
+	r, err := Open(top)
 	must(t, err)
 	defer r.Close()
 	secret := top + ".secret"
@@ -112,7 +112,7 @@ func TestOwner(t *testing.T) {
 // may not, there is none.
 func TestOwnerInContainer(t *testing.T) {
 	if dir := os.Getenv("ATM_SHARED"); dir != "" {
-		r, err := Open(dir, nil)
+		r, err := Open(dir)
 		if err == nil {
 			err = errors.Join(r.Create("x", nil), r.Mkdir("d"))
 		}

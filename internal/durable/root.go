@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -48,8 +49,22 @@ type Root struct {
 	below string // the name of a Sub in the outermost root
 }
 
-// Open opens the directory at path, which may itself be a symbolic link. fault is for tests, otherwise nil.
-func Open(path string, fault Fault) (*Root, error) {
+// faults are those of FailNext, by path.
+var faults sync.Map
+
+// FailNext lets a test fail operations of the root that is opened next at path, also behind a package that opens roots
+// itself.
+func FailNext(path string, fault Fault) { faults.Store(path, fault) }
+
+// Open opens the directory at path, which may itself be a symbolic link.
+func Open(path string) (*Root, error) {
+	fault, _ := faults.LoadAndDelete(path)
+	f, _ := fault.(Fault)
+	return OpenFaulty(path, f)
+}
+
+// OpenFaulty is Open for a test: fault may be nil.
+func OpenFaulty(path string, fault Fault) (*Root, error) {
 	root, err := os.OpenRoot(path + here)
 	if isNotDirectory(err) {
 		err = ErrNotDirectory
@@ -481,7 +496,7 @@ func WritePrivate(file string, data []byte) error {
 	if err := cmp.Or(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return err
 	}
-	r, err := Open(dir, nil)
+	r, err := Open(dir)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func must(t testing.TB, err error) {
 
 func open(t testing.TB, fault Fault) *Root {
 	t.Helper()
-	r, err := Open(t.TempDir(), fault)
+	r, err := OpenFaulty(t.TempDir(), fault)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 // team makes a team in a temporary directory, and returns bob's mailbox.
 func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	t.Helper()
-	d, err := durable.Open(t.TempDir(), fault)
+	d, err := durable.OpenFaulty(t.TempDir(), fault)
 	must(t, err)
 	must(t, d.Mkdir(".locks"))
 	s := mailbox.NewStore(d, "main")

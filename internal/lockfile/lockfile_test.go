@@ -31,7 +31,7 @@ func team(t testing.TB) (Dir, string) {
 
 func open(t testing.TB, path string) Dir {
 	t.Helper()
-	root, err := durable.Open(path, nil)
+	root, err := durable.Open(path)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return In(root)
@@ -54,7 +54,7 @@ func TestAppearsWithItsPermissions(t *testing.T) {
 	_, path := team(t)
 	must(t, os.Chmod(filepath.Join(path, ".locks"), 0o770))
 	made := "not moved into its place"
-	root, err := durable.Open(path, func(op, _ string) error {
+	root, err := durable.OpenFaulty(path, func(op, _ string) error {
 		if files, _ := os.ReadDir(filepath.Join(path, ".locks")); op == "publish" && len(files) == 1 {
 			info, _ := files[0].Info()
 			made = info.Mode().String()

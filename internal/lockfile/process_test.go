@@ -50,7 +50,7 @@ func process(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 func childDir(path string) Dir {
-	root, err := durable.Open(path, nil)
+	root, err := durable.Open(path)
 	if err != nil {
 		panic(err)
 	}

@@ -54,7 +54,7 @@ func openLog(t testing.TB, team string, fault durable.Fault) *Log {
 }
 
 func existingLog(team string, fault durable.Fault) *Log {
-	root, err := durable.Open(team, fault)
+	root, err := durable.OpenFaulty(team, fault)
 	if err != nil {
 		panic(err)
 	}

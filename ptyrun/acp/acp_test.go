@@ -263,7 +263,7 @@ func touch(t *testing.T, path string) {
 
 // Attachments go with the prompt, embedded if the agent takes that.
 func TestAttachments(t *testing.T) {
-	dir, err := durable.Open(t.TempDir(), nil)
+	dir, err := durable.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func (w *Writer) startFile() error {
 	if err := rotate(w.options.Path); err != nil {
 		return err
 	}
-	dir, err := durable.Open(filepath.Dir(w.options.Path), nil)
+	dir, err := durable.Open(filepath.Dir(w.options.Path))
 	if err != nil {
 		return err
 	}

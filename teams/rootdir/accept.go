@@ -26,7 +26,7 @@ func Accept(p Place, root, content string) error {
 		return fmt.Errorf("record %s as yours: %w", root, err)
 	}
 	p.remember(root, nil)
-	dir, err := durable.Open(root, nil)
+	dir, err := durable.Open(root)
 	if err == nil {
 		defer dir.Close()
 		err = dir.Remove(RestoredFile)
@@ -159,7 +159,7 @@ func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked
 	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, tracked.Digest)
-	dir, err := durable.Open(f.Path, nil)
+	dir, err := durable.Open(f.Path)
 	if err != nil {
 		return "", tracked, err
 	}

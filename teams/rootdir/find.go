@@ -85,7 +85,7 @@ var (
 // hasFormat reports whether dir has a file FORMAT. ErrFormat if it contains neither 1 nor 2.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
-	d, err := durable.Open(dir, nil)
+	d, err := durable.Open(dir)
 	if err == nil {
 		defer d.Close()
 		data, err = d.ReadFile(FormatFile, 1<<10)

@@ -16,7 +16,7 @@ const IgnoreFile = ".gitignore"
 
 // Hide writes the root's IgnoreFile, unless there is one.
 func Hide(root string) error {
-	d, err := durable.Open(root, nil)
+	d, err := durable.Open(root)
 	if err != nil {
 		return err
 	}

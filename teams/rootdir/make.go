@@ -83,7 +83,7 @@ func Make(path string) (made bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
-	d, err := durable.Open(dir, nil)
+	d, err := durable.Open(dir)
 	if err != nil {
 		return false, err
 	}

@@ -41,7 +41,7 @@ func CheckRestored(root string) error {
 		return nil
 	}
 	e := &UnfinishedError{}
-	dir, err := durable.Open(root, nil)
+	dir, err := durable.Open(root)
 	if err == nil {
 		defer dir.Close()
 		data, _ := dir.ReadFile(RestoringFile, 1<<16)

@@ -191,7 +191,7 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	root, err := durable.Open(dir, nil)
+	root, err := durable.Open(dir)
 	if err != nil {
 		return err
 	}

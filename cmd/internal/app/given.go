@@ -33,7 +33,7 @@ func (g *Given) Identity() (name, source string) {
 	}
 	if thread := os.Getenv(teams.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
-			if root, err := teams.Open(found, nil); err == nil {
+			if root, err := teams.OpenFound(found); err == nil {
 				if of, _, ok := root.MemberOfThread(thread); ok {
 					return of.String(), teams.ThreadVariable
 				}

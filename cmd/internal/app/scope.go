@@ -70,7 +70,7 @@ func OpenRoot(g *Given) (*Scope, error) {
 
 // OpenFound opens a root that was found already.
 func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
-	root, err := teams.Open(found, nil)
+	root, err := teams.OpenFound(found)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	opened, err := teams.Open(found, nil)
+	opened, err := teams.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")

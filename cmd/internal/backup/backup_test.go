@@ -21,7 +21,7 @@ func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := teams.Open(rootdir.Found{Path: path}, nil)
+	r, err := teams.Open(path)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	team, err := r.CreateTeam("main")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -43,12 +44,13 @@ func tree(t *testing.T, dir string) map[string]string {
 func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 	t.Helper()
 	killed := errors.New("killed")
-	root, err := teams.Open(rootdir.Found{Path: path}, func(op, name string) error {
+	durable.FailNext(path, func(op, name string) error {
 		if n--; n < 0 {
 			return killed
 		}
 		return nil
 	})
+	root, err := teams.OpenFound(rootdir.Found{Path: path})
 	must(t, err)
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))
@@ -129,7 +131,7 @@ func TestRestoreKilled(t *testing.T) {
 
 func openRoot(t *testing.T, path string) *teams.Root {
 	t.Helper()
-	r, err := teams.Open(rootdir.Found{Path: path}, nil)
+	r, err := teams.Open(path)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -26,7 +26,7 @@ func newTeam(b *testing.B, agents ...wire.Name) *teams.Team {
 	dir := b.TempDir()
 	_, err := rootdir.Make(dir)
 	must(b, err)
-	root, err := teams.Open(rootdir.Found{Path: dir}, nil)
+	root, err := teams.Open(dir)
 	must(b, err)
 	b.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -63,12 +64,13 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	_, err := rootdir.Make(path)
 	must(t, err)
 	m := &machine{t: t}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, func(op, name string) error {
+	durable.FailNext(path, func(op, name string) error {
 		if part, isSet := m.full.Load().(string); isSet && op == "write" && strings.Contains(name, part) {
 			return syscall.ENOSPC
 		}
 		return nil
 	})
+	root, err := teams.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.Keys = hostkey.Dir(t.TempDir())

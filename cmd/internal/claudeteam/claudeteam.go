@@ -113,7 +113,7 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 
 // Pass carries over everything that is waiting, once. An error with one member does not hold up anybody else's mail.
 func (s *Sync) Pass(ctx context.Context) (errs error) {
-	root, err := durable.Open(s.Dir, s.fault)
+	root, err := durable.OpenFaulty(s.Dir, s.fault)
 	if s.root = root; err == nil {
 		defer root.Close()
 		err = s.findMembers(ctx)

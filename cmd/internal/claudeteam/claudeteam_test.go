@@ -77,7 +77,7 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
+	root, err := teams.Open(path)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
@@ -273,7 +273,7 @@ func TestMarksRepeats(t *testing.T) {
 	send(t, sc.sync.Team, wire.Message{Body: "once"}, "bob", "rev_1")
 	kill := func() {
 		var err error
-		sc.sync.root, err = durable.Open(sc.sync.Dir, nil)
+		sc.sync.root, err = durable.Open(sc.sync.Dir)
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
@@ -413,7 +413,7 @@ func TestNames(t *testing.T) {
 	}
 	sc := newScene(t)
 	s := sc.sync
-	root, err := durable.Open(s.Dir, nil)
+	root, err := durable.Open(s.Dir)
 	must(t, err)
 	defer root.Close()
 	s.root = root

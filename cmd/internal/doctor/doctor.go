@@ -64,7 +64,7 @@ type doctor struct {
 func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
-		if other, err := teams.Open(found, nil); err == nil {
+		if other, err := teams.OpenFound(found); err == nil {
 			d.nearbyRoots = append(d.nearbyRoots, other)
 			defer other.Close()
 		}

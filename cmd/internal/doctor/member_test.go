@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -18,7 +19,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
+	root, err := teams.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +45,14 @@ func TestCostOfMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all, reads atomic.Int64
-		root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, func(op, name string) error {
+		durable.FailNext(path, func(op, name string) error {
 			all.Add(1)
 			if op == "open" && filepath.Base(name) == config.File {
 				reads.Add(1)
 			}
 			return nil
 		})
+		root, err := teams.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 		if err != nil {
 			t.Fatal(err)
 		}

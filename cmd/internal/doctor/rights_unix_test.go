@@ -19,7 +19,7 @@ func newTeam(t *testing.T) (*teams.Root, *teams.Team) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag}, nil)
+	r, err := teams.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -72,12 +73,13 @@ func newScene(t *testing.T) *scene {
 	found, _, err := rootdir.Find(place)
 	must(t, err)
 	var fault atomic.Pointer[func(op, name string) error]
-	opened, err := teams.Open(found, func(op, name string) error {
+	durable.FailNext(root, func(op, name string) error {
 		if fails := fault.Load(); fails != nil {
 			return (*fails)(op, name)
 		}
 		return nil
 	})
+	opened, err := teams.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")

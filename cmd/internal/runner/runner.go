@@ -99,7 +99,7 @@ func openTeam(spec runspec.Spec) (*teams.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := teams.Open(found, nil)
+	root, err := teams.OpenFound(found)
 	if err != nil {
 		return nil, err
 	}

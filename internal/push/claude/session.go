@@ -99,7 +99,7 @@ func openSessions(configDir string) (*durable.Root, error) {
 	if !filepath.IsAbs(configDir) { // nothing is read from where a command happens to run
 		return nil, ErrNoSession
 	}
-	root, err := durable.Open(filepath.Join(configDir, "sessions"), nil)
+	root, err := durable.Open(filepath.Join(configDir, "sessions"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNoSession
 	}

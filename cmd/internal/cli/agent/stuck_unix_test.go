@@ -61,7 +61,7 @@ func stuckRunner(_ string, words []string) int {
 	program := exec.Command("sh", "-c", `trap "" TERM HUP; while :; do sleep 1; done`)
 	program.Env = append(os.Environ(), "ATM_RUN="+run)
 	answers, err := strconv.Atoi(words[1])
-	dir, openErr := durable.Open(words[0], nil)
+	dir, openErr := durable.Open(words[0])
 	if err := cmp.Or(err, openErr, program.Start()); err != nil {
 		panic(err)
 	}
@@ -72,7 +72,7 @@ func stuckRunner(_ string, words []string) int {
 	}
 	unread, _ := box.UnreadIDs()
 	_, claimErr := hold.Claim(context.Background(), unread)
-	runs, err := durable.Open(runDir, nil)
+	runs, err := durable.Open(runDir)
 	info := runinfo.Info{Run: run, Runner: os.Getpid(), PID: program.Process.Pid, Started: time.Now(), Command: []string{"sh"}}
 	if err := cmp.Or(claimErr, err, info.Write(runs)); err != nil {
 		panic(err)

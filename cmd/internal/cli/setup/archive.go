@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -21,7 +22,6 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 )
@@ -113,7 +113,7 @@ func runBackup(c *cli.Context, s *app.Scope) error {
 	if err = cmp.Or(err, temp.Close()); err != nil {
 		return err
 	}
-	dir, err := durable.Open(filepath.Dir(path), nil)
+	dir, err := durable.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

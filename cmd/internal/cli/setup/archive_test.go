@@ -14,7 +14,7 @@ import (
 // A backup gets its name where the file system has no second names, and replaces nothing.
 func TestPublishWithoutLinks(t *testing.T) {
 	path := t.TempDir()
-	dir, err := durable.Open(path, func(op, name string) error {
+	dir, err := durable.OpenFaulty(path, func(op, name string) error {
 		if op == "link" {
 			return syscall.EPERM
 		}

@@ -28,7 +28,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	found, _, err := rootdir.Find(command.Given(c).Place())
 	var root *teams.Root
 	if err == nil {
-		root, err = teams.Open(found, nil)
+		root, err = teams.OpenFound(found)
 	}
 	if err != nil || !root.InSharedServer() { // whoever opens the root for the member tells of the error
 		return p, "", nil

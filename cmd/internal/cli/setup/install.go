@@ -140,7 +140,7 @@ func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
 	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := durable.Open(state, nil)
+	dir, err := durable.Open(state)
 	if err != nil {
 		return nil, err
 	}
