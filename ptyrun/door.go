@@ -20,7 +20,7 @@ import (
 //
 // look and push run beside the loop, one at a time, and heed ctx. The loop calls the other methods meanwhile.
 type door interface {
-	// by is the way, of agents.Doors.
+	// by is the way, of agents.WayNames.
 	by() string
 	// isVerbatim reports whether the program acts on nothing in what is pushed: else that has the form of what is typed.
 	isVerbatim() bool
@@ -55,8 +55,8 @@ func (p *terminal) newDoor() door {
 	return nil
 }
 
-// doorway is a terminal's door as the loop sees it. Zero: there is none.
-type doorway struct {
+// doorState is a terminal's door as the loop sees it. Zero: there is none.
+type doorState struct {
 	door
 	shut      error     // why it takes nothing; nil: it is open
 	lookedAt  time.Time // zero: never
@@ -70,11 +70,11 @@ const (
 	lookEvery = 2 * time.Second // while there is mail
 )
 
-func (d *doorway) isOpen() bool { return d.door != nil && !d.lookedAt.IsZero() && d.shut == nil }
+func (d *doorState) isOpen() bool { return d.door != nil && !d.lookedAt.IsZero() && d.shut == nil }
 
 // lookForDoor reports whether it is being found out whether the door is open, which is asked again before each mail.
 func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
-	d, r := &p.doorway, p.r
+	d, r := &p.door, p.r
 	switch {
 	case d.door == nil, now.Before(d.restUntil):
 		return false
@@ -95,7 +95,7 @@ func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 }
 
 // isPushable reports whether mail goes through the terminal's door.
-func (p *terminal) isPushable() bool { return p.doorway.isOpen() }
+func (p *terminal) isPushable() bool { return p.door.isOpen() }
 
 // mayPush reports whether a message goes through the door of the program that runs. One for which that was in vain is
 // typed.
@@ -125,7 +125,7 @@ func (p *terminal) push(t *typing) error {
 	r.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
 		defer cancel()
-		err := p.doorway.push(ctx, out)
+		err := p.door.push(ctx, out)
 		r.post(func() {
 			if t.failed, t.isWaiting = err, false; err == nil || errors.Is(err, errUnconfirmed) {
 				t.failed, t.startedAt, t.pressedAt, t.returns = nil, r.now(), r.now(), 1
@@ -149,7 +149,7 @@ func (p *terminal) isReceived(t *typing, now time.Time) (bool, error) {
 	}
 	isSeen := p.driver.ShowsAbove(p.look(), r.frameOf(t)) || !r.state.HasHooks() && p.driver.HasAccepted(p.look(), t.draft)
 	switch {
-	case t.isShown || p.doorway.isReceived() || isSeen:
+	case t.isShown || p.door.isReceived() || isSeen:
 		return true, nil
 	case r.stopping != nil:
 		return false, p.pushFailed(t, outcomeUnverified, errUnconfirmed)
@@ -162,7 +162,7 @@ func (p *terminal) isReceived(t *typing, now time.Time) (bool, error) {
 // pushFailed has a text typed that was pushed in vain, and what comes next for a while. A text that the program may have
 // is given only once more.
 func (p *terminal) pushFailed(t *typing, outcome string, err error) error {
-	m, d := &p.r.mail, &p.doorway
+	m, d := &p.r.mail, &p.door
 	d.shut, d.restUntil = err, p.r.now().Add(retryLast)
 	for _, id := range idsOf(t.items) {
 		m.pushedInVain[id] = true

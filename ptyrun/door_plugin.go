@@ -119,8 +119,8 @@ func (p *terminal) pushed(req control.PushedRequest) control.Pushed {
 	if box.Store().Dir().Mkdir(string(box.Agent())+pushDir) != nil {
 		return control.Pushed{}
 	}
-	if p.doorway.shut != nil && p.plugin.stageNow() == pushNone {
-		p.doorway.lookedAt = time.Time{}
+	if p.door.shut != nil && p.plugin.stageNow() == pushNone {
+		p.door.lookedAt = time.Time{}
 	}
 	answer := p.plugin.answer(req)
 	answer.Watch = box.Path() + pushDir

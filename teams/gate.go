@@ -92,7 +92,7 @@ func (m *Member) StateDetail() string {
 func (r *Root) Forecast(to Recipient, sent *wire.Message) (m Member, when string) {
 	a := to.Address
 	m, _ = r.Summary(a) // with an error it has no State
-	if when := m.handed(to.Handoff); when != "" {
+	if when := m.handed(to.Pushed); when != "" {
 		return m, when
 	}
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {

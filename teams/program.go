@@ -28,7 +28,7 @@ type Program struct {
 	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
-	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Doors) that its hooks have opened
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
 	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so

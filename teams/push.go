@@ -22,19 +22,19 @@ import (
 // delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
 // watch, and for which the hooks look at each turn.
 
-// A Handoff says what became of giving a member's mail to its program.
-type Handoff struct {
-	By       string // of agents.Doors; "": no way is open now
+// A Pushed says what became of giving a member's mail to its program.
+type Pushed struct {
+	By       string // of agents.WayNames; "": no way is open now
 	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
 	IsUnsure bool   // and it may not have taken it
 	to       Member // as the member was before
 	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
-// handoffTime limits how long a sender tries.
-const handoffTime = 3 * time.Second
+// pushTime limits how long a sender tries.
+const pushTime = 3 * time.Second
 
-// A door is a way that is open to a program.
+// A door is a way that is open to a program now.
 type door struct {
 	by  string
 	put func(ctx context.Context, items []*mailbox.Item, text string) error // nil: the program looks itself
@@ -104,29 +104,29 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	return p, true
 }
 
-// handOff gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
-func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
+func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 	p, ok := t.Bound(name)
 	if !ok {
 		return h
 	}
 	d, why := t.followAgain(ctx, name, p).doorAt(agents.AtIdle)
 	if d == nil {
-		return Handoff{Why: why}
+		return Pushed{Why: why}
 	}
 	if h.By = d.by; d.put == nil {
 		return h
 	}
 	h.to, _ = t.Summary(name) // the mail may begin a turn
-	ctx, cancel := context.WithTimeout(ctx, handoffTime)
+	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
 	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: d.put})
 	if err == nil && got.IsFull {
 		err = errors.New("as much is in it as it takes at a time")
 	}
 	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
-		return Handoff{Why: fmt.Sprintf("%s: %v", d.by, err)}
+		return Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
 	}
 	h.IsIn = true
 	return h
@@ -185,21 +185,21 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
 }
 
-// handOffAll gives mail to the programs of all whom a post has just reached, side by side.
-func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Handoff {
+// pushAll gives mail to the programs of all whom a post has just reached, side by side.
+func (r *Root) pushAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Pushed {
 	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out mailbox.Outcome) bool {
 		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
 	})
-	handoffs := make([]Handoff, len(reached))
+	pushed := make([]Pushed, len(reached))
 	AtOnce(len(reached), func(i int) {
 		a := reached[i].Box.Address()
 		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == "" {
-			handoffs[i] = t.handOff(ctx, a.Agent)
+			pushed[i] = t.pushUnread(ctx, a.Agent)
 		}
 	})
-	all := map[wire.Address]Handoff{}
+	all := map[wire.Address]Pushed{}
 	for i, out := range reached {
-		all[out.Box.Address()] = handoffs[i]
+		all[out.Box.Address()] = pushed[i]
 	}
 	return all
 }
@@ -207,7 +207,7 @@ func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Addr
 // A WayNow is how mail or an answer gets into a member's program at a moment.
 type WayNow struct {
 	At  string `json:"at"`            // of agents.Moments
-	By  string `json:"by,omitempty"`  // of agents.Doors; "": none is open
+	By  string `json:"by,omitempty"`  // of agents.WayNames; "": none is open
 	Why string `json:"why,omitempty"` // why a better one is not
 }
 
@@ -244,7 +244,7 @@ func (m *Member) waitsInside() bool {
 }
 
 // handed says when the member sees a message that was given to its program; "": it was not.
-func (m *Member) handed(h Handoff) string {
+func (m *Member) handed(h Pushed) string {
 	if h.IsIn {
 		m = &h.to
 	}

@@ -46,7 +46,7 @@ type Sent struct {
 type Recipient struct {
 	mailbox.Outcome
 	Address wire.Address
-	Handoff Handoff // what was given to its program
+	Pushed  Pushed // what was given to its program
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
@@ -152,10 +152,10 @@ func (r *Root) deliver(ctx context.Context, post *mailbox.Post) (to []Recipient)
 		return nil
 	}
 	mailbox.Deliver(ctx, post)
-	handoffs := r.handOffAll(ctx, post)
+	pushed := r.pushAll(ctx, post)
 	for _, out := range post.Outcomes {
 		a := out.Box.Address()
-		to = append(to, Recipient{out, a, handoffs[a]})
+		to = append(to, Recipient{out, a, pushed[a]})
 	}
 	return to
 }

@@ -63,7 +63,7 @@ func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, no
 	member, forecast := s.Root.Forecast(to, m)
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
-		By: to.Handoff.By, IsIn: to.Handoff.IsIn, IsUnsure: to.Handoff.IsUnsure, note: cmp.Or(note, forecast),
+		By: to.Pushed.By, IsIn: to.Pushed.IsIn, IsUnsure: to.Pushed.IsUnsure, note: cmp.Or(note, forecast),
 	})
 	return member
 }

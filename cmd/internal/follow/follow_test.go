@@ -403,8 +403,9 @@ func TestASenderWithoutTheServer(t *testing.T) {
 	started := false
 	s.team.Root().StartFollower = func(*teams.Team, wire.Name, teams.Program) error { started = true; return nil }
 	o := &teams.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
-	must(t, s.team.Root().Send(t.Context(), o))
-	if _, when := s.team.Root().Forecast(s.bob.Address(), o); started || strings.Contains(when, "takes it") {
+	sent, err := s.team.Root().Send(t.Context(), o)
+	must(t, err)
+	if _, when := s.team.Root().Forecast(sent.To[0], o.Message); started || strings.Contains(when, "takes it") {
 		t.Error(started, when)
 	}
 }
