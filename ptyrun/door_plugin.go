@@ -49,7 +49,7 @@ type pluginDoor struct {
 
 func (d *pluginDoor) by() string { return ways.Plugin }
 
-func (d *pluginDoor) isVerbatim() bool { return true } // TestMailIsData tries that
+func (d *pluginDoor) isVerbatim() bool { return true } // TestMailIsDataByPlugin tries that
 
 func (d *pluginDoor) isReceived() bool { return d.stageNow() == pushShown }
 
