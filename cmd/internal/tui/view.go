@@ -168,7 +168,10 @@ func (m *model) header() string {
 	counts := fmt.Sprintf("   %d waiting, %d unread, %d to ack", len(s.Waiting), len(s.Unread), len(s.Owed))
 	room := max(m.width-len(counts), 8) // for two names
 	who = ansi.Truncate(", "+who, max(room*2/3, room-len(s.Team)), "…")
-	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts + "   " + alert.Render(letter.Escape(s.Problem))
+	if s.Problem != "" {
+		counts += "   " + alert.Render(letter.Escape(s.Problem))
+	}
+	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts
 }
 
 // marker returns the prefix of a line: > for the selected one of the focused pane, - for that of another pane.
