@@ -86,8 +86,11 @@ func (m *model) leftWidth() int {
 	if m.width < 80 {
 		return -1
 	}
-	const markers = 2
-	return min(max(m.width/3, 28, markers+command.TeamWidth(m.snapshot.Members)), 60, m.width/2)
+	need := len("> ") + command.TeamWidth(m.snapshot.Members)
+	if m.width >= 100 {
+		need += len("  59m") // for how long
+	}
+	return min(max(m.width/3, 28, need), 60, m.width/2)
 }
 
 // layOut fits everything into the terminal, as View draws it.
@@ -165,7 +168,10 @@ func (m *model) header() string {
 	counts := fmt.Sprintf("   %d waiting, %d unread, %d to ack", len(s.Waiting), len(s.Unread), len(s.Owed))
 	room := max(m.width-len(counts), 8) // for two names
 	who = ansi.Truncate(", "+who, max(room*2/3, room-len(s.Team)), "…")
-	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts + "   " + alert.Render(letter.Escape(s.Problem))
+	if s.Problem != "" {
+		counts += "   " + alert.Render(letter.Escape(s.Problem))
+	}
+	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts
 }
 
 // marker returns the prefix of a line: > for the selected one of the focused pane, - for that of another pane.
@@ -281,7 +287,7 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	case it == nil:
 		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
-	fromWidth, isNarrow := 12, m.middleWidth() < 64
+	fromWidth, isNarrow := 12, m.middleWidth() < 62
 	if isNarrow {
 		fromWidth = 8
 	}
