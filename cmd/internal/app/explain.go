@@ -155,7 +155,7 @@ func (g *Given) explain(err error) *failure.Error {
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
 func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
-	e := failure.NotFound("%s", err).WithHint("`atm team` lists them")
+	e := failure.NotFound("%w", err).WithHint("`atm team` lists them")
 	if u.Retired {
 		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
 	}

@@ -35,7 +35,7 @@ atm completion fish > ~/.config/fish/completions/atm.fish`,
 
 // complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and
 // the values of its arguments.
-func complete(app *cli.App, words []string) {
+func complete(program *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
 		last = words[n]
@@ -43,26 +43,34 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
-	c, _ := line.Context()
-	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+	line, _ := cmdline.Sort(program, append(words, "")) // "" is the next word
+	before := slices.Clone(line.Words[:max(len(line.Words)-1, 0)])
+	line.Instead(func(c *cli.Context) error {
+		completeBehind(c, line, before, last)
+		return nil
+	})
+	program.Run(append([]string{program.Name}, line.Args()...))
+}
+
+// completeBehind is complete where the flags of the program are known. before are the arguments before the next word.
+func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last string) {
+	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
 			fmt.Fprintln(os.Stdout, name)
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		printOffers(offers(c, name, nil, ""), cmdline.Choices(c.Command, last))
+		printOffers(offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
 		return
 	}
-	before := line.Words[:len(line.Words)-1]
 	begun := "" // bob,
 	if strings.HasSuffix(last, ",") && len(before) > 0 {
 		begun, before = last, before[:len(before)-1]
 	}
-	printOffers(offers(c, nameAt(c.Command, len(before)), before, begun))
-	verbs := c.Command.VisibleCommands()
-	if c.Command.Name == "" || line.Command == helpCommand && len(line.Words) < 2 {
-		verbs = app.VisibleCommands()
+	printOffers(offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
+	verbs := line.Command.VisibleCommands()
+	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
+		verbs = c.App.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -35,12 +36,16 @@ atm help all`,
 		}
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
-			if found = found.Command(name); found == nil {
-				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
-					return err
-				}
-				return cmdline.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+			sub := found.Command(name)
+			switch {
+			case sub == nil && i == 0:
+				return cmdline.UnknownCommand(c.App, name)
+			case sub == nil:
+				return cmdline.UnknownWord(c.App, found, name)
+			case sub.Hidden:
+				return failure.Usage("unknown command %q", name).WithHint("%s", sub.Usage)
 			}
+			found = sub
 		}
 		return printHelp(c, helpPage(found, command.Width()))
 	},

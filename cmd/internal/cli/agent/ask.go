@@ -29,7 +29,7 @@ in time; the question stays sent. Asking again with the same --once only waits, 
 turn was cut short: then it gets the question again. --json has the exact answer.`,
 	Flags: []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
+		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(app.OpenToWrite, ask),
@@ -40,7 +40,8 @@ var historyCommand = &cli.Command{
 	UsageText: `atm history bob
 atm history bob --limit 1 --json`,
 	Description: "Shows only what events report; --json has whole prompts and responses.",
-	Flags:       []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
+	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),
+		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))

@@ -53,11 +53,12 @@ var eventsCommand = &cli.Command{
 atm events bob --kind turn_idle --follow
 atm events bob --as-wire daemon --since 120`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "follow", Usage: "keep printing new events until interrupted"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
-		cmdline.ListFlag("kind", "only events of kind `K`, repeatable"),
-		cmdline.CountFlag("limit", 0, "only the last `N`", "all"),
+		cmdline.ListFlag("kind", "only events of kind `K`, repeatable", "type"),
+		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail"),
+		cmdline.NoFlag("agent name", "atm events NAME prints somebody's events"),
 		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
 	},
 	Action: events,

@@ -30,7 +30,8 @@ atm pending --watch
 atm approve 9f3a1c`,
 	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Usage: "keep watching and ring for each new one; q quits"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "keep watching and ring for each new one; q quits"},
+		cmdline.NoFlag("agent from name", "atm pending lists all open questions; atm approve NAME answers that agent's"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
 	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope) error {
@@ -182,7 +183,14 @@ atm approve bob 2`,
 	Description: `NAME stands for that agent's only open question. OPTION is its number, its label or the beginning
 of its label; default: the option that allows it once. The approvers in team.toml may answer;
 without them people, and the lead for other agents. Nobody may answer for themselves.`,
-	Flags:  []cli.Flag{artifactFlag},
+	Flags: []cli.Flag{
+		artifactFlag,
+		cmdline.NoFlag("all", "atm pending lists the open questions; atm approve NAME, one at a time"),
+		cmdline.NoFlag("once", "atm approve NAME answers this one question only"),
+		cmdline.NoFlag("always session remember", "atm pending lists the options; atm approve NAME 2 takes the second"),
+		cmdline.NoFlag("reason message m text comment body", "only a rejection has a reason: atm reject NAME --reason R"),
+		cmdline.NoFlag("list ls id", "atm pending lists the open questions; atm approve ID"),
+	},
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
@@ -193,8 +201,9 @@ var rejectCommand = &cli.Command{
 	UsageText: `atm reject 9f3a1c --reason "Use the staging host."
 atm reject bob`,
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
-	Action:      command.With(app.OpenTeam, answerQuestion),
+	Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag,
+		cmdline.NoFlag("all", "atm pending lists the open questions; atm reject NAME, one at a time")},
+	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
 func answerQuestion(c *cli.Context, s *app.Scope) error {
@@ -265,7 +274,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *app.Scope) (q policy.Q
 		if _, unknown := s.Member(word); unknown != nil {
 			e := command.Given(c).Explain(unknown)
 			hint := "atm pending lists the open questions; " + e.Hint
-			return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+word), hint)) // approve all
+			return q, e.WithHint("%s", cmp.Or(cmdline.Meant(c.App, c.Command, word), hint)) // approve all
 		}
 	}
 	return q, err

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -19,9 +20,10 @@ import (
 )
 
 var stopCommand = &cli.Command{
-	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
+	Name: "stop", ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9", "leave it out: atm stop asks, then kills")},
 	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
@@ -35,6 +36,8 @@ Exit 6: some are not ready.`,
 	Flags: []cli.Flag{
 		resumeFlag,
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
+		cmdline.NoFlag("f file", "atm up reads the team.toml of the team, which atm init --toml writes"),
+		cmdline.NoFlag("d detach wait all a", "leave it out: atm up starts all, and returns once they are ready"),
 	},
 	Action: command.With(app.OpenTeam, up),
 }
@@ -44,6 +47,7 @@ var downCommand = &cli.Command{
 	UsageText: `atm down
 atm down bob`,
 	Description: "Their mail and their worktrees stay.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all a wait", "leave it out: atm down stops the whole team")},
 	Action:      command.With(app.OpenTeam, down),
 }
 

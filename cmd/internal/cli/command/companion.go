@@ -91,13 +91,10 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		fmt.Printf("atm-%s %s\n", verb, version)
 		return failure.ExitDone
 	}
-	app := &cli.App{Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: cmdline.Flags(), Metadata: map[string]any{}}
-	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb]}}
-	line, err := cmdline.Parse(app, append([]string{verb}, words...))
-	c, bad := line.Context()
-	app.Commands = nil // hints name all verbs of atm: see CompleteHint
-	if err = cmp.Or(err, bad); err == nil {
-		err = act(c)
+	program := &cli.App{
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Action: act,
+		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
-	return Report(c, err, false)
+	Prepare(program)
+	return Run(program, words)
 }

@@ -29,7 +29,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Usage: "`TEXT` as a flag"}
+	return cmdline.OnceFlag("message", "`TEXT` as a flag", "m", "body", "text", "content")
 }
 
 // TextTwice is the error for a text beside one in a flag.

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
@@ -22,7 +23,9 @@ var ackCommand = &cli.Command{
 atm ack 9f3a1c --text "after lunch"`,
 	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "text", Usage: "add a `TEXT`"},
+		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
+		cmdline.NoFlag("message body", "atm ack ID --text TEXT"),
+		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
 	},
 	Action: command.With(app.OpenToWrite, ack),
 }
@@ -127,6 +130,7 @@ var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText:   "atm unread 9f3a1c",
 	Description: "A message that you took (atm take) goes back to its inbox.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		var items []*mailbox.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {

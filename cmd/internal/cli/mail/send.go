@@ -25,16 +25,19 @@ import (
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
+	Name: "send", Aliases: []string{"msg", "message", "tell", "dm", "post", "write", "notify"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText: `atm send bob "The parser is done." --ack
 make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
 	Flags: append(messageFlags(),
-		cmdline.ListFlag("to", "`TO` as a flag"),
+		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
+		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
+		cmdline.NoFlag("everyone everybody here channel broadcast *", `atm send all "…" sends to everybody but you`),
+		cmdline.NoFlag("reply-to in-reply-to", `atm reply ID "…" answers a message`),
+		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		if c.Bool("batch") {
@@ -55,26 +58,29 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Usage: "the text is in `F`"},
-		cmdline.ListFlag("attach", "file `F`, repeatable"),
-		&cli.StringFlag{Name: "subject", Usage: "its title `S`"},
-		&cli.BoolFlag{Name: "urgent", Usage: "may end a turn"},
-		&cli.BoolFlag{Name: "ack", Usage: "ask for an ack"},
-		&cli.BoolFlag{Name: "fyi", Usage: "no answer wanted"},
-		cmdline.DurationFlag("expires", 0, "expires after `D`"),
-		cmdline.DurationFlag("due", 0, "answer due in `D`"),
-		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
-		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
+		cmdline.OnceFlag("file", "the text is in `F`", "F", "body-file"),
+		cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
+		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
+		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},
+		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "requires-ack", "ack-required"}, Usage: "ask for an ack"},
+		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
+		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
+		cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
+		&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
+		&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
 		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
-		&cli.StringFlag{Name: "once", Usage: "once under this `NAME`"},
+		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under this `NAME`"},
 		&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
 		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
 		&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
 		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
-		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
+		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
-		&cli.StringFlag{Name: "priority", Hidden: true},
+		cmdline.NoFlag("priority high high-priority p", "--urgent may end a turn; there are no other priorities"),
+		cmdline.NoFlag("dry-run", "atm has no dry run here: atm withdraw ID takes back an unread message"),
+		cmdline.NoFlag("expect-reply needs-reply", "ask in the text; --wait-reply waits for the answer"),
+		cmdline.NoFlag("label tag tags", "--meta K=V stores any label with the message"),
 	}
 }
 
@@ -84,6 +90,7 @@ var replyCommand = &cli.Command{
 	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
+		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		parent, _, err := s.Find(c.Args().First())
@@ -139,7 +146,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	if len(names) == 0 {
 		return nil, nil, noRecipient(s)
 	}
-	if list = strings.Join(names, ","); list != words[0] {
+	if list = strings.Join(names, ","); list != words[0] && !isStranger(words[0]) { // else "to bob", which is refused
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
 			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
 	}
@@ -192,12 +199,12 @@ func warnNoAnswer(c *cli.Context, s *app.Scope, o *teams.Outgoing) {
 }
 
 func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
-	now, priority := time.Now().UTC(), c.String("priority")
+	now := time.Now().UTC()
 	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Origin: s.Origin(), Type: c.String("type"),
 	}
-	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
+	if c.Bool("urgent") {
 		m.Priority = "urgent"
 	}
 	if c.Bool("fyi") {

@@ -266,7 +266,7 @@ var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
 	UsageText: `atm session ls
 atm session ls --all`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include those that are over"}},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
 	Action: command.With(app.OpenTeam, list),
 }
 
@@ -274,7 +274,7 @@ var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept"),
+		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
 		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
 	},
 	Action: func(c *cli.Context) error {
