@@ -80,7 +80,7 @@ to names in its config.json: --join adds ours.`,
 
 // runCompanion replaces this process by a companion. It returns if there is none that can run.
 func runCompanion(c *cli.Context) error {
-	verb := strings.Fields(c.Command.HelpName)[1]
+	verb := strings.Fields(strings.TrimPrefix(c.Command.HelpName, "atm "))[0] // of atm claude sync: claude
 	path, err := command.FindCompanion(c, "atm-"+verb, "which does this")
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func complete(program *cli.App, words []string) {
 		}
 	}
 	line, _ := cmdline.Sort(program, append(words, "")) // "" is the next word
-	before := line.Words[:max(len(line.Words)-1, 0)]
+	before := slices.Clone(line.Words[:max(len(line.Words)-1, 0)])
 	line.Instead(func(c *cli.Context) error {
 		completeBehind(c, line, before, last)
 		return nil
@@ -52,7 +52,7 @@ func complete(program *cli.App, words []string) {
 	program.Run(append([]string{program.Name}, line.Args()...))
 }
 
-// completeBehind is complete where the flags of the program are known, behind some arguments.
+// completeBehind is complete where the flags of the program are known. before are the arguments before the next word.
 func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last string) {
 	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
@@ -60,18 +60,18 @@ func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last st
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		printOffers(offers(c, name, nil, ""), cmdline.Choices(line.Command, last))
+		printOffers(offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
 		return
-	}
-	verbs := line.Command.VisibleCommands()
-	if line.Command.Name == "" || line.Command == helpCommand && len(before) < 1 {
-		verbs = c.App.VisibleCommands()
 	}
 	begun := "" // bob,
 	if strings.HasSuffix(last, ",") && len(before) > 0 {
 		begun, before = last, before[:len(before)-1]
 	}
-	printOffers(offers(c, nameAt(line.Command, len(before)), before, begun))
+	printOffers(offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
+	verbs := line.Command.VisibleCommands()
+	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
+		verbs = c.App.VisibleCommands()
+	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/policy"
@@ -24,21 +25,21 @@ func printOffers(lists ...[]string) {
 	}
 }
 
-// nameAt returns what a command's usage calls its argument behind n others: TO[,TO…] is TO, and [NAME…] goes on.
+// nameAt returns what a command's usage calls its argument behind n others: in [NAME…] it goes on; "": there is none.
 func nameAt(c *cli.Command, n int) string {
-	names := strings.Fields(c.ArgsUsage)
-	if last := len(names) - 1; n > last && last >= 0 && strings.HasSuffix(strings.Trim(names[last], "[]"), "…") {
-		n = last
-	} else if n > last {
+	names := cmdline.ArgNames(c)
+	if strings.HasSuffix(strings.TrimSuffix(c.ArgsUsage, "]"), "…") {
+		n = min(n, len(names)-1)
+	}
+	if n >= len(names) {
 		return ""
 	}
-	name, _, _ := strings.Cut(strings.Trim(names[n], "[]…"), "[")
-	return name
+	return names[n]
 }
 
 // offers returns what an argument or a flag's value may be, by what the usage calls it. before are the arguments before
 // it; begun is the beginning of a list, "bob,", of which the next one is asked for.
-func offers(c *cli.Context, name string, before []string, begun string) (out []string) {
+func offers(c *cli.Context, of *cli.Command, name string, before []string, begun string) (out []string) {
 	switch name {
 	case "SHELL":
 		files, _ := scripts.ReadDir("completion")
@@ -63,9 +64,9 @@ func offers(c *cli.Context, name string, before []string, begun string) (out []s
 	case "ID|NAME":
 		return questionOffers(c, s)
 	case "OPTION":
-		return optionOffers(c, s, before)
+		return optionOffers(c, of, s, before)
 	case "ID":
-		if s.Me != nil && !strings.Contains(c.Command.HelpName, "session ") {
+		if s.Me != nil && !strings.Contains(of.HelpName, "session ") {
 			ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
 			return strings.Fields(app.Shorts(ids))
 		}
@@ -88,14 +89,14 @@ func questionOffers(c *cli.Context, s *app.Scope) (out []string) {
 
 // optionOffers are the options of the question that the first argument means: those that reject for reject, the others for
 // approve, all that say neither for both. One whose id has blanks is offered as its number.
-func optionOffers(c *cli.Context, s *app.Scope, before []string) (out []string) {
+func optionOffers(c *cli.Context, of *cli.Command, s *app.Scope, before []string) (out []string) {
 	questions, _ := s.Team.PendingQuestions(c.Context)
 	q, err := policy.Find(questions, before[0])
 	if err != nil || len(before) > 1 {
 		return nil
 	}
 	for i, o := range q.Options {
-		if o.Kind != "" && o.Denies() != (c.Command.Name == "reject") {
+		if o.Kind != "" && o.Denies() != (of.Name == "reject") {
 			continue
 		}
 		word := o.ID

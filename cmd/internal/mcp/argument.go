@@ -100,7 +100,10 @@ func (s schema) values(name string, value any) (out []string, err error) {
 		return nil, failure.Usage("%q takes one value, not %d", name, len(list))
 	case isList, isText && !isSingle && json.Unmarshal([]byte(text), &list) == nil:
 	case isText && (name == "to" || name == "id"):
-		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }), nil
+		for one := range strings.SplitSeq(strings.Trim(text, ", "), ",") {
+			out = append(out, strings.TrimSpace(one))
+		}
+		return out, nil
 	default:
 		list = []any{value}
 	}

@@ -184,8 +184,8 @@ func TestErrors(t *testing.T) {
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", `send needs "text"`, args{"to": "alice", "text": ""}},
 		{"send", "the text is empty", args{"to": "alice", "text": " "}},
-		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice and bob", "text": "x"}},
-		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "to whom? members: alice, bob\nhint: ", args{"to": "alice and bob", "text": "x"}},
+		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: ", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
 		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
@@ -238,7 +238,7 @@ func TestLooseArguments(t *testing.T) {
 	c := s.connect("--as", "bob")
 	c.says("send", args{"to": []string{"alice", "carol"}, "body": "both", "fyi": nil, "due": "", "attach": []string{}, "ack": "true"}, "to alice, carol", `"failed":[]`)
 	c.says("send", args{"to": []string{"alice"}, "message": "one", "subject": nil}, "sent ", `"failed":[]`)
-	c.says("send", args{"recipients": "alice, carol", "content": "both"}, "to alice, carol", `"failed":[]`)
+	c.says("send", args{"recipients": "alice , carol,", "content": "both"}, "to alice, carol", `"failed":[]`)
 	c.says("send", args{"to": `["alice", "carol"]`, "text": "both", "attachments": "[]", "requires_ack": "false"}, "to alice, carol", `"failed":[]`)
 	first, second := c.send("one"), c.send("two")
 	c.says("read", args{"limit": "1", "from": "", "peek": "true"}, "one", `"more":1`)

@@ -56,7 +56,7 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 		switch rest = rest[1:]; {
 		case word == "--" && len(l.Words) < programAt: // run --as bob -- claude
 			return l, failure.Usage("%s needs NAME before --", l.Command.HelpName).WithHint("%s", Example(l.Command))
-		case word == "--" && l.Command.ArgsUsage == "NAME…" && len(rest) > 0: // team add bob -- claude
+		case word == "--" && strings.Trim(l.Command.ArgsUsage, "[]") == "NAME…" && len(rest) > 0: // team add bob -- claude
 			return l, failure.Usage("%s takes only names", l.Command.HelpName).WithHint("to start a program: atm run NAME -- CMD")
 		case word == "--":
 			l.Words, rest = append(l.Words, rest...), nil
@@ -199,6 +199,9 @@ func CheckWords(c *cli.Context) error {
 		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
 		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", Example(command))
+	}
+	if len(words) > 0 && command.ArgsUsage == "FILE" && c.App.Command(words[0]) != nil { // backup list
+		return failure.Usage("%q is not the name of a file", words[0]).WithHint("%s", Example(command))
 	}
 	if len(words) <= len(names) || strings.Contains(command.ArgsUsage, "…") {
 		return nil

@@ -22,12 +22,14 @@ func ListFlag(name, usage string, aliases ...string) cli.Flag {
 // List returns the values of a ListFlag, none for a command that has no such flag.
 func List(c *cli.Context, name string) []string { return c.StringSlice(name) }
 
+var errTwice = errors.New("it is given twice")
+
 // onceValue is the value of a OnceFlag.
 type onceValue struct{ text *string }
 
 func (v *onceValue) Set(word string) error {
 	if v.text != nil {
-		return errors.New("it is given twice")
+		return errTwice
 	}
 	v.text = &word
 	return nil

@@ -116,7 +116,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	split := strings.FieldsFunc(words[0], isSeparator)
 	isStranger := func(names string) bool {
 		all := strings.FieldsFunc(names, isSeparator)
-		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) })
+		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return name != "all" && !s.IsMember(name) })
 	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
 		return nil, nil, noRecipient(s)

@@ -262,8 +262,17 @@ func parseNames(words []string) (names []wire.Name, err error) {
 	return names, nil
 }
 
+// reserved are names that nobody gets any more, though a member that has one keeps it.
+var reserved = []wire.Name{"team", "everyone", "everybody", "here", "channel"}
+
 func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
+	for _, n := range names {
+		if slices.Contains(reserved, n) && !t.IsAgent(n) {
+			return added, failure.Usage("%q is no name: it would read as a word of atm", n).
+				WithHint("another name; another team: atm init --team TEAM NAME…")
+		}
+	}
 	for _, n := range names {
 		if err := t.Create(ctx, n); err == nil {
 			added = append(added, n)
