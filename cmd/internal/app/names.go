@@ -172,6 +172,17 @@ func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
 	return nil, nil, failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
 }
 
+// aboutMember is the hint where a member's name stands in place of something else.
+const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(g *Given, name string) error {
+	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
 // FindSent finds a message that I sent.
 func (s *Scope) FindSent(word string) (*wire.Message, error) {
 	it, _, err := s.Find(word)
@@ -182,17 +193,6 @@ func (s *Scope) FindSent(word string) (*wire.Message, error) {
 		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
 	}
 	return it.Message, nil
-}
-
-// aboutMember is the hint where a member's name stands in place of something else.
-const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
-
-// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(g *Given, name string) error {
-	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
-		return nil
-	}
-	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
 }
 
 // Names are the team's members; none where the team cannot be listed.
