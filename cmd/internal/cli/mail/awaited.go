@@ -9,26 +9,16 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
-// awaited returns what the flags say to wait for, as atm wait calls it.
-func awaited(c *cli.Context) (kinds []string) {
-	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
-		if c.Bool(flag[0]) {
-			kinds = append(kinds, flag[1])
-		}
-	}
-	return kinds
-}
-
-// waitFor waits for what the flags say of a message that was sent, and prints it.
-func waitFor(c *cli.Context, s *app.Scope, m *wire.Message, r *app.Outcome) error {
-	w := app.Wait{Every: true, Timeout: cmdline.Duration(c, "timeout"), IsToldOff: true}
-	for _, kind := range awaited(c) {
+// waitFor waits for what the options say of a message that was sent, and prints it.
+func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error {
+	m := o.Content
+	w := app.Wait{Every: true, Timeout: o.timeout, IsToldOff: true}
+	for _, kind := range o.waits {
 		if kind != "reply" {
 			w.Conditions = append(w.Conditions, s.WhenReached(kind, m))
 			continue
@@ -49,7 +39,7 @@ func waitFor(c *cli.Context, s *app.Scope, m *wire.Message, r *app.Outcome) erro
 	}
 	e := s.Given.Explain(fmt.Errorf("sent %s, but %w", r.Short, err))
 	if errors.Is(err, context.Canceled) {
-		e = s.InterruptedWait(m.ID, awaited(c)...)
+		e = s.InterruptedWait(m.ID, o.waits...)
 	}
 	e.Done = r
 	return e

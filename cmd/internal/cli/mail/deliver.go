@@ -12,18 +12,18 @@ import (
 
 // deliver sends a message and, if the flags say so, waits for its ack and answer. With --json all is one document at the
 // end.
-func deliver(c *cli.Context, s *app.Scope, m *app.Message) error {
-	if m.IsAwaited { // from now on an interrupt is answered with what was sent
+func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
+	if o.IsAwaited { // from now on an interrupt is answered with what was sent
 		_, stop := app.Interruptible(c.Context)
 		defer stop()
 	}
-	r, err := s.Send(c.Context, m)
+	r, err := s.Send(c.Context, &o.Message)
 	if err != nil {
 		return err
 	}
 	warn(c, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
-	if !m.IsAwaited || text == "" {
+	if !o.IsAwaited || text == "" {
 		return command.PrintDone(c, r, text, failed)
 	}
 	if !c.Bool("json") {
@@ -35,7 +35,7 @@ func deliver(c *cli.Context, s *app.Scope, m *app.Message) error {
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
-	return cmp.Or(waitFor(c, s, m.Content, r), failed)
+	return cmp.Or(waitFor(c, s, o, r), failed)
 }
 
 // warn prints what else there is to say about what was sent.

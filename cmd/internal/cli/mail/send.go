@@ -43,7 +43,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if err != nil {
 			return err
 		}
-		return send(c, s, &app.Message{To: names}, words)
+		return send(c, s, app.Message{To: names}, words)
 	}),
 }
 
@@ -95,7 +95,7 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		return send(c, s, &app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
+		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }
 
@@ -146,26 +146,45 @@ func noRecipient(s *app.Scope) error {
 		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
 }
 
-// send fills a message from the flags and the words, and sends it.
-func send(c *cli.Context, s *app.Scope, m *app.Message, words []string) error {
+// send sends a message to its recipients, or as the answer to its parent.
+func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
+	o := &sendOptions{Message: m}
+	if err := o.fill(c, s, words); err != nil {
+		return err
+	}
+	return deliver(c, s, o)
+}
+
+// sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
+type sendOptions struct {
+	app.Message
+	waits   []string      // as atm wait calls it: read, acked, reply
+	timeout time.Duration // 0: for ever
+}
+
+func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
 	}
-	m.IsAwaited, m.Files, m.Again = len(awaited(c)) > 0, cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
-	if c.IsSet("timeout") && !m.IsAwaited {
+	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
+		if c.Bool(flag[0]) {
+			o.waits = append(o.waits, flag[1])
+		}
+	}
+	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
+	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
+	if c.IsSet("timeout") && !o.IsAwaited {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
 		return failure.Usage("--expires: the message would expire at once").WithHint("leave it out if it never expires")
 	}
-	if m.Once, err = command.Once(c); err != nil {
+	if o.Once, err = command.Once(c); err != nil {
 		return err
 	}
-	if m.Content, err = newMessage(c, s, words); err != nil {
-		return err
-	}
-	return deliver(c, s, m)
+	o.Content, err = newMessage(c, s, words)
+	return err
 }
 
 func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
