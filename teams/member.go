@@ -166,9 +166,9 @@ func (r *Root) Summary(a wire.Address) (Member, error) {
 }
 
 // SummaryOf is Summary for a state that the caller keeps up to date.
-func (t *Team) SummaryOf(name wire.Name, s *reducer.State) (Member, error) {
+func (t *Team) SummaryOf(ctx context.Context, name wire.Name, s *reducer.State) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
-	return t.summaryOf(context.Background(), known{config: c}, name, s)
+	return t.summaryOf(ctx, known{config: c}, name, s)
 }
 
 func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reducer.State) (Member, error) {

@@ -34,6 +34,16 @@ type DeliveryTrace struct {
 
 // Trace returns the progress of a message at one recipient.
 func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
+	return r.trace(ctx, m, a, true)
+}
+
+// HasReached reports whether there is evidence for a stage of a message at one recipient. It asks no runner.
+func (r *Root) HasReached(ctx context.Context, m *wire.Message, a wire.Address, stage string) bool {
+	t := r.trace(ctx, m, a, false)
+	return t.Reached(stage)
+}
+
+func (r *Root) trace(ctx context.Context, m *wire.Message, a wire.Address, withGate bool) DeliveryTrace {
 	t := newTrace(a)
 	t.addAnswers(ctx, r, m, a)
 	box, err := r.Mailbox(a)
@@ -42,7 +52,7 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 	case a.Host != "":
 		t.fillRemote(r, m, a)
 	case err == nil:
-		t.fill(r, m, box)
+		t.fill(r, m, box, withGate)
 	case unknown != nil && unknown.Retired:
 		const gate = "%s is retired; its mail is kept: atm team restore %s --team %s"
 		t.Gate = fmt.Sprintf(gate, a, a.Agent, a.Team)
@@ -65,9 +75,17 @@ func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) Deliv
 // IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
 // killed. Events tell nothing about people.
 func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) bool {
-	t := r.Trace(ctx, m, a)
+	t := r.trace(ctx, m, a, false)
+	if r.IsPerson(a) || t.Reached("turn_done") || !t.Reached("turn_started") {
+		return !r.IsPerson(a) && t.Reached("turn_done")
+	}
+	if team, err := r.Team(a.Team); err == nil && a.Host == "" {
+		if running, err := team.Running(a.Agent); err != nil || running { // it may hang: do not ask it
+			return false
+		}
+	}
 	now, _ := r.Summary(a)
-	return !r.IsPerson(a) && (t.Reached("turn_done") || t.Reached("turn_started") && now.RunnerGone)
+	return now.RunnerGone
 }
 
 // RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
@@ -107,7 +125,7 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 }
 
 // fill adds what the recipient's events and mailbox show.
-func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
+func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box, withGate bool) {
 	team, _ := r.Team(box.Address().Team)
 	turns, _ := team.HistorySince(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
 	d := turns.Delivery(m.ID)
@@ -127,7 +145,8 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
 	if hasRead(it) {
 		t.add("read", time.Time{}, "", "it is in %s", it.Dir)
 	}
-	if t.Reached("acked") || t.Reached("replied") { // it need not be read for that: an answer may be a dropped file
+	// It need not be read to be answered: an answer may be a dropped file.
+	if !withGate || t.Reached("acked") || t.Reached("replied") {
 		return
 	}
 	if t.State == mailbox.Unread {

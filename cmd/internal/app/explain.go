@@ -136,6 +136,9 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
 	}
+	if e, ok := errors.AsType[*teams.OtherTextError](err); ok {
+		return failure.Refused("%w", err).WithHint("atm show %s shows it; send this one under another name", e.ID.Short(6))
+	}
 	for _, k := range known {
 		if !k.matches(err) {
 			continue

@@ -174,6 +174,18 @@ type WordError struct {
 
 func (e *WordError) Error() string { return e.Err.Error() }
 
+// FindSent finds a message that I sent.
+func (s *Scope) FindSent(word string) (*wire.Message, error) {
+	it, _, err := s.Find(word)
+	if err != nil {
+		return nil, err
+	}
+	if it.From != s.Me.Address() {
+		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
+	}
+	return it.Message, nil
+}
+
 // aboutMember is the hint where a member's name stands in place of something else.
 const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
 

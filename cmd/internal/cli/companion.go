@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
@@ -66,11 +67,28 @@ an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking mar
 each button has the same rights as its command.`,
 		Flags: command.CompanionFlags["web"],
 	},
+	{
+		Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
+		UsageText: "atm claude sync",
+		Action: func(*cli.Context) error {
+			return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
+		},
+		Subcommands: []*cli.Command{{
+			Name: "sync", Action: runCompanion, ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
+			UsageText: `atm claude sync --join
+atm claude sync session-1a2b3c4d --once`,
+			Description: `TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.
+Its members get mailboxes here, and ours get inboxes there. Its agents can write only
+to names in its config.json: --join adds ours.`,
+			Flags: command.CompanionFlags["claude"],
+		}},
+	},
 }
 
 // runCompanion replaces this process by a companion. It returns if there is none that can run.
 func runCompanion(c *cli.Context) error {
-	path, err := command.FindCompanion(c, "atm-"+c.Command.Name, "which does this")
+	verb := strings.Fields(strings.TrimPrefix(c.Command.HelpName, "atm "))[0] // of atm claude sync: claude
+	path, err := command.FindCompanion(c, "atm-"+verb, "which does this")
 	if err != nil {
 		return err
 	}
@@ -80,7 +98,7 @@ func runCompanion(c *cli.Context) error {
 // runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.
 func runExternal(line *cmdline.Line) (code int, found bool) {
 	name := line.Typed[line.At]
-	path, err := command.Companion("atm-" + name)
+	path, err := app.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}

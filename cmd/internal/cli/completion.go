@@ -9,11 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
 )
 
 // completionFlag ends a command line in which a shell asks for completions, as urfave has it.
@@ -47,53 +44,35 @@ func complete(program *cli.App, words []string) {
 		}
 	}
 	line, _ := cmdline.Sort(program, append(words, "")) // "" is the next word
-	count := len(line.Words)
+	before := slices.Clone(line.Words[:max(len(line.Words)-1, 0)])
 	line.Instead(func(c *cli.Context) error {
-		completeBehind(c, line, count, last)
+		completeBehind(c, line, before, last)
 		return nil
 	})
 	program.Run(append([]string{program.Name}, line.Args()...))
 }
 
-// completeBehind is complete where the flags of the program are known.
-func completeBehind(c *cli.Context, line *cmdline.Line, words int, last string) {
+// completeBehind is complete where the flags of the program are known. before are the arguments before the next word.
+func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last string) {
 	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
 			fmt.Fprintln(os.Stdout, name)
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		completeValues(c, name)
+		printOffers(offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
 		return
 	}
+	begun := "" // bob,
+	if strings.HasSuffix(last, ",") && len(before) > 0 {
+		begun, before = last, before[:len(before)-1]
+	}
+	printOffers(offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
 	verbs := line.Command.VisibleCommands()
-	if line.Command.Name == "" || line.Command == helpCommand && words < 2 {
+	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
 		verbs = c.App.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)
-	}
-	completeValues(c, cmdline.ArgNames(line.Command)...)
-}
-
-// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
-// of messages that I got or sent.
-func completeValues(c *cli.Context, names ...string) {
-	s, err := app.OpenMeIfGiven(command.Given(c))
-	if err != nil {
-		return
-	}
-	isMember := func(name string) bool { return slices.Contains([]string{"TO", "AGENT", "NAME", "ID|NAME"}, name) }
-	if slices.ContainsFunc(names, isMember) {
-		for _, name := range s.Names() {
-			fmt.Fprintln(os.Stdout, name)
-		}
-	}
-	if s.Me == nil || !slices.Contains(names, "ID") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
-		return
-	}
-	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
-	for short := range strings.FieldsSeq(app.Shorts(ids)) {
-		fmt.Fprintln(os.Stdout, short)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	_ "embed"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,8 +22,12 @@ var helpCommand = &cli.Command{
 	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
 	UsageText: `atm help send
 atm help all`,
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
 	Action: func(c *cli.Context) error {
+		if c.Bool("man") {
+			_, err := os.Stdout.WriteString(manual(c.App))
+			return err
+		}
 		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
 		}

@@ -1,12 +1,9 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -88,57 +84,35 @@ func ask(c *cli.Context, s *app.Scope) error {
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
-	if err := s.Root.PrepareAll(o); err != nil {
-		return err
-	}
-	if once != "" {
-		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.OtherText(m.ID)
-		}
-	}
+	isSent := false
 	// Follow, since without a reader there is nobody to wait for.
-	err = s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, o) })
-	if isSent(o) && errors.Is(err, context.Canceled) {
-		e := command.InterruptedWait(s, m.ID, "reply", "turn-done")
+	err = s.Follow(func(ctx context.Context) error {
+		r, err := s.Ask(ctx, o, cmdline.Duration(c, "timeout"), func(forecast string) {
+			if isSent = true; !c.Bool("json") {
+				command.Warn(c, "sent %s to %s (%s)", m.ID.Short(6), box.Agent(), forecast)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return printAnswer(ctx, c, s, r)
+	})
+	if isSent && errors.Is(err, context.Canceled) {
+		e := s.InterruptedWait(m.ID, "reply", "turn-done")
 		e.Done = map[string]any{"id": m.ID}
 		return e
 	}
 	return err
 }
 
-func isSent(o *teams.Outgoing) bool { return len(o.Post.Outcomes) > 0 && o.Post.Outcomes[0].Stored }
-
-// awaitAnswer sends the question and prints its answer.
-func awaitAnswer(ctx context.Context, c *cli.Context, s *app.Scope, o *teams.Outgoing) error {
-	timeout := cmdline.Duration(c, "timeout")
-	limited, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, err := s.Root.Ask(limited, o, teams.Observer{Sent: func(*teams.Response) {
-		if _, forecast := s.Root.Forecast(o.To[0], o); !c.Bool("json") {
-			command.Warn(c, "sent %s to %s (%s)", o.Message.ID.Short(6), o.To[0].Agent, forecast)
-		}
-		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
-	}, Other: func(other teams.NoAnswer) { command.WarnNoAnswer(c, s, other) }})
-	short := o.Message.ID.Short(6)
-	switch {
-	case err != nil && ctx.Err() == nil && limited.Err() != nil:
-		e := failure.Timeout("sent %s, but no answer from %s within %s", short, o.To[0].Agent, timeout).
-			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
-		e.Done = map[string]any{"id": r.ID}
-		return e
-	case err != nil && !isSent(o):
-		return err
-	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
-		return fmt.Errorf("sent %s, but %w", short, err)
-	case err != nil:
-		return failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
-	}
+// printAnswer prints the answer, and marks a reply as read.
+func printAnswer(ctx context.Context, c *cli.Context, s *app.Scope, r *teams.Response) error {
 	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
 	if err := command.Print(c, a); err != nil || r.Reply == nil {
 		return err
 	}
 	if !c.Bool("json") {
-		command.Warn(c, "%s answered: %s", command.Renderer(s).Who(r.From), r.Reply.ID.Short(6))
+		command.Warn(c, "%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
 	}
 	command.SetPrinted(c)
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime

@@ -134,6 +134,11 @@ func (l pendingList) String() string {
 	}
 	var lines []string
 	if command.Terminal() {
+		for i, cells := range rows { // who answers has to see all of it
+			if about := cells[4]; letter.Columns(about) > command.Width()/2 {
+				cells[4], below[i] = "", slices.Insert(below[i], 0, about)
+			}
+		}
 		lines = command.Columns(rows, "36", "1", "33", "2", "")
 	}
 	for i, cells := range rows {
@@ -173,7 +178,7 @@ func subject(q policy.Question) string {
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	return letter.OneLine(app.JoinFilled(": ", q.Tool, text), 160)
+	return letter.OneLine(app.JoinFilled(": ", q.Tool, strings.TrimPrefix(text, "Run: ")), 300)
 }
 
 var approveCommand = &cli.Command{
@@ -213,7 +218,7 @@ func answerQuestion(c *cli.Context, s *app.Scope) error {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
-		return command.CheckText(text)
+		return app.CheckText(text)
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()

@@ -281,7 +281,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	var report bytes.Buffer
 	cmd.Stdout = &report
 	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
-	command.Detach(cmd)
+	app.Detach(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case f == nil:
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
-		takesValue(f) && value == "" && next == "" && slices.Contains(l.app.Flags, f): // --team=
+		takesValue(f) && value == "" && next == "" && slices.Contains(l.app.Flags, f) && len(l.app.Commands) > 0: // --team=
 		typed, _ := FlagUsage(f)
 		return rest, failure.Usage("%s needs a value", name).WithHint("%s %s", l.Command.HelpName, typed)
 	case takesValue(f) && !hasValue:

@@ -62,16 +62,32 @@ func ChoiceFlag(name, usage string, words ...string) cli.Flag {
 	return ChoiceFuncFlag(name, usage, func() []string { return words })
 }
 
+// A choice is a flag whose values are known.
+type choice struct {
+	*cli.StringFlag
+	words func() []string
+}
+
 // ChoiceFuncFlag is ChoiceFlag for words that are looked up when the flag is given.
 func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
-	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+	return &choice{&cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
 		words := find()
 		if slices.Contains(words, word) {
 			return nil
 		}
 		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
 			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...).WithNearest(word, words)
-	}}
+	}}, find}
+}
+
+// Choices returns the values of a command's flag, as it is typed, if they are known.
+func Choices(c *cli.Command, typed string) []string {
+	for _, f := range c.Flags {
+		if f, isChoice := f.(*choice); isChoice && slices.Contains(f.Names(), strings.TrimLeft(typed, "-")) {
+			return f.words()
+		}
+	}
+	return nil
 }
 
 // durationValue is the value of a DurationFlag.

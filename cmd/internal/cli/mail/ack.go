@@ -13,8 +13,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
@@ -40,18 +38,19 @@ func ack(c *cli.Context, s *app.Scope) (err error) {
 			return err
 		}
 	}
-	all := newResult("")
+	all := s.NewOutcome("")
 	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
-		one, line, err := ackOne(c, s, m, text)
+		one, did, err := s.Ack(c.Context, m.box, m.Item, text)
 		if err != nil {
 			return "", err
 		}
+		warn(c, one)
 		all.ID, all.Short = cmp.Or(all.ID, one.ID), cmp.Or(all.Short, one.Short)
 		all.Delivered = append(all.Delivered, one.Delivered...)
 		if len(ids) > 1 {
 			all.Acked = append(all.Acked, one)
 		}
-		return line, nil
+		return did, nil
 	})
 	return command.PrintDone(c, all, lines, err)
 }
@@ -94,38 +93,6 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 	return lines, failed
 }
 
-func ackOne(c *cli.Context, s *app.Scope, m heldMessage, text string) (r *result, line string, err error) {
-	short := m.ID.Short(6)
-	if m.State == mailbox.Withdrawn {
-		return nil, "", withdrawnError(m.ID)
-	}
-	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
-	a, err := s.Root.Ack(c.Context, m.box, o)
-	if err != nil {
-		return nil, "", repeatable(err)
-	}
-	for _, note := range a.Notes {
-		command.Warn(c, "%s", note)
-	}
-	r = newResult(o.Message.ID)
-	if o.Post != nil {
-		r.addDelivered(s, o.Post.To[0].Address(), o, "")
-	}
-	line = "acked " + short
-	if a.WasAcked {
-		line += " before"
-	}
-	return r, line, nil
-}
-
-// repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
-func repeatable(err error) error {
-	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
-		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
-	}
-	return err
-}
-
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
@@ -160,10 +127,6 @@ func warnUnlogged(c *cli.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-func withdrawnError(id wire.ID) error {
-	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
 }
 
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
@@ -205,35 +168,13 @@ var withdrawCommand = &cli.Command{
 	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
 recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
-		m, err := findSent(s, c.Args().First())
+		m, err := s.FindSent(c.Args().First())
 		if err != nil {
 			return err
 		}
-		r := newResult(m.ID)
-		for _, to := range m.To {
-			if d, err := withdrawFrom(c, s, m, to); err != nil {
-				r.addFailed(c, to, repeatable(err))
-			} else {
-				r.Delivered = append(r.Delivered, d)
-			}
-		}
+		out := s.Withdraw(c.Context, m)
+		warn(c, out)
 		const did = "withdrawn from"
-		return command.PrintDone(c, r, r.text(s, did), r.err(did))
+		return command.PrintDone(c, out, out.Text(did), out.Err(did))
 	}),
-}
-
-func withdrawFrom(c *cli.Context, s *app.Scope, m *wire.Message, to wire.Address) (delivered, error) {
-	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
-	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
-	err = warnUnlogged(c, err)
-	switch {
-	case err != nil:
-	case state == "":
-		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
-	case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
-		d.note = "already withdrawn"
-	case state != mailbox.Unread && state != mailbox.Withdrawn:
-		d.State, d.note = "notified", "a notice was sent"
-	}
-	return d, err
 }

@@ -1,11 +1,11 @@
 // Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
 //
 //	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
-//	            deliver.go sends it, waits for the answer, and says what became of it at each recipient
+//	            deliver.go has it sent, and prints what became of it; awaited.go waits for what the flags say
 //	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
 //	ls.go       ls, search and thread. listing.go is what they and read print
 //	show.go     show and trace
-//	wait.go     wait: its conditions, and await, by which every verb here waits
+//	wait.go     wait: which conditions its flags mean, and what has met them
 package mail
 
 import (
@@ -32,7 +32,7 @@ import (
 func Commands() []*cli.Command {
 	return append(otherWords, []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
-		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, claudeCommand,
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
 	}...)
 }
 

@@ -285,8 +285,8 @@ func owedLine(owed []wire.ID, flags string) string {
 // wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := cmdline.Duration(p.c, "timeout")
-	err := untilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
-	if !errors.Is(err, errTimeout) {
+	err := app.UntilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
+	if !errors.Is(err, app.ErrTimeout) {
 		return err
 	}
 	none := newListing(nil, p.s.Me)
@@ -299,7 +299,7 @@ func (p *page) wait(ctx context.Context) error {
 
 // follow prints unread mail as it comes.
 func (p *page) follow(ctx context.Context) error {
-	return untilMail(ctx, 0, p.s.Me, func() (done bool, err error) {
+	return app.UntilMail(ctx, 0, p.s.Me, func() (done bool, err error) {
 		for hasMail := true; hasMail && err == nil; {
 			hasMail, err = p.show(ctx)
 		}

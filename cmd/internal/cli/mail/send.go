@@ -3,9 +3,7 @@ package mail
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +15,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -48,11 +44,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if err != nil {
 			return err
 		}
-		o := &teams.Outgoing{}
-		if o.To, o.All, err = s.Addresses(names); err != nil {
-			return err
-		}
-		return send(c, s, o, words)
+		return send(c, s, app.Message{To: names}, words)
 	}),
 }
 
@@ -106,11 +98,7 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		if parent.Type == wire.TypePermissionRequest {
-			command.Warn(c, "a reply is mail, and answers no question: atm pending")
-		}
-		to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
-		return send(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }
 
@@ -161,13 +149,35 @@ func noRecipient(s *app.Scope) error {
 		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
 }
 
-// send sends a message with the content that the flags and the words give it.
-func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error {
+// send sends a message to its recipients, or as the answer to its parent.
+func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
+	o := &sendOptions{Message: m}
+	if err := o.fill(c, s, words); err != nil {
+		return err
+	}
+	return deliver(c, s, o)
+}
+
+// sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
+type sendOptions struct {
+	app.Message
+	waits   []string      // as atm wait calls it: read, acked, reply
+	timeout time.Duration // 0: for ever
+}
+
+func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
 	}
-	if c.IsSet("timeout") && !isAwaited(c) {
+	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
+		if c.Bool(flag[0]) {
+			o.waits = append(o.waits, flag[1])
+		}
+	}
+	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
+	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
+	if c.IsSet("timeout") && !o.IsAwaited {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
@@ -176,36 +186,15 @@ func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error
 	if o.Once, err = command.Once(c); err != nil {
 		return err
 	}
-	if o.Message, err = newMessage(c, s, words); err != nil {
-		return err
-	}
-	o.From, o.Person = s.Me, app.Person()
-	if err := prepare(s, o); err != nil {
-		return err
-	}
-	warnNoAnswer(c, s, o)
-	if err := attach(c, o); err != nil {
-		return err
-	}
-	return deliver(c, s, o)
-}
-
-// warnNoAnswer tells whoever replies why the reply is no answer.
-func warnNoAnswer(c *cli.Context, s *app.Scope, o *teams.Outgoing) {
-	p := o.Parent
-	if p == nil || p.From == s.Me.Address() || len(p.To) == 0 {
-		return
-	}
-	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
-		command.Warn(c, "this is mail, and does not count as the answer: %v", err)
-	}
+	o.Content, err = newMessage(c, s, words)
+	return err
 }
 
 func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
 	now := time.Now().UTC()
 	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
-		Origin: s.Origin(), Type: c.String("type"),
+		Type: c.String("type"),
 	}
 	if c.Bool("urgent") {
 		m.Priority = "urgent"
@@ -299,7 +288,7 @@ func setObjects(c *cli.Context, m *wire.Message) error {
 
 func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	if c.IsSet("supersedes") {
-		old, err := findSent(s, c.String("supersedes"))
+		old, err := s.FindSent(c.String("supersedes"))
 		if err != nil {
 			return err
 		}
@@ -311,43 +300,4 @@ func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
 	return err
-}
-
-// findSent finds a message that I sent.
-func findSent(s *app.Scope, word string) (*wire.Message, error) {
-	it, _, err := s.Find(word)
-	if err != nil {
-		return nil, err
-	}
-	if it.From != s.Me.Address() {
-		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
-	}
-	return it.Message, nil
-}
-
-// attach stores the attached files with every team that gets the message.
-func attach(c *cli.Context, o *teams.Outgoing) error {
-	stored := map[*mailbox.Store]bool{}
-	for _, box := range o.Post.To {
-		if stored[box.Store()] {
-			continue
-		}
-		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range cmdline.List(c, "attach") {
-			f, err := command.Given(c).OpenRegular("--attach", name)
-			if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
-				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
-			}
-			if err != nil {
-				return err
-			}
-			a, err := box.Store().Attach(filepath.Base(name), f)
-			f.Close()
-			if err != nil {
-				return err
-			}
-			o.Message.Attachments = append(o.Message.Attachments, a)
-		}
-	}
-	return nil
 }

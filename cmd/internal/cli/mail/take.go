@@ -70,9 +70,9 @@ func take(c *cli.Context, s *app.Scope) error {
 		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
-		return untilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		return app.UntilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
 	})
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, app.ErrTimeout) {
 		return failure.Timeout("nothing to take within %s", timeout).
 			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Given.Flags("", "root", "team", "as"))
 	}

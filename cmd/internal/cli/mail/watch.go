@@ -39,7 +39,7 @@ atm watch bob --since 1h --no-follow`,
 
 // A logLine is a message or an event, which watch prints as a line.
 type logLine struct {
-	entry
+	watcher.Entry
 	at time.Time
 }
 
@@ -66,8 +66,8 @@ func watch(c *cli.Context, s *app.Scope) error {
 	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
 	return s.FollowFor(command.GivenTimeout(c), func(ctx context.Context) error {
-		return watcher.Until(ctx, boxes, o, func(e entry) (done bool, err error) {
-			if e == (entry{}) {
+		return watcher.Until(ctx, boxes, o, func(e watcher.Entry) (done bool, err error) {
+			if e == (watcher.Entry{}) {
 				if wantsEarlier {
 					err = printEarlier(ctx, c, s, boxes, since, seen)
 				}
@@ -89,12 +89,12 @@ func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*ma
 	var lines []logLine
 	for _, box := range boxes {
 		_, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
-			lines = append(lines, logLine{entry{Box: box, Message: it}, it.Written()})
+			lines = append(lines, logLine{watcher.Entry{Box: box, Message: it}, it.Written()})
 			return true
 		})
 		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for i := range events {
-			l := logLine{entry{Box: box, Event: &events[i]}, events[i].At}
+			l := logLine{watcher.Entry{Box: box, Event: &events[i]}, events[i].At}
 			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
 				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: l.Event.Seq - 1}
 			}

@@ -36,8 +36,7 @@ var messageCommand = &cli.Command{
 		}
 		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
 		if k.session.State != wire.SessionPaused {
-			m, _ := k.s.Team.Summary(k.agent())
-			outlook = m.Forecast(out.Message)
+			_, outlook = k.s.Root.Forecast(out.To, out.Message)
 		}
 		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
 	}),
@@ -190,7 +189,7 @@ func (k *call) sendLine(text string) error {
 	if k.c.Bool("read-only") {
 		return errors.New("read only: nothing is sent")
 	}
-	if err := command.CheckText(text); err != nil {
+	if err := app.CheckText(text); err != nil {
 		return err
 	}
 	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})

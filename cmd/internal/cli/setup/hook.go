@@ -138,6 +138,9 @@ func (h *hookCall) options() hook.Options {
 		Ends:       func() { team.ForgetProgram(name, h.program) },
 		Primer:     h.primer,
 	}
+	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
+		o.Take, o.Told = h.takePushed, h.tellPushed
+	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
 			return askFor(ctx, s, h.tool, p, give)
@@ -173,7 +176,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		}
 		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
 		if h.tool == hook.Codex && !h.isSecond {
-			h.err = errors.Join(h.err, startFollower(h.scope, session.ID))
+			h.err = errors.Join(h.err, h.follow(session.ID))
 		}
 	}
 	if !isNew {
@@ -248,7 +251,7 @@ func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
 	if err == nil {
 		err = s.Root.CheckNoted()
 	}
-	if err != nil || os.Getenv(app.ShellOf) == s.Me.Address().String() {
+	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
 		return nil, false, err
 	}
 	err = s.MayWrite()

@@ -92,7 +92,7 @@ func statusText(m teams.Member) string {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := string(m.TurnStatus) + ": " + letter.Name(string(m.TurnID), 80)
+		turn := strings.Replace(string(m.TurnStatus), string(reducer.TurnTerminal), "ended", 1) + ": " + letter.Name(string(m.TurnID), 80)
 		if m.ThreadID == m.Session { // as most programs have it
 			m.ThreadID = ""
 		}

@@ -148,7 +148,7 @@ func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (line
 	}
 	if s.Me != nil {
 		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
+			lines = append(lines, fmt.Sprintf("%d unread: atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
 		}
 	}
 	return lines

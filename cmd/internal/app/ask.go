@@ -1,0 +1,64 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Ask sends a question and waits for its answer, at most for a timeout (0: for ever) that begins when it is sent. sent is
+// called then, with the forecast of when it will be seen. An error says whether it was sent, and how to go on.
+func (s *Scope) Ask(ctx context.Context, o *teams.Outgoing, timeout time.Duration, sent func(forecast string)) (*teams.Response, error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	to, isSent := o.To[0], false
+	r, err := s.Root.Ask(limited, o, teams.Observer{Other: s.warnNoAnswer, Sent: func(r *teams.Response) {
+		isSent = true
+		_, forecast := s.Root.Forecast(r.To, o.Message)
+		sent(forecast)
+		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
+	}})
+	short := r.ID.Short(6)
+	switch {
+	case err == nil || !isSent:
+		return r, err
+	case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+		late := failure.Timeout("sent %s, but no answer from %s within %s", short, to.Agent, timeout).
+			WithHint("wait on: atm wait --reply %s --turn-done %[1]s%[2]s; atm trace %[1]s says what holds it up", short, s.Given.Flags("", "root", "team", "as"))
+		late.Done = map[string]any{"id": r.ID}
+		return r, late
+	case ctx.Err() != nil:
+		return r, context.Cause(ctx)
+	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
+		return r, fmt.Errorf("sent %s, but %w", short, err)
+	}
+	return r, failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
+}
+
+// InterruptedWait is the error of an interrupt after a message was sent. kinds are the flags of atm wait that wait on.
+func (s *Scope) InterruptedWait(id wire.ID, kinds ...string) *failure.Error {
+	again := "atm wait"
+	for _, kind := range kinds {
+		again += " --" + kind + " " + id.Short(6)
+	}
+	if len(kinds) > 1 && !slices.Contains(kinds, "turn-done") { // which is an alternative to a reply
+		again += " --every"
+	}
+	e := failure.Failed("sent %s, but the wait was interrupted", id.Short(6)).WithHint("%s%s", again, s.Given.Flags("", "root", "team", "as"))
+	e.Exit = failure.ExitInterrupted
+	return e
+}
+
+// warnNoAnswer shows a reply that does not count as the answer that is awaited.
+func (s *Scope) warnNoAnswer(other teams.NoAnswer) {
+	s.Given.Warn("%s from %s does not count: %s: %s", other.ID.Short(6), s.Who(other.From), other.Reason, letter.Clip(letter.Escape(other.Title()), 80))
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package app
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Runners that hang hold up only the wait for their own agents: the others' is over before one of them is given up.
+func TestWaitAmongHungRunners(t *testing.T) {
+	hung := []wire.Name{"h1", "h2", "h3", "h4"}
+	s := newScope(t, append(hung, "carol")...)
+	for _, name := range hung {
+		hold, err := s.Team.Store.HoldRunner(t.Context(), name)
+		must(t, err)
+		t.Cleanup(func() { hold.Release() })
+		suspend(t, filepath.Join(s.Team.Box(name).Path(), "run"))
+	}
+	s.happen(t, "carol", wire.TurnIdle)
+	began := time.Now()
+	met, err := s.Wait(t.Context(), Wait{Conditions: s.conditions(t, "blocked", "h1,h2,h3,h4", "idle", "carol"), Timeout: time.Minute})
+	took := time.Since(began)
+	must(t, err)
+	if met[0].Agent != "carol" || took > control.DialTimeout {
+		t.Errorf("%v after %v", kindsOf(met), took)
+	}
+	_, err = s.Wait(t.Context(), Wait{Conditions: s.conditions(t, "blocked", "h1", "idle", "carol"), Every: true, Timeout: time.Millisecond})
+	if err == nil {
+		t.Error("h1 is blocked")
+	}
+}
+
+// suspend makes the socket of a runner that does not answer.
+func suspend(t *testing.T, run string) {
+	t.Helper()
+	must(t, os.MkdirAll(run, 0o700))
+	t.Chdir(run) // the path may be too long for a socket
+	l, err := net.Listen("unix", "control.sock")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(io.Discard, conn)
+		}
+	}()
+}
