@@ -157,7 +157,7 @@ func printCount(c *cli.Context, n int) error {
 }
 
 var searchCommand = &cli.Command{
-	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	Name: "search", Aliases: []string{"grep", "find", "query"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
 	UsageText: `atm search flaky test from:alice since:7d
 atm search in:new to:bob`,
 	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,

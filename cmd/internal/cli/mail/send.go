@@ -73,6 +73,7 @@ func messageFlags() []cli.Flag {
 		cmdline.NoFlag("priority high high-priority p", "--urgent may end a turn; there are no other priorities"),
 		cmdline.NoFlag("dry-run", "atm has no dry run here: atm withdraw ID takes back an unread message"),
 		cmdline.NoFlag("expect-reply needs-reply", "ask in the text; --wait-reply waits for the answer"),
+		cmdline.NoFlag("stdin", "leave it out: the text is on stdin if no other is given"),
 		cmdline.NoFlag("label tag tags", "--meta K=V stores any label with the message"),
 	}
 }

@@ -52,12 +52,12 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("info", "atm team, atm where, atm status NAME"),
 	cmdline.NoCommand("state presence whois", "atm status NAME, atm team"),
 	cmdline.NoCommand("set set-status report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing; no heartbeat is needed`),
-	cmdline.NoCommand("config settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
+	cmdline.NoCommand("config configure settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
 	cmdline.NoCommand("id identity who-am-i root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
-	cmdline.NoCommand("use login as su switch switch-client", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
-	cmdline.NoCommand("hooks", "atm install claude writes its hooks; also codex, gemini, opencode"),
+	cmdline.NoCommand("use login auth as su switch switch-client", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
+	cmdline.NoCommand("hooks plugin plugins", "atm install claude writes its hooks; also codex, gemini, opencode"),
 	cmdline.NoCommand("archive", "atm gc moves what was read long ago to the archive; atm backup FILE copies everything"),
-	cmdline.NoCommand("export dump", "atm backup FILE copies everything; atm ls --all --json prints messages"),
+	cmdline.NoCommand("export dump snapshot", "atm backup FILE copies everything; atm ls --all --json prints messages"),
 	cmdline.NoCommand("import load", "atm restore FILE"),
 	cmdline.NoCommand("clean cleanup prune purge clear", "atm read reads new mail; atm gc --dry-run shows what is old"),
 	cmdline.NoCommand("validate lint verify", "atm doctor"),
@@ -66,8 +66,9 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("ui dashboard", "atm tui, or atm team --watch"),
 	cmdline.NoCommand("remote remotes sync host hosts peers connect", "the team on other machines: atm help bridge; an agent's terminal: atm attach NAME"),
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
+	cmdline.NoCommand("upgrade", "go install github.com/agentteammail/atm/cmd/...@latest; what changed: CHANGELOG.md"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
-	cmdline.NoCommand("docs guide tutorial instructions explain examples topics", "atm help, atm help VERB; agents run atm primer"),
+	cmdline.NoCommand("docs guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
 }
 
 var initCommand = &cli.Command{
