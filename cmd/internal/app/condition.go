@@ -339,7 +339,7 @@ func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTi
 }
 
 // askWithin is how long a look asks a runner, so that one that hangs holds up little else.
-const askWithin = 100 * time.Millisecond
+const askWithin = 200 * time.Millisecond
 
 // summary returns a member as far as it is known at once.
 func (s *Scope) summary(ctx context.Context, a wire.Address) (teams.Member, error) {

@@ -155,7 +155,4 @@ func needsID(flag, word string) error {
 		WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
 }
 
-func isID(word string) bool {
-	_, err := wire.ParseFragment(strings.TrimPrefix(word, "#"))
-	return err == nil
-}
+func isID(word string) bool { return app.IsID(word) }
