@@ -29,7 +29,7 @@ TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
+.PHONY: build install man dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -39,16 +39,23 @@ build:
 install:
 	@mkdir -p '$(PREFIX)/bin'
 	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install $(FLAGS) ./cmd/...
+	@mkdir -p '$(PREFIX)/share/man/man1'; '$(PREFIX)/bin/atm' help --man >'$(PREFIX)/share/man/man1/atm.1'
 	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
 
+# The manual page, where man finds it once bin is on PATH: man atm
+man: build
+	@mkdir -p bin/man/man1
+	bin/atm help --man >bin/man/man1/atm.1
+
 # For a release: an archive for each system, with a checksum.
 dist:
-	@rm -rf dist; set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
-		dir=atm-$(VERSION)-$$os-$$arch; echo "dist/$$dir.tar.gz"; mkdir -p dist/$$dir; cp README.md LICENSE dist/$$dir; \
+	@rm -rf dist; mkdir dist; $(GO) run $(FLAGS) ./cmd/atm help --man >dist/atm.1
+	@set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
+		dir=atm-$(VERSION)-$$os-$$arch; echo "dist/$$dir.tar.gz"; mkdir -p dist/$$dir/man/man1; cp README.md LICENSE dist/$$dir; cp dist/atm.1 dist/$$dir/man/man1; \
 		GOOS=$$os GOARCH=$$arch $(BUILD) -o dist/$$dir/ ./cmd/...; \
 		tar -C dist -czf dist/$$dir.tar.gz $$dir; rm -r dist/$$dir; done; done
-	@cd dist && sha256sum *.tar.gz >SHA256SUMS
+	@rm dist/atm.1; cd dist && sha256sum *.tar.gz >SHA256SUMS
 
 demo: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh

@@ -51,13 +51,13 @@ var layers = strings.Fields(`
 	cmd/internal/backup
 	cmd/internal/doctor
 	cmd/internal/agentconfig
-	cmd/internal/claudeteam
 	ptyrun/acp
 	ptyrun
 	ptyrun/sessions
 	cmd/internal/failure
 	cmd/internal/aswire
 	cmd/internal/app
+	cmd/internal/room
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
 	cmd/internal/ask
@@ -66,6 +66,7 @@ var layers = strings.Fields(`
 	cmd/internal/acpagent
 	cmd/internal/mcp
 	cmd/internal/bridge
+	cmd/internal/claudeteam
 	cmd/internal/cli/mail
 	cmd/internal/cli/agent
 	cmd/internal/cli/session
@@ -73,7 +74,6 @@ var layers = strings.Fields(`
 	cmd/internal/cli
 	cmd/internal/testteam
 	cmd/internal/follow
-	cmd/internal/room
 	cmd/internal/web
 	cmd/internal/tui
 	cmd/atm
@@ -81,6 +81,7 @@ var layers = strings.Fields(`
 	cmd/atm-acp
 	cmd/atm-codex
 	cmd/atm-bridge
+	cmd/atm-claude
 	cmd/atm-runner
 	cmd/atm-mcp
 	cmd/atm-web
@@ -114,7 +115,7 @@ var importers = map[string][]string{
 	"github.com/rogpeppe/go-internal":        {"cmd/internal/testteam"},
 	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
-	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
+	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "cmd/internal/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},

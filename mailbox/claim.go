@@ -29,7 +29,7 @@ type claim struct {
 	Until   time.Time `json:"until,omitzero"`    // absent in a runner's claim, live while the runner lock is held
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
 	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
-	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered
+	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered, or the push is over
 	IsPush  bool      `json:"push,omitempty"`    // in a session's claim: see HookCall.IsPush
 	Acked   bool      `json:"acked,omitempty"`   // the message was acknowledged before it was put back
 }
@@ -44,6 +44,10 @@ const (
 func (c claim) isRunner() bool                 { return strings.HasPrefix(c.Owner, ownerRunner) }
 func (c claim) isLease() bool                  { return strings.HasPrefix(c.Owner, ownerLease) }
 func (c claim) isLiveLease(now time.Time) bool { return c.isLease() && c.isLive(now, false) }
+
+// isBeingGiven reports whether it is not recorded yet that the message was given to the session. Such a claim is live for
+// seconds (answerTime): its owner may have been killed.
+func (c claim) isBeingGiven() bool { return strings.HasPrefix(c.Owner, ownerSession) && !c.Offered }
 
 // isGivenUp reports whether the message was handed over in vain so often that only Read shows it.
 func (c claim) isGivenUp() bool { return !c.isLease() && c.Times >= maxHandovers }

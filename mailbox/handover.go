@@ -124,20 +124,33 @@ func (call *HookCall) proves(id wire.ID, c claim) bool {
 	return isShown || call.ProvesReceipt && c.Offered && !c.IsPush
 }
 
+// mayLose reports whether the call says that what its session claimed earlier may be lost.
+func (call *HookCall) mayLose(c claim) bool {
+	isLost := call.IsNewProgram && !(c.IsPush && call.KeepsPushed)
+	isForgotten := call.Forgets != "" && strings.HasPrefix(c.Call, call.Forgets)
+	return isLost || isForgotten || call.EndsSession
+}
+
+// hasOutlived reports whether a claim that still counts is of another session, whose program has ended.
+func (call *HookCall) hasOutlived(c claim) bool {
+	session, isSession := strings.CutPrefix(c.Owner, ownerSession)
+	isOther := isSession && session != call.Session && c.Until.After(call.Now)
+	return isOther && call.IsGone != nil && call.IsGone(session)
+}
+
 // settleEarlier settles the session's claims from earlier calls. If the program restarts, forgets them or ends they
 // expire; if the call proves their messages received, these are moved, unless the answer was never written. A message
 // that cannot be moved does not hold up the others. The claims of a session whose program has ended expire, too.
 func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		session, isSession := strings.CutPrefix(c.Owner, ownerSession)
 		switch {
-		case isSession && h.call.Session != session && h.call.IsGone != nil && c.Until.After(h.call.Now) && h.call.IsGone(session):
+		case h.call.hasOutlived(c):
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case c.Owner != h.call.owner() || h.call.hasMade(c):
 			continue
-		case h.call.IsNewProgram && !(c.IsPush && h.call.KeepsPushed) || h.call.EndsSession || h.call.Forgets != "" && strings.HasPrefix(c.Call, h.call.Forgets):
+		case h.call.mayLose(c):
 			all[id] = c.endedAt(h.call.Now)
 			continue
 		case !h.call.proves(id, c):

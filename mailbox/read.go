@@ -50,6 +50,15 @@ type Batch struct {
 	LogErr     error   // why the event could not be logged
 }
 
+// Sender returns whom a program may name as the sender of all of it: atm, if several are.
+func (b *Batch) Sender() string {
+	from := b.Items[0].From.Agent
+	if slices.ContainsFunc(b.Items, func(it *Item) bool { return it.From.Agent != from }) {
+		return "atm"
+	}
+	return string(from)
+}
+
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {

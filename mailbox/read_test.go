@@ -299,3 +299,19 @@ func TestNewIsListedOnce(t *testing.T) {
 		}
 	}
 }
+
+// What is shown together has one sender, or is atm's.
+func TestSender(t *testing.T) {
+	t.Parallel()
+	from := func(names ...wire.Name) (b Batch) {
+		for _, name := range names {
+			b.Items = append(b.Items, &Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
+		}
+		return b
+	}
+	for want, b := range map[string]Batch{"alice": from("alice", "alice"), "atm": from("alice", "carol")} {
+		if got := b.Sender(); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

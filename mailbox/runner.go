@@ -104,7 +104,7 @@ type Claim struct {
 	Turn       string    // the turn that the messages went into, if known, for the event injected
 
 	runner   *Runner
-	unlogged []wire.Event // of messages that Typed has moved
+	isLogged bool // Typed has logged injected
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
@@ -148,10 +148,14 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 // Typed moves the messages as read, since the agent received them, and logs injected; also for a message that the agent
 // has moved meanwhile by answering it. A message that cannot be moved stays claimed. After an error, calling Typed again
 // does what is missing.
+//
+// It logs before it moves: of what a killed runner moved the log always tells, so the next one can give it again.
 func (c *Claim) Typed(ctx context.Context) error {
 	var errs []error
 	err := c.runner.box.updateClaims(ctx, func(all claims) error {
-		errs = append(errs, c.logInjected(ctx))
+		if err := c.logInjected(ctx); err != nil {
+			return err
+		}
 		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
 			if _, err := c.box.markRead(id, all[id]); err != nil && !errors.Is(err, ErrNotFound) {
 				errs = append(errs, err)
@@ -159,12 +163,6 @@ func (c *Claim) Typed(ctx context.Context) error {
 			}
 			delete(all, id)
 			c.runner.typing.CompareAndDelete(id, c)
-			// Logged before the claim is gone from the file, so that whoever misses the claim finds the event.
-			injected := event("pty", wire.EventInjected, id)
-			injected.TurnID = c.Turn
-			i := slices.IndexFunc(c.Items, func(it *Item) bool { return it.ID == id })
-			c.unlogged = append(c.unlogged, c.box.WithType(injected, c.Items[i]))
-			errs = append(errs, c.logInjected(ctx))
 			return true
 		})
 		return nil
@@ -172,12 +170,19 @@ func (c *Claim) Typed(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// logInjected logs what Typed has not logged yet.
+// logInjected logs injected for all messages, once.
 func (c *Claim) logInjected(ctx context.Context) error {
-	err := c.box.logEvents(ctx, c.unlogged...)
-	if err == nil {
-		c.unlogged = nil
+	if c.isLogged {
+		return nil
 	}
+	var injected []wire.Event
+	for _, it := range c.Items {
+		e := event("pty", wire.EventInjected, it.ID)
+		e.TurnID = c.Turn
+		injected = append(injected, c.box.WithType(e, it))
+	}
+	err := c.box.Log().Append(ctx, injected...)
+	c.isLogged = err == nil
 	return err
 }
 

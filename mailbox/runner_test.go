@@ -153,14 +153,15 @@ func TestClaimThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What Typed could not do is done when it is called again, and nothing twice: messages that moved are logged, others
-// move.
+// What Typed could not do is done when it is called again, and nothing twice: without the log nothing moves, and a
+// message that cannot be moved holds up no other.
 func TestTypedAgain(t *testing.T) {
 	t.Parallel()
 	var ids []wire.ID
-	var isBroken atomic.Bool
+	var isLogBroken, isBroken atomic.Bool
 	s := openStore(t, scratch(t), func(op, name string) error {
-		if isBroken.Load() && (op == "write" && strings.Contains(name, "bob/events/") || op == "rename" && strings.Contains(name, string(ids[1]))) {
+		if isLogBroken.Load() && op == "write" && strings.Contains(name, "bob/events/") ||
+			isBroken.Load() && op == "rename" && strings.Contains(name, string(ids[1])) {
 			return syscall.EIO
 		}
 		return nil
@@ -169,14 +170,15 @@ func TestTypedAgain(t *testing.T) {
 	ids = append(deliver(t, bob, message("one")), deliver(t, bob, message("two"))...)
 	c := claimAll(t, r, ids, false, ids...)
 	isBroken.Store(true)
-	for range 2 {
+	for i, want := range [][]wire.ID{ids, ids[1:], ids[1:]} {
+		isLogBroken.Store(i == 0)
 		if err := c.Typed(ctx); !errors.Is(err, syscall.EIO) {
 			t.Error(err)
 		}
+		unread, err := bob.UnreadIDs()
+		must(t, err)
+		equal(t, "still unread", unread, want...)
 	}
-	unread, err := bob.UnreadIDs()
-	must(t, err)
-	equal(t, "still unread", unread, ids[1])
 	isBroken.Store(false)
 	for range 2 {
 		must(t, c.Typed(ctx))
@@ -189,4 +191,40 @@ func TestTypedAgain(t *testing.T) {
 	}
 	equal(t, "injected", injected, ids...)
 	owned(t, bob)
+}
+
+// Whenever a runner is killed while Typed works, a message is unread or the log says that it was injected: what was moved
+// without a word would be lost if the program has not got to it.
+func TestKilledInTyped(t *testing.T) {
+	t.Parallel()
+	for last, isDone := 0, false; !isDone; last++ {
+		left := -1 // how many changes succeed before the kill; negative: all
+		s := openStore(t, scratch(t), func(op, _ string) error {
+			if left == 0 {
+				return syscall.EIO
+			}
+			left--
+			return nil
+		}, "bob")
+		bob, r := s.Box("bob"), holds(t, s)
+		ids := append(deliver(t, bob, message("one")), deliver(t, bob, message("two"))...)
+		c := claimAll(t, r, ids, false, ids...)
+		left = last
+		isDone = c.Typed(ctx) == nil
+		left = -1
+		dies(r)
+		var injected []wire.ID
+		for _, e := range eventsOf(t, bob) {
+			if e.Kind == wire.EventInjected {
+				injected = append(injected, e.MessageID())
+			}
+		}
+		for _, id := range ids {
+			it, err := bob.Get(id)
+			must(t, err)
+			if it.State != Unread && !slices.Contains(injected, id) {
+				t.Errorf("killed after %d steps: %s is %s, and the log does not say why", last, id.Short(6), it.State)
+			}
+		}
+	}
 }

@@ -2,26 +2,29 @@ package mailbox
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
 
-// Waiting returns how many messages HandOver would hand over now, if the store may act. Dropped files are ingested first.
-func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, err error) {
+// Waiting returns how many messages HandOver would hand over now, if the store may act, and whether others are on their way
+// into the program: if whoever gives them is killed, they wait, too. Dropped files are ingested first.
+func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, isBeingGiven bool, err error) {
 	limited, stop := context.WithTimeout(ctx, hookIngestTime)
 	b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
 	stop()
 	mayAct := b.store.BeforeLook()
 	ids, err := b.UnreadIDs()
 	if err != nil || len(ids) == 0 {
-		return 0, err
+		return 0, false, err
 	}
 	if err := mayAct(ctx); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	all := b.claims()
 	skipped := all.live(time.Now(), b.isRunning())
+	isBeingGiven = slices.ContainsFunc(ids, func(id wire.ID) bool { return skipped[id].isBeingGiven() })
 	for id, c := range all {
 		if c.isGivenUp() {
 			skipped[id] = c
@@ -29,7 +32,7 @@ func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, err error) {
 	}
 	opt.IDs, opt.changesNothing, opt.countsAll = append([]wire.ID{}, ids...), true, true
 	batch, err := b.choose(opt, skipped)
-	return len(batch.Items) + batch.More, err
+	return len(batch.Items) + batch.More, isBeingGiven, err
 }
 
 // LockWake takes the lock of the process that waits to wake the agent's program: one is enough.

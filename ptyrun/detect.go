@@ -45,8 +45,8 @@ func (p *terminal) readScreen(now time.Time) {
 	look := p.look()
 	if known := p.driver.Recognise(look); p.r.isAuto && known != p.driver {
 		p.driver = known
-		if p.doorway.door == nil {
-			p.doorway.door = p.newDoor()
+		if p.door.door == nil {
+			p.door.door = p.newDoor()
 		}
 		p.r.writeRunInfo()
 	}

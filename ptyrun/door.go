@@ -20,7 +20,7 @@ import (
 //
 // look and push run beside the loop, one at a time, and heed ctx. The loop calls the other methods meanwhile.
 type door interface {
-	// by is the way, of agents.Doors.
+	// by is the way, of agents.WayNames.
 	by() string
 	// isVerbatim reports whether the program acts on nothing in what is pushed: else that has the form of what is typed.
 	isVerbatim() bool
@@ -49,12 +49,14 @@ func (p *terminal) newDoor() door {
 		return &claudeDoor{env: p.r.Env, pid: p.PID(), command: p.r.Command}
 	case p.driver.Name == "codex" && p.r.serverDir != "":
 		return &codexDoor{socket: filepath.Join(p.r.serverDir, serverSocket)}
+	case p.driver.Name == "opencode":
+		return &pluginDoor{&p.plugin, p.r.Box}
 	}
 	return nil
 }
 
-// doorway is a terminal's door as the loop sees it. Zero: there is none.
-type doorway struct {
+// doorState is a terminal's door as the loop sees it. Zero: there is none.
+type doorState struct {
 	door
 	shut      error     // why it takes nothing; nil: it is open
 	lookedAt  time.Time // zero: never
@@ -63,15 +65,16 @@ type doorway struct {
 }
 
 const (
-	pushTime  = 3 * time.Second // for look and push
+	lookTime  = 3 * time.Second
+	pushTime  = 8 * time.Second // a plugin starts a process or two for it
 	lookEvery = 2 * time.Second // while there is mail
 )
 
-func (d *doorway) isOpen() bool { return d.door != nil && !d.lookedAt.IsZero() && d.shut == nil }
+func (d *doorState) isOpen() bool { return d.door != nil && !d.lookedAt.IsZero() && d.shut == nil }
 
 // lookForDoor reports whether it is being found out whether the door is open, which is asked again before each mail.
 func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
-	d, r := &p.doorway, p.r
+	d, r := &p.door, p.r
 	switch {
 	case d.door == nil, now.Before(d.restUntil):
 		return false
@@ -83,7 +86,7 @@ func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 	d.isLooking = true
 	screen := p.emulator.Lines()
 	r.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
+		ctx, cancel := context.WithTimeout(r.ctx, lookTime)
 		defer cancel()
 		shut := d.look(ctx, screen)
 		r.post(func() { d.shut, d.isLooking, d.lookedAt = shut, false, r.now() })
@@ -92,7 +95,7 @@ func (p *terminal) lookForDoor(now time.Time) (isLooking bool) {
 }
 
 // isPushable reports whether mail goes through the terminal's door.
-func (p *terminal) isPushable() bool { return p.doorway.isOpen() }
+func (p *terminal) isPushable() bool { return p.door.isOpen() }
 
 // mayPush reports whether a message goes through the door of the program that runs. One for which that was in vain is
 // typed.
@@ -115,11 +118,14 @@ func (p *terminal) push(t *typing) error {
 	t.text = Clean(t.text)
 	t.draft, t.isWaiting = t.text, true
 	r.follower.HandleTyped(t.text)
-	out := pushed{t.items[0].ID, senderOf(t), t.text}
+	out := pushed{t.items[0].ID, t.claim.Sender(), t.text}
+	if t.asPointer { // which has nothing of a sender's
+		out.from = "atm"
+	}
 	r.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
 		defer cancel()
-		err := p.doorway.push(ctx, out)
+		err := p.door.push(ctx, out)
 		r.post(func() {
 			if t.failed, t.isWaiting = err, false; err == nil || errors.Is(err, errUnconfirmed) {
 				t.failed, t.startedAt, t.pressedAt, t.returns = nil, r.now(), r.now(), 1
@@ -127,17 +133,6 @@ func (p *terminal) push(t *typing) error {
 		})
 	})
 	return nil
-}
-
-// senderOf returns the name that a program shows as the sender of what is pushed. A pointer has nothing of a sender's.
-func senderOf(t *typing) string {
-	from := t.items[0].From.Agent
-	for _, it := range t.items {
-		if it.From.Agent != from || t.asPointer {
-			return "atm"
-		}
-	}
-	return string(from)
 }
 
 // frameOf is how the first message of a text begins, in a prompt and on the screen.
@@ -154,7 +149,7 @@ func (p *terminal) isReceived(t *typing, now time.Time) (bool, error) {
 	}
 	isSeen := p.driver.ShowsAbove(p.look(), r.frameOf(t)) || !r.state.HasHooks() && p.driver.HasAccepted(p.look(), t.draft)
 	switch {
-	case t.isShown || p.doorway.isReceived() || isSeen:
+	case t.isShown || p.door.isReceived() || isSeen:
 		return true, nil
 	case r.stopping != nil:
 		return false, p.pushFailed(t, outcomeUnverified, errUnconfirmed)
@@ -167,7 +162,7 @@ func (p *terminal) isReceived(t *typing, now time.Time) (bool, error) {
 // pushFailed has a text typed that was pushed in vain, and what comes next for a while. A text that the program may have
 // is given only once more.
 func (p *terminal) pushFailed(t *typing, outcome string, err error) error {
-	m, d := &p.r.mail, &p.doorway
+	m, d := &p.r.mail, &p.door
 	d.shut, d.restUntil = err, p.r.now().Add(retryLast)
 	for _, id := range idsOf(t.items) {
 		m.pushedInVain[id] = true

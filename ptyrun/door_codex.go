@@ -66,6 +66,7 @@ func onlyThread(ctx context.Context, c *codex.Client) (thread string, err error)
 const (
 	maxThreads   = 20 // that are looked at, with those of sub-agents
 	askReceipt   = 50 * time.Millisecond
+	queueTime    = 3 * time.Second
 	withdrawTime = time.Second
 	newestItems  = 20
 )
@@ -73,6 +74,8 @@ const (
 // push returns when the agent has the text, or has not and never will: what a turn did not begin with is withdrawn.
 func (d *codexDoor) push(ctx context.Context, out pushed) error {
 	d.hasStarted.Store(false)
+	ctx, cancel := context.WithTimeout(ctx, queueTime)
+	defer cancel()
 	c, err := codex.Dial(ctx, d.socket)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func (d *codexDoor) push(ctx context.Context, out pushed) error {
 	if err != nil {
 		return errors.Join(errUnconfirmed, err)
 	}
-	soon, cancel := context.WithTimeout(ctx, pushTime*2/3)
+	soon, cancel := context.WithTimeout(ctx, queueTime*2/3)
 	defer cancel()
 	for soon.Err() == nil {
 		// It is refused before the first turn has begun.

@@ -258,8 +258,8 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 	}
 }
 
-// A message accepted while events cannot be appended is read at once, and the event follows later.
-func TestTakenIsSaidLater(t *testing.T) {
+// A message accepted while events cannot be appended is read once they are, and typed once.
+func TestTakenIsReadWithItsEvent(t *testing.T) {
 	t.Parallel()
 	gates := quick
 	gates.beforeReturn = 2 * time.Second
@@ -270,11 +270,12 @@ func TestTakenIsSaidLater(t *testing.T) {
 	id := r.send("hello")
 	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	release := r.lock("events")
-	r.wait("the message to be read", r.read(id))
-	if r.has("injected")() {
-		t.Error("it is said already")
+	r.wait("the return key", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
+	if r.read(id)() || r.has("injected")() {
+		t.Error("it is read, or said, already")
 	}
 	release()
+	r.wait("the message to be read", r.read(id))
 	r.wait("the events", func() bool { return r.has("injected")() && r.has("turn_completed")() })
 	if got := r.fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)

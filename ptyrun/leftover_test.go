@@ -144,6 +144,63 @@ func TestTypedWhenKilled(t *testing.T) {
 	}
 }
 
+// A killed runner's text is undone unless the log shows that the program had got to it. A word is an event; behind a
+// slash is its turn, or which message it is about.
+func TestUndoLastTyping(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ log, undone string }{
+		{"spawned turn_started/2 thinking injected/a,2", "a"},
+		{"spawned injected/a injected/b turn_started thinking", "a b"},
+		{"spawned turn_started/1 turn_idle/1 injected/a,2 turn_started/2", "a"},
+		{"spawned turn_started injected/a tool_call_start", ""},
+		{"spawned turn_started injected/a exited", ""},
+		{"spawned turn_started/2 turn_idle/2 injected/a,2", ""}, // it had answered before that was logged
+		{"injected/a,2", "a"}, // the log begins there
+
+		// What others do says nothing about the program, nor does what it tells at its start.
+		{"spawned turn_started injected/a delivery_stage/x message_read/b message_acked/b", "a"},
+		{"spawned turn_started injected/a stream_error injecting/b injection_failed/b", "a"},
+		{"spawned injected/a session_start turn_started", "a"},
+
+		// It was dealt with since.
+		{"spawned injected/a message_again/a", ""},
+		{"spawned injected/a message_again/a message_read/a", ""},
+		{"spawned injected/a message_acked/a", ""},
+		{"spawned injected/a spawned", ""},
+		{"spawned injected/a injected/b message_again/b", "a"}, // the next runner was killed, too
+	} {
+		r := newRig(t)
+		ids := map[string]wire.ID{"a": r.send("one"), "b": r.send("two")}
+		must(t, errors.Join(r.bob.MarkRead(t.Context(), ids["a"]), r.bob.MarkRead(t.Context(), ids["b"])))
+		for word := range strings.FieldsSeq(c.log) {
+			kind, about, _ := strings.Cut(word, "/")
+			e := wire.Event{Source: "pty", Kind: kind}
+			for about := range strings.SplitSeq(about, ",") {
+				if id := ids[about]; id != "" {
+					e = e.With("id", string(id))
+				} else {
+					e.TurnID = about
+				}
+			}
+			if kind == "thinking" {
+				e.Kind = "state_change"
+				e = e.With("new", kind)
+			}
+			must(t, r.bob.Log().Append(t.Context(), e))
+		}
+		must(t, errors.Join(undoLastTyping(t.Context(), r.bob), undoLastTyping(t.Context(), r.bob)))
+		var undone []string
+		for _, name := range []string{"a", "b"} {
+			if r.unread(ids[name]) {
+				undone = append(undone, name)
+			}
+		}
+		if got := strings.Join(undone, " "); got != c.undone {
+			t.Errorf("%s: undone %q, want %q", c.log, got, c.undone)
+		}
+	}
+}
+
 // The keys that clear a draft are not pressed when a dialog has come up whose output waits for the loop, nor when the
 // draft has changed.
 func TestClearedDraftIsReadAgain(t *testing.T) {

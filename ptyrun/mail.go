@@ -261,21 +261,47 @@ func (r *runner) stepReminders(now time.Time) {
 	r.notify("sending reminders of overdue answers", func() error { return r.Remind(context.Background(), isIdle) })
 }
 
-// undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then more than that
-// it thinks: it may have exited before its model got the text. A shell has run the text, which must not be repeated.
+// undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then that its model got
+// it: the program may have exited before. A shell has run the text, which must not be repeated.
 func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}
-	events, err := box.Log().Tail(func(e *wire.Event) bool {
-		isThinking := e.Kind == "state_change" && e.Field("new") == string(reducer.Thinking)
-		return e.Kind != wire.EventInjected && e.Kind != wire.TurnStarted && !isThinking
-	})
-	for _, e := range events {
-		if e.Kind == wire.EventInjected && e.Field("as") != "pointer" {
-			again := wire.Event{Source: "pty", Kind: wire.EventUnread}.With("id", string(e.MessageID()))
-			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, again))
-		}
+	events, err := box.Log().Tail(provesWork)
+	if err != nil || len(events) == 0 {
+		return err
 	}
-	return err
+	ended := "" // the turn that showed work before it was logged what had begun it
+	if provesWork(&events[0]) {
+		ended = events[0].TurnID
+	}
+	var errs []error
+	var again []wire.Event
+	hasNewer := map[wire.ID]bool{} // messages of which a later event tells what became of them
+	for _, e := range slices.Backward(events) {
+		id := e.MessageID()
+		isTyped := e.Kind == wire.EventInjected && e.Field("as") != "pointer"
+		if isTyped && !hasNewer[id] && (e.TurnID == "" || e.TurnID != ended) {
+			if err := box.MarkUndone(ctx, id); err != nil {
+				errs = append(errs, err)
+			} else {
+				again = append(again, wire.Event{Source: "pty", Kind: wire.EventUnread}.With("id", string(id)))
+			}
+		}
+		hasNewer[id] = true
+	}
+	return errors.Join(append(errs, box.Log().Append(ctx, again...))...)
+}
+
+// provesWork reports whether an event shows that the program was at work, and did more than think, or that it is another
+// program. What becomes of messages others do, too; and what it tells at its start hooks may tell late.
+func provesWork(e *wire.Event) bool {
+	switch e.Kind {
+	case wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventAnnounced, wire.EventRead, wire.EventAcked,
+		wire.EventWithdrawn, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.StreamError, wire.TurnStarted, "session_start":
+		return false
+	case "state_change":
+		return e.Field("new") != string(reducer.Thinking)
+	}
+	return true
 }

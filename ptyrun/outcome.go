@@ -32,7 +32,10 @@ func (r *runner) typingDone(t *typing) {
 	switch {
 	case t.claim != nil && !t.asPointer:
 		t.claim.Turn = turn
-		r.changeClaim(func() error { return t.claim.Typed(context.Background()) })
+		r.changeClaim(func() error {
+			r.events.wait() // the log has the turn first: see undoLastTyping
+			return t.claim.Typed(context.Background())
+		})
 	case t.claim != nil:
 		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)

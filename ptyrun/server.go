@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -51,6 +53,19 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		}
 		out.Cols, out.Rows = r.Cols, r.Rows
 		return out, nil
+	})
+}
+
+// Pushed answers the program's own processes only: others would take its mail.
+func (r *runner) Pushed(_ context.Context, req control.PushedRequest) (control.Pushed, error) {
+	return inLoop(r, func() (control.Pushed, error) {
+		switch {
+		case r.prog == nil:
+			return control.Pushed{}, errNotRunning
+		case !slices.Contains(process.Ancestors(req.PID), r.prog.PID()):
+			return control.Pushed{}, refused("only its own program is given what is pushed")
+		}
+		return r.prog.pushed(req), nil
 	})
 }
 

@@ -137,6 +137,8 @@ func (s *speaker) handle(e acp.Event) {
 func (s *speaker) lookForDoor(time.Time) bool { return false }
 func (s *speaker) isPushable() bool           { return false }
 
+func (s *speaker) pushed(control.PushedRequest) control.Pushed { return control.Pushed{} }
+
 func (s *speaker) refresh()       { s.take() }
 func (s *speaker) step(time.Time) {}
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
@@ -146,6 +148,42 @@ func TestSpeakerHandle(t *testing.T) {
 		t.Errorf("it answered %q", e.Text("response"))
 	}
 	settled(t, h)
+}
+
+// A message is read only once the log has all that came before, and with that the turn that it began: a runner that is
+// killed then knows what its program was given last.
+func TestReadBehindItsTurn(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) {
+		o.Command, o.Driver, o.ACP = append(o.Command, "acp"), nil, &ACP{}
+	})
+	await(t, h, "session_start")
+	settled(t, h)
+	events, claims := make(chan struct{}), make(chan struct{})
+	h.r.events.do(func() { <-events })
+	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, Body: "SAY fine", SentAt: time.Now().UTC()}
+	p := &mailbox.Post{Message: m, To: []*mailbox.Box{h.r.Box}}
+	mailbox.Deliver(t.Context(), p)
+	must(t, p.Outcomes[0].Err)
+	if !h.r.poll(time.Minute, func() bool { return len(h.r.mail.given) > 0 }) {
+		t.Fatal("it was not given")
+	}
+	go func() { h.r.claims.wait(); close(claims) }()
+	select {
+	case <-claims:
+		t.Error("it is read, and its turn is not in the log")
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(events)
+	var kinds []string
+	for e, err := range h.Events(t.Context()) {
+		must(t, err)
+		if kinds = append(kinds, e.Kind); e.Kind == wire.EventInjected {
+			break
+		}
+	}
+	if !slices.Contains(kinds, wire.TurnStarted) {
+		t.Errorf("logged: %v", kinds)
+	}
 }
 
 // Without a program there is no handle, and nothing is left.

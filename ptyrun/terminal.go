@@ -46,7 +46,8 @@ type terminal struct {
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
-	doorway      doorway
+	door         doorState
+	plugin       plugin
 	serverStarts restarts // of its own server
 }
 
@@ -81,7 +82,7 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
-	p.doorway.door = p.newDoor()
+	p.door.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
@@ -185,7 +186,7 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
-	if p.isReady && p.doorway.lookedAt.IsZero() {
+	if p.isReady && p.door.lookedAt.IsZero() {
 		p.lookForDoor(now)
 	}
 }
@@ -207,7 +208,7 @@ func (p *terminal) declared() screen.Status {
 
 func (p *terminal) state() agentState {
 	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.doorway.isOpen() && p.doorway.isVerbatim(),
+		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.door.isOpen() && p.door.isVerbatim(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 }
@@ -220,8 +221,8 @@ func (p *terminal) describe(s *control.Status) {
 		s.Detail = rd.Dialog.Kind
 	}
 	s.Ways = control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
-	if p.doorway.isOpen() {
-		s.Ways.Prompt = p.doorway.by()
+	if p.door.isOpen() {
+		s.Ways.Prompt = p.door.by()
 	}
 	if p.driver.Plain {
 		s.Ways.Answer = ""

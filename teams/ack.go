@@ -14,20 +14,21 @@ import (
 
 // Acked is the result of Ack.
 type Acked struct {
-	WasAcked bool     // it was acknowledged before, by an ack or an answer
-	Notes    []string // messages to the caller's user
+	ID       wire.ID   // of the ack
+	To       Recipient // who got it; zero: none was sent
+	WasAcked bool      // it was acknowledged before, by an ack or an answer
+	Notes    []string  // messages to the caller's user
 }
 
 // ackLease is how long a message is leased at least while it is being acknowledged.
 const ackLease = 30 * time.Second
 
-// Ack acknowledges o.Parent, a message in box, for o.From: the mailbox's owner or the member that has leased the
-// message (else *mailbox.LeasedError or mailbox.ErrNotHeld). o.Message has the text and the origin. Ack delivers it to
-// the sender durably, in o.Post, and only then marks the parent as acknowledged and ends the lease. It is idempotent,
-// since the ack's id is derived. If the sender withdraws the parent meanwhile (mailbox.ErrWithdrawn), Ack withdraws the
-// ack unless it is read.
-func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked, err error) {
-	m, by := o.Parent, o.From.Address()
+// Ack acknowledges m, a message in box, for me: the mailbox's owner or the member that has leased the message (else
+// *mailbox.LeasedError or mailbox.ErrNotHeld). ack has the text and the origin. Ack delivers it to the sender durably, and
+// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived. If the sender
+// withdraws m meanwhile (mailbox.ErrWithdrawn), Ack withdraws the ack unless it is read.
+func (r *Root) Ack(ctx context.Context, me, box *mailbox.Box, m, ack *wire.Message) (a Acked, err error) {
+	by := me.Address()
 	it, err := box.Get(m.ID)
 	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
 		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
@@ -35,10 +36,10 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 	if err != nil {
 		return a, err
 	}
-	ack := o.Message
 	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
+	a.ID = ack.ID
 	if why := r.doubt(ack); why != "" {
 		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
 	}
@@ -60,17 +61,14 @@ func (r *Root) Ack(ctx context.Context, box *mailbox.Box, o *Outgoing) (a Acked,
 		}
 		return a, nil
 	}
-	o.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Derived: isAck, Sender: o.From}
-	mailbox.Deliver(ctx, o.Post)
-	o.Handoffs = r.handOffAll(ctx, o.Post)
-	out := o.Post.Outcomes[0]
-	a.WasAcked = out.AlreadyStored
-	if out.AlreadyStored && before != nil && ack.Body != "" && before.Body != ack.Body {
+	a.To = r.deliver(ctx, &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Derived: isAck, Sender: me})[0]
+	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored // the id that was free
+	if a.WasAcked && before != nil && ack.Body != "" && before.Body != ack.Body {
 		const note = "already acknowledged with another text; yours was not sent: atm reply %s \"…\""
 		a.Notes = append(a.Notes, fmt.Sprintf(note, m.ID.Short(6)))
 	}
-	if out.Err != nil {
-		return a, out.Err
+	if a.To.Err != nil {
+		return a, a.To.Err
 	}
 	err = box.MarkAcked(ctx, m.ID, by)
 	if errors.Is(err, mailbox.ErrWithdrawn) {
@@ -146,7 +144,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}
-	err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
+	_, err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
 	if err != nil || from.Host != "" {
 		return state, err
 	}

@@ -24,10 +24,11 @@ func TestWithdrawDuringAck(t *testing.T) {
 		team := newTeam(t, r, "alice", "bob")
 		alice, bob := team.Box("alice"), team.Box("bob")
 		m := &wire.Message{Body: "work", RequiresAck: requiresAck}
-		must(t, r.Send(ctx, &Outgoing{From: alice, To: []wire.Address{bob.Address()}, Message: m}))
+		_, err := team.sendTo(ctx, alice, "bob", m)
+		must(t, err)
 		must(t, bob.MarkRead(ctx, m.ID))
 		ack = func() {
-			_, err := r.Ack(ctx, bob, &Outgoing{From: bob, Parent: m, Message: &wire.Message{}})
+			_, err := r.Ack(ctx, bob, bob, m, &wire.Message{})
 			must(t, err)
 		}
 		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
@@ -62,7 +63,7 @@ func TestAckDuringWithdraw(t *testing.T) {
 			t.Error(state, err)
 		}
 	}
-	if _, err := r.Ack(ctx, bob, &Outgoing{From: bob, Parent: it.Message, Message: &wire.Message{}}); !errors.Is(err, mailbox.ErrWithdrawn) {
+	if _, err := r.Ack(ctx, bob, bob, it.Message, &wire.Message{}); !errors.Is(err, mailbox.ErrWithdrawn) {
 		t.Error(err)
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
@@ -87,7 +88,8 @@ func TestFindDuringUnread(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob")
 	bob := team.Box("bob")
 	m := &wire.Message{Body: "work", RequiresAck: true}
-	must(t, r.Send(t.Context(), &Outgoing{From: team.Box("alice"), To: []wire.Address{bob.Address()}, Message: m}))
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	must(t, err)
 	must(t, bob.MarkRead(t.Context(), m.ID))
 	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }
 	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != mailbox.Unread {

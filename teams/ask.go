@@ -16,7 +16,8 @@ import (
 
 // Response is the answer to a question.
 type Response struct {
-	ID     wire.ID       // of the question
+	ID     wire.ID       // of the question; "": it could not be sent
+	To     Recipient     // what became of the question
 	From   wire.Address  // who has answered
 	Reply  *mailbox.Item // nil if the turn ended without a reply
 	Turn   string        // the turn that the question was handed into; "": unknown
@@ -37,28 +38,33 @@ type Observer struct {
 	Other   func(NoAnswer)                          // a reply that does not count, once
 }
 
-// Ask prepares a question, unless Prepare was called before, delivers it to one recipient and waits for what comes first: a reply that counts
-// (CheckAnswer), which it does not mark as read, or the end of the turn that the question was handed into. A person
-// answers with a reply only.
+// Ask sends a question to one recipient and waits for what comes first: a reply that counts (CheckAnswer), which it does
+// not mark as read, or the end of the turn that the question was handed into. A person answers with a reply only.
 //
 // With an id or key that was used before (Outgoing.Message, Outgoing.Once) it sends nothing, but hands a question
-// over again whose turn was cut short. If ctx ends the wait, the Response has what is known so far.
+// over again whose turn was cut short; if that was another question, it is an *OtherTextError. If ctx ends the wait, the
+// Response has what is known so far.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Response, error) {
-	if err := r.PrepareAll(o); err != nil {
+	post, unknown, err := r.prepare(o)
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0].Err
+	}
+	if err != nil {
 		return &Response{}, err
 	}
 	a := &Response{ID: o.Message.ID}
-	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
+	if len(post.To) != 1 || post.To[0].Address() == o.From.Address() {
 		return a, errors.New("ask exactly one other member")
 	}
-	box := o.Post.To[0]
+	box := post.To[0]
 	q := &question{
 		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
 		root: r, isPerson: r.IsPerson(box.Address()), others: map[wire.ID]bool{},
 	}
-	it, err := box.Get(a.ID)
-	if err == nil {
-		q.sentAt = it.SentAt // it was asked before
+	if it, err := box.Get(a.ID); err == nil { // it was asked before
+		if q.sentAt = it.SentAt; it.Body != o.Message.Body {
+			return a, &OtherTextError{a.ID}
+		}
 	}
 	if q.team, err = r.Team(box.Address().Team); err != nil {
 		return a, err
@@ -69,7 +75,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
 	return a, watcher.Until(ctx, []*mailbox.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
 		if e == (watcher.Entry{}) {
-			err = q.send(ctx, o)
+			err = q.send(ctx, post)
 		}
 		if err != nil {
 			return false, err
@@ -77,6 +83,14 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		q.note(e)
 		return q.look(ctx, e.Err != nil)
 	})
+}
+
+// OtherTextError refuses to wait for the answer to a message under whose id or key another text was sent: an answer to
+// that would be none to this one.
+type OtherTextError struct{ ID wire.ID }
+
+func (e *OtherTextError) Error() string {
+	return fmt.Sprintf("%s was already sent with another text; this text was not sent", e.ID.Short(6))
 }
 
 type question struct {
@@ -96,14 +110,12 @@ type question struct {
 	exitCode uint64
 }
 
-func (q *question) send(ctx context.Context, o *Outgoing) error {
-	post := o.Post
-	mailbox.Deliver(ctx, post)
-	err := post.Outcomes[0].Err
-	if err == nil && post.Outcomes[0].AlreadyStored {
+func (q *question) send(ctx context.Context, post *mailbox.Post) error {
+	q.To = q.root.deliver(ctx, post)[0]
+	err := q.To.Err
+	if err == nil && q.To.AlreadyStored {
 		err = q.handOverAgain(ctx)
 	}
-	o.Handoffs = q.root.handOffAll(ctx, post)
 	if err == nil && q.observer.Sent != nil {
 		q.observer.Sent(q.Response)
 	}

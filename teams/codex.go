@@ -1,9 +1,11 @@
 package teams
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
@@ -34,6 +36,30 @@ func (r *Root) InSharedServer() bool {
 func isCodexServer(pid int) bool {
 	args := process.Arguments(pid)
 	return len(args) > 1 && filepath.Base(args[0]) == codexTool && slices.Contains(args[1:], codexServer)
+}
+
+// ServerSocket returns the path of the socket of the server that a program of Codex uses. The server need not run.
+func (p Program) ServerSocket() (string, error) { return serverSocket(process.Environment(p.PID)) }
+
+func serverSocket(environ []string) (string, error) {
+	its := variables(environ)
+	home := its["CODEX_HOME"]
+	if home == "" {
+		home = filepath.Join(its["HOME"], ".codex")
+	}
+	if !filepath.IsAbs(home) {
+		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
+	}
+	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
+}
+
+func variables(environ []string) map[string]string {
+	its := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		its[name] = value
+	}
+	return its
 }
 
 // A boundProgram is one that a person has started under a member's name.
@@ -73,33 +99,27 @@ func (r *Root) MemberOfThread(thread string) (of wire.Address, p Program, ok boo
 	return of, p, false
 }
 
-// A shownBy is a program that may show a thread, and the name in its environment.
-type shownBy struct {
+// A terminal is a program that may show a thread.
+type terminal struct {
 	process.Info
-	name string // "": it has none
+	name      string // in its environment; "": it has none
+	startedAt time.Time
+	hasShown  bool // a thread before
 }
 
-// FindProgram finds the program that shows a thread, which works in a directory: of those with this user's Codex there, the
-// only one, or several of one name, the newest of them. One that shows a thread already counts only if there is no other:
-// its person may have begun a new one. Without such a program name is "". others are the names of several, "" among them.
-func (r *Root) FindProgram(dir string, env func(string) string) (name string, p Program, others []string) {
-	var free, bound []shownBy
+// FindProgram finds the program that shows a thread, which works in a directory, of those with this user's Codex there.
+// isNew says that the thread was not resumed. Without such a program name is "". others are the names of several, "" among
+// them; of several with one name it is the newest.
+func (r *Root) FindProgram(thread, dir string, isNew bool, env func(string) string) (name string, p Program, others []string) {
+	var all []terminal
 	noted := r.programs()
 	for _, info := range process.Named(codexTool) {
-		name, ok := showsThreadsIn(info.PID, dir, env)
-		if !ok {
-			continue
-		}
-		if slices.ContainsFunc(noted, func(b boundProgram) bool { return b.PID == info.PID && b.Start == info.Start }) {
-			bound = append(bound, shownBy{info, name})
-		} else {
-			free = append(free, shownBy{info, name})
+		if name, ok := showsThreadsIn(info.PID, dir, env); ok {
+			hasShown := slices.ContainsFunc(noted, func(b boundProgram) bool { return b.PID == info.PID && b.Start == info.Start })
+			all = append(all, terminal{info, name, info.StartedAt(), hasShown})
 		}
 	}
-	found := free
-	if len(free) == 0 {
-		found = bound
-	}
+	found := showing(thread, isNew, all)
 	for _, s := range found {
 		if !slices.Contains(others, s.name) {
 			others = append(others, s.name)
@@ -112,16 +132,42 @@ func (r *Root) FindProgram(dir string, env func(string) string) (name string, p 
 	return newest.name, Program{Tool: codexTool, PID: newest.PID, Start: newest.Start}, others
 }
 
+// firstThread is how long after its start a program begins its first thread. Each does, before its person writes anything.
+const firstThread = 5 * time.Second
+
+// showing returns those of the programs that may show a thread. What begins as a program starts is its first thread. Any
+// program may begin another one later, or resume an old one: nothing says which has.
+func showing(thread string, isNew bool, all []terminal) []terminal {
+	if !wire.IsID(thread) {
+		return all
+	}
+	const clock = 100 * time.Millisecond // is how exact the times are
+	var may, first []terminal
+	for _, s := range all {
+		age := wire.ID(thread).Time().Sub(s.startedAt)
+		if isNew && age < -clock {
+			continue // it was started later
+		}
+		may = append(may, s)
+		if !s.hasShown && age >= -clock && age < firstThread {
+			first = append(first, s)
+		}
+	}
+	switch {
+	case len(first) > 0:
+		return first
+	case len(may) > 0:
+		return may
+	}
+	return all // the clock was set
+}
+
 func showsThreadsIn(pid int, dir string, env func(string) string) (name string, ok bool) {
 	args := process.Arguments(pid)
 	if len(args) == 0 || slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) }) {
 		return "", false
 	}
-	its := map[string]string{}
-	for _, pair := range process.Environment(pid) {
-		name, value, _ := strings.Cut(pair, "=")
-		its[name] = value
-	}
+	its := variables(process.Environment(pid))
 	if its["HOME"] != env("HOME") || its["CODEX_HOME"] != env("CODEX_HOME") || its["ATM_RUN"] != "" {
 		return "", false
 	}

@@ -62,7 +62,8 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 				Subject: "overdue: " + letter.OneLine(it.Title(), 200), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
 			}
 			o := &Outgoing{From: box, To: []wire.Address{t.Box(to).Address()}, Message: m, Derived: isSent}
-			errs = append(errs, t.root.Send(ctx, o))
+			_, err := t.root.Send(ctx, o)
+			errs = append(errs, err)
 		}
 		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
 		if hasRead(it) {

@@ -128,7 +128,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		{name: "an ack", still: true, do: func(team *Team, id wire.ID) {
 			it, err := team.Box("bob").Get(id)
 			must(t, err)
-			_, err = team.root.Ack(ctx, team.Box("bob"), &Outgoing{From: team.Box("bob"), Parent: it.Message, Message: &wire.Message{}})
+			_, err = team.root.Ack(ctx, team.Box("bob"), team.Box("bob"), it.Message, &wire.Message{})
 			must(t, err)
 		}},
 		{name: "who took it has finished", do: func(team *Team, id wire.ID) {
@@ -137,7 +137,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 			take(t, bob, "carol")
 			it, err := bob.Get(id)
 			must(t, err)
-			_, err = team.root.Ack(ctx, bob, &Outgoing{From: team.Box("carol"), Parent: it.Message, Message: &wire.Message{}})
+			_, err = team.root.Ack(ctx, team.Box("carol"), bob, it.Message, &wire.Message{})
 			must(t, err)
 		}},
 		{name: "withdrawn", do: func(team *Team, id wire.ID) {

@@ -21,7 +21,8 @@ func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string)
 
 // send sends the same message without waiting.
 func send(ctx context.Context, team *teams.Team, to wire.Name, once, text string) error {
-	return team.Root().Send(ctx, question(team, to, once, text))
+	_, err := team.Root().Send(ctx, question(team, to, once, text))
+	return err
 }
 
 func question(team *teams.Team, to wire.Name, once, text string) *teams.Outgoing {
@@ -63,9 +64,10 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 		err := me.MarkRead(ctx, to.ID)
 		return err
 	}
-	return team.Root().Send(ctx, &teams.Outgoing{
+	_, err := team.Root().Send(ctx, &teams.Outgoing{
 		From: me, To: team.Root().ReplyTo(ctx, to, me, false), Parent: to, Message: &wire.Message{Body: text},
 	})
+	return err
 }
 
 // says always gives the same answer.

@@ -88,11 +88,11 @@ func (m *Member) StateDetail() string {
 	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")
 }
 
-// Forecast returns the member at an address, as far as it is known, and when it is likely to see a message that was
-// delivered to it.
-func (r *Root) Forecast(a wire.Address, sent *Outgoing) (m Member, when string) {
+// Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
+func (r *Root) Forecast(to Recipient, sent *wire.Message) (m Member, when string) {
+	a := to.Address
 	m, _ = r.Summary(a) // with an error it has no State
-	if when := m.handed(sent.Handoffs[a]); when != "" {
+	if when := m.handed(to.Pushed); when != "" {
 		return m, when
 	}
 	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
@@ -101,7 +101,7 @@ func (r *Root) Forecast(a wire.Address, sent *Outgoing) (m Member, when string) 
 		}
 		return m, "bridge is off: goes out when it runs"
 	}
-	return m, m.Forecast(sent.Message)
+	return m, m.Forecast(sent)
 }
 
 // Forecast says in a few words when the member is likely to see a message: `idle: typed in now`.

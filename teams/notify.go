@@ -70,10 +70,11 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
 	}
 	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
-	return t.sendTo(ctx, agent, to, &wire.Message{
+	_, err = t.sendTo(ctx, agent, to, &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
 		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
 	})
+	return err
 }
 
 // WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.

@@ -190,7 +190,7 @@ func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInp
 		if err := in.check(); err != nil {
 			return err
 		}
-		out.Message, err = t.deliverInput(ctx, "", q.Agent, in)
+		out.Message, out.To, err = t.deliverInput(ctx, "", q.Agent, in)
 		return err
 	})
 	return out, err

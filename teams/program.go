@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -27,7 +28,8 @@ type Program struct {
 	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
-	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.Doors) that its hooks have opened
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
+	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
 }
@@ -46,6 +48,9 @@ func programFile(name wire.Name, pid int) string {
 	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
 }
 
+// maxShut is how long a Program's Shut is, in columns.
+const maxShut = 300
+
 // noteEvery is how old the note of a program may be that has nothing new to say.
 const noteEvery = time.Minute
 
@@ -56,7 +61,7 @@ func ThisProgram(tool string) Program {
 }
 
 // NoteProgram notes that a program uses the member's name, and forgets those that have ended. isNew says that its session
-// begins.
+// begins; one that goes on keeps the server and the ways that were noted.
 func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
@@ -66,9 +71,9 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
-		case other.PID == p.PID && !isNew:
+		case other.PID == p.PID && other.Session == p.Session && !isNew:
 			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
-				p.Opens = other.Opens
+				p.Opens, p.Shut = other.Opens, other.Shut
 			}
 			isRecent := p.At.Sub(other.At).Abs() < noteEvery
 			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
@@ -76,6 +81,10 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 			}
 		}
 	}
+	return t.saveProgram(name, p)
+}
+
+func (t *Team) saveProgram(name wire.Name, p Program) error {
 	dir := string(name) + programsDir
 	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
 		return err
@@ -119,6 +128,7 @@ func (t *Team) notedPrograms(name wire.Name) (all []Program) {
 			if !t.areFlags(p.Flags, name) {
 				p.Flags = ""
 			}
+			p.Shut = letter.OneLine(p.Shut, maxShut)
 			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
 				p.At = time.Time{}
 			}

@@ -3,9 +3,11 @@ package teams
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 )
 
@@ -49,5 +51,48 @@ func TestNotedProgramIsUntrusted(t *testing.T) {
 	}
 	if got := noted(Program{At: now.Add(time.Hour)}).At; !got.IsZero() {
 		t.Error(got)
+	}
+}
+
+// The ways that hooks have opened, and the server, are a conversation's: another one in the same program has none of them.
+func TestNotedProgramOpens(t *testing.T) {
+	t.Parallel()
+	own, ok := process.Find(os.Getpid())
+	if !ok {
+		t.Skip("the system does not tell of processes")
+	}
+	team := newTeam(t, newRoot(t), "bob")
+	note := func(session string, isNew bool, opens ...string) Program {
+		t.Helper()
+		p := Program{Tool: "codex", PID: own.PID, Start: own.Start, Session: session, Opens: opens}
+		if isNew {
+			p.Server = "/run/codex.sock"
+		}
+		must(t, team.NoteProgram("bob", p, isNew))
+		all := team.Programs("bob")
+		if len(all) != 1 || all[0].Session != session {
+			t.Fatalf("noted: %+v", all)
+		}
+		return all[0]
+	}
+	note("one", true, agents.ServerQueue)
+	if p := note("one", false); len(p.Opens) != 1 || p.Server == "" {
+		t.Errorf("the same conversation has lost its ways: %+v", p)
+	}
+	if p := note("two", false); len(p.Opens) != 0 || p.Server != "" {
+		t.Errorf("another conversation has got its ways: %+v", p)
+	}
+}
+
+func TestServerSocket(t *testing.T) {
+	t.Parallel()
+	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
+		socket, err := serverSocket([]string{"HOME=/home/dev", home})
+		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
+			t.Error(socket, err)
+		}
+	}
+	if socket, err := serverSocket(nil); err == nil {
+		t.Error(socket)
 	}
 }

@@ -22,21 +22,22 @@ import (
 // delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
 // watch, and for which the hooks look at each turn.
 
-// A Handoff says what became of giving a member's mail to its program.
-type Handoff struct {
-	By   string // of agents.Doors; "": no way is open now
-	IsIn bool   // the program has taken the mail. Else it takes it itself, or, without By, at its next turn
-	to   Member // as the member was before
-	Why  string // why the mail is not in; "": it is, or nobody has to know
+// A Pushed says what became of giving a member's mail to its program.
+type Pushed struct {
+	By       string // of agents.WayNames; "": no way is open now
+	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
+	IsUnsure bool   // and it may not have taken it
+	to       Member // as the member was before
+	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
-// handoffTime limits how long a sender tries.
-const handoffTime = 3 * time.Second
+// pushTime limits how long a sender tries.
+const pushTime = 3 * time.Second
 
-// A door is a way that is open to a program.
+// A door is a way that is open to a program now.
 type door struct {
-	by   string
-	give func(ctx context.Context, from, text string) error // nil: the program looks itself
+	by  string
+	put func(ctx context.Context, items []*mailbox.Item, text string) error // nil: the program looks itself
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
@@ -50,11 +51,20 @@ func (p Program) open(way agents.Way) (*door, error) {
 		if s.Mode = p.Mode; s.ID != p.Session {
 			return nil, errors.New("its conversation has changed since its hooks last ran")
 		}
-		return &door{way.By, s.Send}, s.MayTake()
+		return &door{way.By, func(ctx context.Context, items []*mailbox.Item, text string) error {
+			err := s.Send(ctx, (&mailbox.Batch{Items: items}).Sender(), text)
+			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
+				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			}
+			return err
+		}}, s.MayTake()
 	case agents.Hook:
 		return &door{by: way.By}, nil // its hooks have noted it
 	}
 	if !slices.Contains(p.Opens, way.By) {
+		if p.Shut != "" {
+			return nil, errors.New(p.Shut)
+		}
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
 	}
 	return &door{by: way.By}, nil
@@ -89,84 +99,107 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
 	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
 		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
+		p.Shut = notFollowed
 	}
 	return p, true
 }
 
-// handOff gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
-func (t *Team) handOff(ctx context.Context, name wire.Name) (h Handoff) {
+func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 	p, ok := t.Bound(name)
 	if !ok {
 		return h
 	}
-	d, why := p.doorAt(agents.AtIdle)
+	d, why := t.followAgain(ctx, name, p).doorAt(agents.AtIdle)
 	if d == nil {
-		return Handoff{Why: why}
+		return Pushed{Why: why}
 	}
-	if h.By = d.by; d.give == nil {
+	if h.By = d.by; d.put == nil {
 		return h
 	}
 	h.to, _ = t.Summary(name) // the mail may begin a turn
-	ctx, cancel := context.WithTimeout(ctx, handoffTime)
+	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
-	if err := t.give(ctx, name, p, d); err != nil {
-		return Handoff{Why: fmt.Sprintf("%s: %v", d.by, err)}
+	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: d.put})
+	if err == nil && got.IsFull {
+		err = errors.New("as much is in it as it takes at a time")
+	}
+	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
+		return Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
 	}
 	h.IsIn = true
 	return h
 }
 
-// give hands mail over to a program's conversation. What was given waits for a call of its hooks that shows it.
-func (t *Team) give(ctx context.Context, name wire.Name, p Program, d *door) error {
-	box, ended := t.Box(name), t.EndedSessions(name)
+// PushOptions say how mail is put into a program's conversation.
+type PushOptions struct {
+	Limit int                      // of messages at a time
+	Match func(*mailbox.Item) bool // which; nil: all
+
+	// Has reports whether the program has a message already that was perhaps put there before; nil: it cannot be told.
+	Has func(ctx context.Context, id wire.ID) (bool, error)
+	// Put puts mail into the conversation, as a text. After an error the program has not got it, or perhaps: ErrUnconfirmed.
+	Put func(ctx context.Context, items []*mailbox.Item, text string) error
+}
+
+// ErrUnconfirmed is among the causes of an error of PushOptions.Put if the program may have got the mail.
+var ErrUnconfirmed = errors.New("the program may have got it")
+
+// Push claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
+// its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
+func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*mailbox.Handover, error) {
+	box, ended, after := t.Box(name), t.EndedSessions(name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
 	call := mailbox.HookCall{
 		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
 		IsGone: func(session string) bool { return slices.Contains(ended, session) },
 	}
 	h, err := box.HandOver(ctx, call, mailbox.ReadOptions{
-		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
-		Match: func(m *mailbox.Item) bool { return t.HoldReason(m.Message, name) == "" },
+		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
+		Match: func(m *mailbox.Item) bool {
+			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == ""
+		},
 	})
-	if err == nil && h.IsFull {
-		return errors.New("as much is in it as it takes at a time")
+	if err != nil || len(h.Items) == 0 {
+		return h, errors.Join(err, h.NotSent(after))
 	}
-	if err != nil || len(h.Items) == 0 { // somebody else has just given it
-		return errors.Join(err, h.NotSent(ctx))
+	if o.Limit == 1 { // the hooks of the turn that it begins add the others
+		h.More, h.GivenUp = 0, 0
 	}
-	err = d.give(ctx, senderOf(h.Items), hook.PushedMail(h, l))
-	if err != nil && !errors.Is(err, claude.ErrUnconfirmed) {
-		return errors.Join(err, h.NotSent(context.WithoutCancel(ctx)))
+	isIn := false
+	if id := h.Items[0].ID; o.Has != nil && h.Repeat[id] {
+		isIn, err = o.Has(ctx, id)
 	}
-	announced, err := h.Sent(context.WithoutCancel(ctx))
-	return errors.Join(err, box.Log().Append(context.WithoutCancel(ctx), announced...))
+	if err == nil && !isIn {
+		err = o.Put(ctx, h.Items, hook.PushedMail(h, l))
+	}
+	isUnsure := errors.Is(err, ErrUnconfirmed)
+	switch {
+	case isUnsure && o.Has != nil: // the claim stands for a while, and then the program is asked whether it has the message
+		return h, err
+	case err != nil && !isUnsure:
+		return h, errors.Join(err, h.NotSent(after))
+	}
+	announced, failed := h.Sent(after)
+	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
 }
 
-// senderOf returns the name that a program shows as the sender of what it is given.
-func senderOf(items []*mailbox.Item) string {
-	from := items[0].From.Agent
-	if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.From.Agent != from }) {
-		return "atm"
-	}
-	return string(from)
-}
-
-// handOffAll gives mail to the programs of all whom a post has just reached, side by side.
-func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Handoff {
+// pushAll gives mail to the programs of all whom a post has just reached, side by side.
+func (r *Root) pushAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Pushed {
 	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out mailbox.Outcome) bool {
 		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
 	})
-	handoffs := make([]Handoff, len(reached))
+	pushed := make([]Pushed, len(reached))
 	AtOnce(len(reached), func(i int) {
 		a := reached[i].Box.Address()
 		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == "" {
-			handoffs[i] = t.handOff(ctx, a.Agent)
+			pushed[i] = t.pushUnread(ctx, a.Agent)
 		}
 	})
-	all := map[wire.Address]Handoff{}
+	all := map[wire.Address]Pushed{}
 	for i, out := range reached {
-		all[out.Box.Address()] = handoffs[i]
+		all[out.Box.Address()] = pushed[i]
 	}
 	return all
 }
@@ -174,7 +207,7 @@ func (r *Root) handOffAll(ctx context.Context, post *mailbox.Post) map[wire.Addr
 // A WayNow is how mail or an answer gets into a member's program at a moment.
 type WayNow struct {
 	At  string `json:"at"`            // of agents.Moments
-	By  string `json:"by,omitempty"`  // of agents.Doors; "": none is open
+	By  string `json:"by,omitempty"`  // of agents.WayNames; "": none is open
 	Why string `json:"why,omitempty"` // why a better one is not
 }
 
@@ -211,7 +244,7 @@ func (m *Member) waitsInside() bool {
 }
 
 // handed says when the member sees a message that was given to its program; "": it was not.
-func (m *Member) handed(h Handoff) string {
+func (m *Member) handed(h Pushed) string {
 	if h.IsIn {
 		m = &h.to
 	}
@@ -222,6 +255,8 @@ func (m *Member) handed(h Handoff) string {
 	switch {
 	case h.By == "" || h.By == agents.Hook:
 		return ""
+	case h.IsUnsure:
+		return state + ": handed over, not confirmed"
 	case m.State == reducer.WordBlocked && h.IsIn:
 		return state + ": handed over, and comes once that is answered"
 	case m.State == reducer.WordBusy && h.IsIn:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -12,13 +13,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Outgoing is a message that a member sends. It needs From, To and Message. Send or Ask sends it; a caller that has to
-// look at the recipients before calls Prepare, and then one of those or Deliver.
+// Outgoing is a message that a member sends. It needs From, To and Message.
 type Outgoing struct {
 	From    *mailbox.Box
 	To      []wire.Address
 	All     bool                         // To is everybody in the team, and anybody else who was named
-	Message *wire.Message                // its content, with or without an id; Prepare sets its other fields
+	Message *wire.Message                // its content, with or without an id; whatever sends it sets its other fields
+	Files   []File                       // what is attached to it
 	Parent  *wire.Message                // the message that it answers, or nil
 	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
 	Derived func(old *wire.Message) bool // as in mailbox.Post, if the message has a derived id
@@ -26,30 +27,60 @@ type Outgoing struct {
 	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
 	// message, with the same id. All counts as one recipient, whoever is in the team.
 	Once string
-
-	Post   *mailbox.Post // set by Prepare: for the known recipients
-	Failed []Failed      // set by Prepare: the unknown recipients
-
-	Handoffs map[wire.Address]Handoff // set by Deliver: what was given to whose programs
 }
 
-// Failed is a recipient that a message cannot reach.
-type Failed struct {
-	To  wire.Address
-	Err error
+// File is a file that goes with a message. Its content is read once for each team that gets the message.
+type File struct {
+	Name    string
+	Content io.ReadSeeker
+}
+
+// Sent says what became of a message.
+type Sent struct {
+	To       []Recipient // the unknown ones last
+	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
+	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
+}
+
+// Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
+type Recipient struct {
+	mailbox.Outcome
+	Address wire.Address
+	Pushed  Pushed // what was given to its program
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
 var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 
-// Prepare completes a message and finds its recipients' mailboxes. It adds unknown recipients to Failed, without an
-// error.
-func (r *Root) Prepare(o *Outgoing) error {
+// Send sends a message, and marks the one that it answers once it has reached that one's sender, or anybody if that is
+// the sender's own. A recipient that it does not reach does not keep it from the others. The error is for all that it
+// did not reach, and why the parent is not marked; without a Sent, nothing was sent.
+//
+// A process that is killed at any point may send it again under the same key or id: it stays one message.
+func (r *Root) Send(ctx context.Context, o *Outgoing) (*Sent, error) {
+	post, unknown, err := r.prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	sent := &Sent{To: append(r.deliver(ctx, post), unknown...)}
+	if len(sent.To) == 0 {
+		return nil, errors.New("send a message: it has no recipient")
+	}
+	sent.Unmarked, sent.Unlisted = r.markParent(ctx, o, sent), post.SentIndexErr
+	errs := []error{sent.Unmarked}
+	for _, to := range sent.To {
+		errs = append(errs, to.Err)
+	}
+	return sent, errors.Join(errs...)
+}
+
+// prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
+func (r *Root) prepare(o *Outgoing) (post *mailbox.Post, unknown []Recipient, err error) {
 	m := o.Message
-	o.Post = &mailbox.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
+	post = &mailbox.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
 	if err := CheckID(m.ID); err != nil {
-		return err
+		return nil, nil, err
 	}
 	m.From, m.To = o.From.Address(), nil
 	m.SentAt = cmp.Or(m.SentAt, time.Now().UTC())
@@ -60,7 +91,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 			m.Hop = p.NextHop()
 		}
 		if m.Hop >= wire.MaxHops && r.isHot(o) {
-			return fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
+			return nil, nil, fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
 		}
 	}
 	for _, a := range unique(o.To) {
@@ -74,16 +105,59 @@ func (r *Root) Prepare(o *Outgoing) error {
 			}
 		}
 		if err != nil {
-			o.Failed = append(o.Failed, Failed{a, err})
+			unknown = append(unknown, Recipient{Address: a, Outcome: mailbox.Outcome{Err: err}})
 			continue
 		}
 		m.To = append(m.To, a)
-		o.Post.To = append(o.Post.To, b)
+		post.To = append(post.To, b)
 	}
-	if err := mailbox.Check(m); err != nil || o.Once == "" {
-		return err
+	if err := mailbox.Check(m); err != nil {
+		return nil, nil, err
 	}
-	return o.setIDByKey()
+	if o.Once != "" {
+		if m.ID, err = o.idOfKey(); err != nil {
+			return nil, nil, err
+		}
+		post.Given = true
+	}
+	return post, unknown, o.attach(post)
+}
+
+// attach stores the files with every team that gets the message.
+func (o *Outgoing) attach(post *mailbox.Post) error {
+	stored := map[*mailbox.Store]bool{}
+	for _, box := range post.To {
+		store := box.Store()
+		if stored[store] || len(o.Files) == 0 {
+			continue
+		}
+		stored[store], o.Message.Attachments = true, nil
+		for _, f := range o.Files {
+			if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+			a, err := store.Attach(f.Name, f.Content)
+			if err != nil {
+				return err
+			}
+			o.Message.Attachments = append(o.Message.Attachments, a)
+		}
+	}
+	return nil
+}
+
+// deliver delivers a message, and then gives it to the programs of those who have it.
+func (r *Root) deliver(ctx context.Context, post *mailbox.Post) (to []Recipient) {
+	if len(post.To) == 0 {
+		return nil
+	}
+	mailbox.Deliver(ctx, post)
+	pushed := r.pushAll(ctx, post)
+	for _, out := range post.Outcomes {
+		a := out.Box.Address()
+		to = append(to, Recipient{out, a, pushed[a]})
+	}
+	return to
 }
 
 // orCommand returns the origin of what is sent: without one it would look like a file of another program.
@@ -113,21 +187,8 @@ func (r *Root) isHot(o *Outgoing) bool {
 	return len(thread) >= wire.MaxHops-1
 }
 
-// PrepareAll is Prepare, unless that was called before, with an error for the first unknown recipient.
-func (r *Root) PrepareAll(o *Outgoing) error {
-	if o.Post == nil {
-		if err := r.Prepare(o); err != nil {
-			return err
-		}
-	}
-	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
-	}
-	return nil
-}
-
-// setIDByKey gives the message the id of its idempotency key.
-func (o *Outgoing) setIDByKey() error {
+// idOfKey returns the id of the message under its idempotency key.
+func (o *Outgoing) idOfKey() (wire.ID, error) {
 	key := &mailbox.IdempotencyKey{Name: o.Once}
 	team := o.From.Address().Team
 	if o.All {
@@ -143,64 +204,35 @@ func (o *Outgoing) setIDByKey() error {
 		key.Re = o.Parent.ID
 	}
 	if _, err := o.From.Once(key); err != nil {
-		return fmt.Errorf("record the key %q: %w", o.Once, err)
+		return "", fmt.Errorf("record the key %q: %w", o.Once, err)
 	}
-	o.Message.ID, o.Post.Given = key.ID, true
-	return nil
+	return key.ID, nil
 }
 
-// Deliver delivers the message to each known recipient: see Post.Outcomes and Failed. If that reaches the sender of the
-// parent, or anybody when the parent is one's own, it calls MarkAnswered and returns its error. Without a Prepare before,
-// it calls that.
-func (r *Root) Deliver(ctx context.Context, o *Outgoing) error {
-	if o.Post == nil {
-		if err := r.Prepare(o); err != nil {
-			return err
-		}
+// markParent marks the message that was answered, unless the answer did not get to whom it is for.
+func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
+	isReached := func(to Recipient) bool {
+		return to.Err == nil && (o.Parent.From == to.Address || o.Parent.From == o.From.Address())
 	}
-	mailbox.Deliver(ctx, o.Post)
-	o.Handoffs = r.handOffAll(ctx, o.Post)
-	for _, out := range o.Post.Outcomes {
-		if o.Parent == nil || out.Err != nil {
-			continue
-		}
-		if from := o.Parent.From; from == out.Box.Address() || from == o.From.Address() {
-			if r.doubt(o.Message) != "" { // what the member itself has not answered waits for it
-				return nil
-			}
-			return r.MarkAnswered(ctx, o.From, o.Parent)
-		}
+	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || r.doubt(o.Message) != "" {
+		return nil // what the member itself has not answered waits for it
 	}
-	return nil
-}
-
-// DescribeUnmarked describes an error of Deliver: the message was sent, but its parent is not marked as answered.
-func DescribeUnmarked(err error) string {
+	err := r.markAnswered(ctx, o.From, o.Parent)
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
-		return fmt.Sprintf("sent, but it does not count as an ack: %v", err)
+		return fmt.Errorf("it does not count as an ack: %w", err)
+	} else if err != nil {
+		return fmt.Errorf("the message you answered is not marked: %w", err)
 	}
-	return fmt.Sprintf("sent, but the message you answered is not marked: %v", err)
+	return nil
 }
 
-// Send prepares and delivers a message, and marks the parent as Deliver does. It sends nothing if a recipient is
-// unknown, and returns the errors of all recipients that the message did not reach, and why the parent is not marked.
-func (r *Root) Send(ctx context.Context, o *Outgoing) error {
-	if err := r.PrepareAll(o); err != nil {
-		return err
+// sendTo is Send to one member of the team.
+func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) (Recipient, error) {
+	sent, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+	if sent == nil {
+		return Recipient{}, err
 	}
-	if len(o.Post.To) == 0 {
-		return errors.New("send a message: it has no recipient")
-	}
-	unmarked := r.Deliver(ctx, o)
-	var errs []error
-	for _, out := range o.Post.Outcomes {
-		errs = append(errs, out.Err)
-	}
-	return errors.Join(append(errs, unmarked)...)
-}
-
-func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	return t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+	return sent.To[0], err
 }
 
 func unique(in []wire.Address) (out []wire.Address) {
@@ -242,9 +274,9 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 	return others
 }
 
-// MarkAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
+// markAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
 // *mailbox.LeasedError or mailbox.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
-func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
+func (r *Root) markAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	taken, takenErr := r.FindLease(me, parent, me.Address())
 	if taken != nil && takenErr == nil {
 		return taken.MarkAcked(ctx, parent.ID, me.Address())

@@ -1,24 +1,40 @@
 package teams
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Send is all that an answer needs: it marks what it answers, and under one name it is one message.
+// Send is all that an answer needs: it stores its files, marks what it answers, and under one name it is one message.
 func TestSend(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "alice", "bob")
+	other, err := r.CreateTeam("other")
+	must(t, err)
+	must(t, other.Create(t.Context(), "dora"))
 	alice, bob := team.Box("alice"), team.Box("bob")
 	question := &wire.Message{Body: "?", RequiresAck: true}
-	must(t, r.Send(t.Context(), &Outgoing{From: alice, To: []wire.Address{bob.Address()}, Message: question}))
+	_, err = team.sendTo(t.Context(), alice, "bob", question)
+	must(t, err)
 	for range 2 {
 		answer := &Outgoing{
-			From: bob, To: []wire.Address{alice.Address()}, Parent: question, Message: &wire.Message{Body: "!"}, Once: "answer",
+			From: bob, To: []wire.Address{alice.Address(), other.Box("dora").Address()}, Parent: question, Once: "answer",
+			Message: &wire.Message{Body: "!"}, Files: []File{{"a.txt", strings.NewReader("file")}},
 		}
-		must(t, r.Send(t.Context(), answer))
+		sent, err := r.Send(t.Context(), answer)
+		must(t, err)
+		if len(sent.To) != 2 || sent.Unmarked != nil || sent.Unlisted != nil {
+			t.Errorf("%+v", sent)
+		}
+		for _, to := range sent.To {
+			f, err := to.Box.Store().Attachment(answer.Message.Attachments[0])
+			must(t, err)
+			f.Close()
+		}
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 1 || got[0] != "!" {
 		t.Errorf("alice got %q", got)
@@ -28,14 +44,29 @@ func TestSend(t *testing.T) {
 	if it.State != mailbox.Done {
 		t.Errorf("the question is %s, not acknowledged", it.State)
 	}
-	// Without a Prepare before, too.
-	for name, send := range map[string]func(*Outgoing) error{
-		"Deliver": func(o *Outgoing) error { return r.Deliver(t.Context(), o) },
-		"Send":    func(o *Outgoing) error { return r.Send(t.Context(), o) },
-	} {
-		must(t, send(&Outgoing{From: alice, To: []wire.Address{bob.Address()}, Message: &wire.Message{Body: name}}))
+}
+
+// A recipient that nobody knows keeps the message from nobody else, and an answer that did not arrive marks nothing.
+func TestSendToNobody(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "carol")
+	question := &wire.Message{Body: "?"}
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", question)
+	must(t, err)
+	gone := wire.Address{Agent: "zed", Team: "main"}
+	for _, to := range [][]wire.Address{{gone}, {gone, team.Box("carol").Address()}} {
+		sent, err := r.Send(t.Context(), &Outgoing{From: team.Box("bob"), To: to, Parent: question, Message: &wire.Message{Body: "!"}})
+		if !errors.Is(err, mailbox.ErrNoAgent) || len(sent.To) != len(to) || sent.To[len(to)-1].Address != gone || sent.Unmarked != nil {
+			t.Errorf("%+v, %v", sent, err)
+		}
 	}
-	if got := unreadOf(t, team, "bob"); len(got) != 2 {
-		t.Errorf("bob got %q", got)
+	if got := unreadOf(t, team, "carol"); len(got) != 1 {
+		t.Errorf("carol got %q", got)
+	}
+	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != mailbox.Unread {
+		t.Error("the question is marked, though its sender has no answer")
+	}
+	if sent, err := r.Send(t.Context(), &Outgoing{From: team.Box("bob"), Message: &wire.Message{Body: "!"}}); sent != nil || err == nil {
+		t.Error("sent to nobody")
 	}
 }

@@ -124,6 +124,7 @@ type SessionInput struct {
 // SessionResult is the result of human input.
 type SessionResult struct {
 	Message *wire.Message
+	To      Recipient        // what became of the message
 	Session *session.Session // after the input; nil: there is none, or it is unknown
 }
 
@@ -147,7 +148,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 		if err != nil {
 			return err
 		}
-		out.Message, err = t.deliverInput(ctx, id, agent, in)
+		out.Message, out.To, err = t.deliverInput(ctx, id, agent, in)
 		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) { // the session of a retired agent can be aborted
 			return err
 		}
@@ -166,8 +167,8 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 	return out, err
 }
 
-func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
-	m, err := session.Message(id, in.Input)
+func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (m *wire.Message, to Recipient, err error) {
+	m, err = session.Message(id, in.Input)
 	if err == nil {
 		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
 		if in.Input.IsVerdict() { // else it would be sent, and not count
@@ -178,10 +179,10 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 		}
 	}
 	if err == nil {
-		err = t.sendTo(ctx, in.From, agent, m)
+		to, err = t.sendTo(ctx, in.From, agent, m)
 	}
 	if err != nil {
-		return nil, err
+		m = nil
 	}
-	return m, nil
+	return m, to, err
 }

@@ -68,6 +68,19 @@ func TestOneAnswerToADraft(t *testing.T) {
 	}
 }
 
+// Whoever writes into a session learns what became of the message.
+func TestSendInput(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob", "me")
+	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
+	must(t, err)
+	in := SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}}
+	out, err := team.SendInput(t.Context(), s.SessionID, in)
+	must(t, err)
+	if _, when := team.root.Forecast(out.To, out.Message); !out.To.Stored || out.To.Address.Agent != "bob" || when == "unknown" {
+		t.Errorf("%+v, %s", out.To, when)
+	}
+}
+
 // Of two concurrent aborts one ends the session, and the agent gets one message.
 func TestOneAbort(t *testing.T) {
 	ctx := context.Background()

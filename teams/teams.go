@@ -12,7 +12,7 @@
 // over.
 //
 // The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for
-// concurrent use; Turns and Outgoing are not.
+// concurrent use; Turns are not.
 package teams
 
 import (
@@ -41,6 +41,9 @@ type Root struct {
 	rootdir.Found
 	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
 	Keys        hostkey.Dir   // the keys of the hosts that this user trusts
+
+	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
+	StartFollower func(t *Team, name wire.Name, p Program) error
 
 	dir   *durable.Root
 	mu    sync.Mutex

@@ -14,9 +14,8 @@ func TestTraceToMissing(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob", "carol")
 	send := func(from, to wire.Name, parent *wire.Message) *wire.Message {
 		o := &Outgoing{From: team.Box(from), To: []wire.Address{team.Box(to).Address()}, Message: &wire.Message{Body: string(from)}, Parent: parent}
-		must(t, r.PrepareAll(o))
-		must(t, r.Deliver(t.Context(), o))
-		must(t, o.Post.Outcomes[0].Err)
+		_, err := r.Send(t.Context(), o)
+		must(t, err)
 		return o.Message
 	}
 	toBob, toCarol := send("alice", "bob", nil), send("alice", "carol", nil)

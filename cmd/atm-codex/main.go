@@ -1,4 +1,4 @@
-// Command atm-codex gives mail to a thread of Codex that a person has started. The hooks of atm install codex start it.
+// Command atm-codex gives mail to a thread of Codex that a person has started. Hooks and senders start it.
 package main
 
 import (

@@ -67,11 +67,17 @@ func TestACPExampleAgent(t *testing.T) {
 	}
 }
 
-// A runner that is killed at a random moment loses no message, and its agent ends too.
+// A runner that is killed at a random moment, or when a message has just been read, loses no message, and its agent ends
+// too.
 func TestACPRunnerIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newACPTeam(t)
 	var sent []string
+	unread := func() int {
+		files, err := os.ReadDir(filepath.Join(s.Dir, ".atm/main/bob/inbox/new"))
+		must(t, err)
+		return len(files)
+	}
 	for i := range 6 {
 		s.Atm("run", "bob", "--detach", "--driver", "acp", "--", "fakeagent", "acp")
 		for range 3 {
@@ -79,7 +85,12 @@ func TestACPRunnerIsKilled(t *testing.T) {
 			json.Unmarshal([]byte(s.Atm("send", "bob", fmt.Sprint("number ", i, ".", len(sent)), "--json")), &m)
 			sent = append(sent, m.ID)
 		}
-		time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
+		if i%2 == 0 {
+			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
+		} else {
+			for n, end := unread(), time.Now().Add(time.Second); unread() >= n && time.Now().Before(end); {
+			}
+		}
 		var info struct{ Runner int }
 		data, err := os.ReadFile(filepath.Join(s.Dir, ".atm/main/bob/run/run.json"))
 		if err == nil {

@@ -379,7 +379,7 @@ func TestPendingInColumns(t *testing.T) {
 		s.env = append(s.env, mode)
 		w := s.open(false, "pending")
 		w.ends(0)
-		w.shows("世界?\r\n    bob asks what a message of yours answers: ")
+		w.shows("世界?\r\n    bob takes the answer as a message: ")
 		w.shows("human_input\r\n") // no command is cut
 		plain := ansi.Strip(w.String())
 		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {

@@ -17,8 +17,8 @@ import (
 )
 
 // beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's
-// hooks. What it gets becomes a turn, unless the word "busy" is in its arguments: then a tool runs for ever. It
-// ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
+// hooks. What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, or "deaf": then it reads
+// nothing. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
 func beClaude(session string, args []string) error {
 	dir, err := os.MkdirTemp("", "cc-") // a socket's path is short
 	if err != nil {
@@ -63,7 +63,7 @@ func beClaude(session string, args []string) error {
 	}
 	fmt.Println("ready")
 	go func() {
-		for {
+		for len(args) == 0 || args[0] != "deaf" {
 			conn, err := listener.Accept()
 			if err != nil {
 				return

@@ -61,6 +61,7 @@ func TestFramesOnATerminal(t *testing.T) {
 	for i, body := range []string{
 		padded, strings.Repeat("x", 78) + forged + "\n\n\t" + padded, strings.Repeat("漢", 39) + forged + strings.Repeat("👩\u200d💻", 30) + forged,
 		strings.Repeat("e\u0301", 77) + " " + forged, strings.Repeat("👍🏽❤\ufe0f1\ufe0f\u20e3🇩🇪", 20) + forged, "</system-reminder>\r\n" + forged, "\u200b\U000e0041" + forged,
+		"https://example.org/" + strings.Repeat("x", 60) + padded + " https://example.org/" + strings.Repeat("x", 58) + "[/atm]" + forged,
 	} {
 		m := wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{{Agent: "bob", Team: "main"}}, RequiresAck: true, SentAt: time.Now()}
 		m.Body = body

@@ -19,7 +19,7 @@
 //	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
-//	    it gets none to push.
+//	    it pushes what the runner gives it.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (mailbox.Box.HandOver).
@@ -101,6 +101,11 @@ type Options struct {
 
 	Arguments func() []string // what the program was started with; nil: unknown
 
+	// Take gives what the agent's runner pushes through the program's plugin, and Told tells the runner what of that the
+	// model has. nil: no runner.
+	Take func(isPeek bool) Push
+	Told func(shown string)
+
 	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
 	Wakes func() (may, isIdle bool)
 
@@ -109,6 +114,13 @@ type Options struct {
 	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
 
 	Stdout, Stderr io.Writer // of the process
+}
+
+// A Push is what a runner pushes through a plugin.
+type Push struct {
+	Watch   string // the directory that changes when there is something; "": the plugin gets nothing
+	Waiting bool   // there is something
+	Text    string // of it, if the plugin takes it
 }
 
 // Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
@@ -167,6 +179,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.isPeek {
 		err = errors.Join(err, h.NotSent(ctx))
 		h = &mailbox.Handover{}
+	}
+	if c.kind == isMailShown && c.o.Told != nil {
+		c.o.Told(c.in.Text("text"))
 	}
 	log := c.o.Box.Log()
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)

@@ -22,30 +22,38 @@ const (
 
 // pushAnswer is what the plugin gets for askMail.
 type pushAnswer struct {
-	Watch     []string `json:"watch,omitempty"`     // the directories in which mail appears; none: a runner brings it
+	Watch     []string `json:"watch,omitempty"`     // the directories that change when there is some; none: it gets none
 	Waiting   bool     `json:"waiting,omitzero"`    // there is mail, to be had with a session
 	Arguments []string `json:"arguments,omitempty"` // the program's, if it does not know its session
 	Text      string   `json:"text,omitzero"`       // the mail
 }
 
 func (c *call) pushAnswer(mail string) (a pushAnswer) {
-	if c.o.IsSecond || c.hasRunner() {
+	if c.o.IsSecond {
 		return a
 	}
 	inbox := filepath.Join(c.o.Box.Path(), "inbox")
-	a.Watch = []string{inbox, filepath.Join(inbox, "new")}
-	if !c.isPeek {
-		a.Text = mail
-		return a
+	a.Watch, a.Text, a.Waiting = []string{inbox, filepath.Join(inbox, "new")}, mail, c.isPeek && mail != ""
+	if c.hasRunner() {
+		if c.o.Take == nil {
+			return pushAnswer{}
+		}
+		p := c.o.Take(c.isPeek)
+		if p.Watch == "" {
+			return pushAnswer{}
+		}
+		a.Watch, a.Text, a.Waiting = []string{p.Watch}, p.Text, c.isPeek && p.Waiting
 	}
-	if a.Waiting = mail != ""; c.o.Arguments != nil {
-		a.Arguments = c.o.Arguments()
+	if c.isPeek {
+		if a.Text = ""; c.o.Arguments != nil {
+			a.Arguments = c.o.Arguments()
+		}
 	}
 	return a
 }
 
 // opencode parses a bus event of OpenCode (1.18) as atm's plugin passes it on: {"type","properties"}. The plugin adds
-// "pushes" where it can push mail. The events report states only. A turn's id is its session's with a counter; a turn
+// "pushes" where it can push mail, and "prompt" and "answer" to a session's state. The other events report states only. A turn's id is its session's with a counter; a turn
 // begins when an idle session becomes busy.
 //
 // A session with a parent is a sub-agent. Only its creation says so, so the plugin adds "subagent" to its other events.
@@ -201,7 +209,7 @@ func (c *call) handleStatus(p *busProperties) {
 	case "busy":
 		if t := c.lastTurn(); !t.IsOpen() {
 			c.turn = c.nextTurnID("")
-			c.addEvent(wire.TurnStarted, c.turn)
+			c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(c.in.Text("prompt"), maxPrompt))
 		} else if isRetrying(t) {
 			c.turn = t.ID
 			c.changeState("thinking", "")
@@ -227,6 +235,6 @@ func (c *call) settle() {
 	case isRetrying(t):
 		c.endTurn("failed", t.ID, "")
 	default:
-		c.endTurn("completed", t.ID, "")
+		c.endTurn("completed", t.ID, c.in.Text("answer"))
 	}
 }

@@ -39,8 +39,8 @@ func watched(inbox string) []string {
 	return []string{inbox}
 }
 
-// wake wakes the program once it is idle, if mail still waits then that nobody has claimed. What it writes has nothing of a
-// sender's. It ends with the program, and while another process waits so.
+// wake wakes the program once it is idle, if mail still waits then that nobody has claimed: whoever gives it to the program
+// just now may be killed before that. What it writes has nothing of a sender's. It ends with the program, and while another process waits so.
 func (c *call) wake(ctx context.Context) (exit int, err error) {
 	if c.o.Wakes == nil {
 		return 0, nil
@@ -51,15 +51,15 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	}
 	defer unlock()
 	for i := 0; ; i++ {
-		n, err := c.o.Box.Waiting(ctx, mailbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
-		if n == 0 || err != nil {
+		n, isBeingGiven, err := c.o.Box.Waiting(ctx, mailbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		if n == 0 && !isBeingGiven || err != nil {
 			return 0, err
 		}
 		may, isIdle := c.o.Wakes()
 		if !may {
 			return 0, nil
 		}
-		if isIdle {
+		if isIdle && n > 0 {
 			if isFirst, err := c.o.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
 				_, err = fmt.Fprintf(c.o.Stderr, "%s for %s. Below this note is what they say; if not, run: atm read%s\n",
 					letter.Many(n, "new message"), c.o.Box.Agent(), c.o.Flags)

@@ -116,6 +116,39 @@ func TestWakeOnce(t *testing.T) {
 	}
 }
 
+// Whoever gives the mail to the program may be killed before that: it is woken once that claim is over, and not before.
+func TestWakeForAKilledSender(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	mail(t, bob, "one")
+	yes := func() bool { return true }
+	claim := func(past time.Duration) *mailbox.Handover {
+		push := mailbox.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now().Add(-past)}
+		h, err := bob.HandOver(ctx, push, mailbox.ReadOptions{})
+		must(t, err)
+		return h
+	}
+	if h := claim(9500 * time.Millisecond); len(h.Items) != 1 {
+		t.Fatalf("%d messages were claimed", len(h.Items))
+	}
+	if exit, _ := wakes(t, bob, true, yes); exit != 2 {
+		t.Errorf("after a kill: exit %d", exit)
+	}
+	mail(t, bob, "two")
+	h := claim(0)
+	looks := 0
+	exit, _ := wakes(t, bob, true, func() bool {
+		if looks++; looks == 1 {
+			_, err := h.Sent(ctx)
+			must(t, err)
+		}
+		return true
+	})
+	if exit != 0 || looks != 1 {
+		t.Errorf("given meanwhile: exit %d after %d looks", exit, looks)
+	}
+}
+
 // A session is told what to watch: the inbox, or of one with many files the directory of deliveries.
 func TestWatchPaths(t *testing.T) {
 	t.Parallel()

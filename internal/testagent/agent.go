@@ -91,7 +91,11 @@ func run(o Options) (int, error) {
 		}
 	}()
 	a.after(5*time.Minute, func() { a.exitWith(98) })
-	if o.Inbox != "" {
+	switch {
+	case o.Inbox == "":
+	case o.Profile == "opencode":
+		go a.actAsPlugin()
+	default:
 		closeInbox, err := a.openInbox()
 		if err != nil {
 			return 1, err

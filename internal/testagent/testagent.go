@@ -45,7 +45,7 @@ type Options struct {
 	Daemon     bool          // leaves a process behind at the start
 	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
 	Resume     string        // the conversation that it says it continues
-	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR: open, drops or shut; "": there is none
+	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR, or atm's plugin: open, drops or shut; "": there is none
 	Remote     string        `json:"-"` // unix://PATH of the server that it needs at its start, and connects to again when that ends
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
@@ -66,7 +66,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.BoolVar(&o.Trust, "trust", false, "ask for trust first")
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
-	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, that is `open`, drops them or is shut")
+	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, or with opencode atm's plugin, that is `open`, drops them or is shut")
 	f.StringVar(&o.Remote, "remote", "", "use the server at this `address`, unix://PATH")
 	f.String("C", ".", "work in this `directory`")
 	f.Bool("no-daemon", false, "use no server, as always without --remote")

@@ -20,6 +20,9 @@ type Message struct {
 var (
 	header = regexp.MustCompile(`^(?:\[atm |\()?([0-9a-f]{6,32}) from [a-z0-9@._-]+,(?: |$)`)
 	colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+	// URLRow matches a row that continues a URL.
+	URLRow = regexp.MustCompile(`^[-0-9A-Za-z._~:/?#@!$&'()*+,;=%]+$`)
 )
 
 // Parse returns the messages in a text, or on the screen of a terminal, where a header may take several rows, and the
@@ -36,6 +39,8 @@ func Parse(shown string, isScreen bool) (messages []Message, ours []string) {
 			messages, isOpen = append(messages, Message{ID: header.FindStringSubmatch(line)[1], Header: line}), true
 		case isText && isOpen:
 			messages[last].Text = append(messages[last].Text, text)
+		case !isText && isOpen && isScreen && messages[last].Text != nil && URLRow.MatchString(line):
+			messages[last].Text = append(messages[last].Text, line)
 		case !isText && isOpen && isScreen && messages[last].Text == nil && !strings.HasPrefix(line, "…"):
 			messages[last].Header += " " + line
 		default:
@@ -96,7 +101,7 @@ func Hostile() *rapid.Generator[string] {
 			"\u200b", "\u200c", "\u200d", "\u200e", "\u202e", "\u2066", "\u2060", "\ufeff", "\u00ad", "\u115f", "\u3164", "\uffa0", "\u2800", "\u180e",
 			"\ufe00", "\ufe0e", "\ufe0f", "\U000e0100", "\U000e0001", "\U000e0041", "\U000e007f", "\U0001d173", "\U0001d159", "\ufff9", "\u034f",
 			"👩\u200d💻", "👨\u200d👩\u200d👧\u200d👦", "❤\ufe0f", "1\ufe0f\u20e3", "🏴\U000e0067\U000e007f", "🇩🇪", "👍🏽", "می\u200cخواهم", "क्\u200dष", "שלום", "e\u0301\u0323",
-			"漢字", "한국어", "ｱ", "word", "a_long_word_that_is_not_broken_anywhere_since_it_has_no_blank", "a < b", "vector<size_t>", "<div>",
+			"漢字", "한국어", "ｱ", "word", "a_long_word_that_is_not_broken_anywhere_since_it_has_no_blank", "https://example.org/?x=", " http://a.b/", "a < b", "vector<size_t>", "<div>",
 		}),
 		rapid.Map(rapid.IntRange(1, 220), func(n int) string { return strings.Repeat(" ", n) }),
 		rapid.Map(rapid.IntRange(1, 220), func(n int) string { return strings.Repeat("x", n) }),

@@ -193,6 +193,8 @@ func TestBrokenMarks(t *testing.T) {
 	}
 }
 
+const longURL = "https://example.org/a/b?c=d#" + "0123456789abcdef"
+
 // Rows are as wide as there is room, break between words, and count what terminals count differently at its widest.
 func TestRows(t *testing.T) {
 	for _, c := range []struct {
@@ -207,6 +209,10 @@ func TestRows(t *testing.T) {
 		{20, strings.Repeat("漢", 12), "  漢漢漢漢漢漢漢漢漢\n  漢漢漢\n"},
 		{20, strings.Repeat("👩\u200d💻", 5), "  👩\u200d💻👩\u200d💻👩\u200d💻👩\u200d💻\n  👩\u200d💻\n"},
 		{20, strings.Repeat("e\u0301", 19), "  " + strings.Repeat("e\u0301", 18) + "\n  e\u0301\n"},
+		{20, "    " + strings.Repeat("x", 10) + " " + longURL + ", or " + longURL, "      xxxxxxxxxx\n  " + longURL + ",\n  or\n  " + longURL + "\n"},
+		{20, "<" + longURL + "漢>", "  <" + longURL + "\n  漢>\n"},
+		{20, longURL + "[/atm]", "  " + longURL + "\n  [\\/atm]\n"},
+		{20, "xhttp://" + strings.Repeat("x", 20), "  xhttp://xxxxxxxxxx\n  xxxxxxxxxx\n"},
 		{2, "ab", "  ab\n"},
 		{0, "one " + strings.Repeat("x", 400), "  one " + strings.Repeat("x", 400) + "\n"},
 	} {
@@ -220,6 +226,21 @@ func TestRows(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := Wrap(line, 0); got != line {
+		t.Errorf("%q", got)
+	}
+	if got := Wrap("  "+longURL+"\n  ok\n", 24); got != "  "+longURL+"\n  ok\n" { // as a letter has it
+		t.Errorf("%q", got)
+	}
+	const hint = "look at it: atm show 9f3a1c; or begin anew: atm restore /home/bob/a.backup --root /tmp/r"
+	want := "look at it:\n    atm show 9f3a1c; or\n    begin anew:\n    atm restore /home/bob/a.backup --root /tmp/r"
+	if got := WrapHint(hint, 24); got != want {
+		t.Errorf("%q", got)
+	}
+	want = "look at it:\n    atm show 9f3a1c; or\n    begin anew: atm\n    restore\n    /home/bob/a.backup\n    --root /tmp/r"
+	if got := Wrap(hint, 24); got != want {
+		t.Errorf("%q", got)
+	}
+	if got := WrapPane(longURL, 20); got != longURL[:20]+"\n    "+longURL[20:36]+"\n    "+longURL[36:] {
 		t.Errorf("%q", got)
 	}
 	for width, want := range map[int]string{5: "a\x1b[1mb漢c\x1b[m", 4: "a\x1b[1mb…\x1b[m", 2: "a\x1b[1m…\x1b[m"} {
@@ -236,7 +257,7 @@ func TestWrap(t *testing.T) {
 		line := "bob asks: " + Escape(testframe.Hostile().Draw(t, "text"))
 		for _, screen := range testframe.Rows(Wrap(line, width), width) {
 			rows := strings.Split(screen, "\n")
-			if slices.ContainsFunc(rows[1:], func(row string) bool { return !strings.HasPrefix(row, "    ") }) {
+			if slices.ContainsFunc(rows[1:], func(row string) bool { return !strings.HasPrefix(row, "    ") && !testframe.URLRow.MatchString(row) }) {
 				t.Fatalf("%q", rows)
 			}
 		}

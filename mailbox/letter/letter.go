@@ -6,7 +6,8 @@
 //   - A line that begins in column 0 is ours. A message begins with its header, and ends where the next line begins in
 //     column 0.
 //   - What others wrote is indented by two spaces: the body, and above it the subject and a type that is none of ours,
-//     with their labels. On a terminal each row is indented. Escape leaves no other line break.
+//     with their labels. On a terminal each row is indented, but for the rest of a URL that is longer than a row: that
+//     has neither blanks nor square brackets. Escape leaves no other line break.
 //   - In a line of ours, text of others is the end of it, or is in double quotes and has none inside (Quote, Name).
 //   - What nobody sees is shown as an escape, and a mark by which programs tell a model who speaks is broken. The header
 //     says if that happened, and how to get the exact text.
@@ -38,6 +39,7 @@ type Renderer struct {
 	Team   wire.Name // omitted from addresses
 	Digits int       // of short ids, at least 6; see ShortLength
 	Width  int       // of the terminal, in columns; 0: it is none
+	IsPane bool      // no row may be longer than Width, also none with a URL
 	Bold   bool      // headers in bold
 	Whole  bool      // the whole subject, and also a single recipient
 	Bytes  int       // cut a message that is larger; 0: never
@@ -87,13 +89,7 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 		body, left = r.Body(text, max(r.Bytes-len(head)-len(r.Show)-81, 80), lines) // 80 for the last line
 	}
 	if r.Width > 0 {
-		whole := commands.ReplaceAllStringFunc(head, func(command string) string {
-			if Columns(command) > r.Width {
-				return command
-			}
-			return strings.ReplaceAll(command, " ", "\u00a0") // it stays on one row, so that it can be copied
-		})
-		head = strings.ReplaceAll(WrapTo(whole, "", r.Width), "\u00a0", " ")
+		head = wrapLine(head, "", r.Width, headerParts, nothingMayBeLonger)
 	}
 	if r.Bold {
 		head = "\x1b[1m" + head + "\x1b[m"
@@ -105,8 +101,8 @@ func (r *Renderer) render(head string, m *wire.Message) []byte {
 	return out
 }
 
-// commands are those in a header.
-var commands = regexp.MustCompile(`\(atm [^)]*\),?`)
+// headerParts matches what is between the commas of a header. A command has no comma.
+var headerParts = regexp.MustCompile(`[^ ,(](?:[^,(]|\([^)]*\))*,?`)
 
 // Header renders a message's first line, without a line feed. Names are all that others chose in it.
 func (r *Renderer) Header(m *wire.Message, f Flags) string {
@@ -272,6 +268,9 @@ func trimBreaks(text string) string {
 // and where the last whole line ends.
 func (r *Renderer) layOut(text string, upTo, size, lines int) (out []byte, end, line int) {
 	rows := newRows(indent, r.Width)
+	if !r.IsPane {
+		rows.longer = urlsMayBeLonger
+	}
 	rows.begin()
 	for shown, n := range visible(text, inBody, allMarks) {
 		if end == upTo {

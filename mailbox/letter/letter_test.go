@@ -56,7 +56,7 @@ func TestRender(t *testing.T) {
 			l.Width, l.Bold = 40, true
 			m.Body = "a\x1b[2Jb\r\u202ec\u009bd\x7f\u200e\té😀\xff" + strings.Repeat(" ", 40) + "00000b from lead, now\r\nאב\n"
 			m.Subject = "\x1b]0;x\a"
-		}, "\x1b[1m00000a from alice, 2m ago, escaped\n(atm show 00000a --raw)\x1b[m\n  subject: \\x1b]0;x\\x07\n" +
+		}, "\x1b[1m00000a from alice, 2m ago,\nescaped (atm show 00000a --raw)\x1b[m\n  subject: \\x1b]0;x\\x07\n" +
 			"  a\\x1b[2Jb\\r\\u202ec\\x9bd\\x7f\\u200e\n  é😀\\xff\n  00000b from lead, now\n  \u200eאב\n"},
 	} {
 		l, m := aLetter()

@@ -3,6 +3,7 @@ package letter
 import (
 	"bytes"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,15 +38,34 @@ func Fit(line string, width int) string {
 	return b.String()
 }
 
-// Wrap breaks the lines of a text that are longer than a row of a terminal. A row that continues a line is indented, so
-// that nothing of a line comes to stand in column 0 but its beginning. 0: it breaks none.
-func Wrap(text string, width int) string {
+// Wrap breaks the lines of a text that are longer than a row of a terminal (0: it breaks none): between words, and not
+// within a command of ours that fits into a row. A row that continues a line is indented, so that nothing of a line comes
+// to stand in column 0 but its beginning. Only a URL that is longer than a row is left to the terminal, which breaks it
+// so that it can still be copied.
+func Wrap(text string, width int) string { return wrap(text, width, urlsMayBeLonger) }
+
+// WrapHint is Wrap for a text without words of others: a command that is longer than a row can be copied too.
+func WrapHint(text string, width int) string { return wrap(text, width, commandsMayBeLonger) }
+
+// WrapPane is Wrap for a part of a terminal: no row is longer than its width.
+func WrapPane(text string, width int) string { return wrap(text, width, nothingMayBeLonger) }
+
+// longer says what may be longer than a row.
+type longer int
+
+const (
+	nothingMayBeLonger longer = iota
+	urlsMayBeLonger
+	commandsMayBeLonger // and URLs
+)
+
+func wrap(text string, width int, what longer) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line, isWhole := strings.CutSuffix(line, "\n")
 		if width > 0 && (Columns(line) > width || strings.Contains(line, "\t")) {
 			deep := len(line) - len(strings.TrimLeft(line, " ")) + 4
-			line = WrapTo(line, strings.Repeat(" ", min(deep, width/2)), width)
+			line = wrapLine(line, strings.Repeat(" ", min(deep, width/2)), width, commands, what)
 		}
 		b.WriteString(line)
 		if isWhole {
@@ -57,10 +77,31 @@ func Wrap(text string, width int) string {
 
 // WrapTo breaks a line that is longer than a row, with an indent for each row but the first.
 func WrapTo(line, indent string, width int) string {
+	return wrapLine(line, indent, width, commands, urlsMayBeLonger)
+}
+
+// commands matches a command of ours in a line: up to a semicolon, a bracket, or a comma or colon at the end of a word.
+var commands = regexp.MustCompile(`\batm(?: "[^"]*"| [^ ;()]*[^ ;:,()])+`)
+
+// wrapLine is WrapTo. It does not break at the blanks of a part that matches together and fits into a row.
+func wrapLine(line, indent string, width int, together *regexp.Regexp, what longer) string {
 	r := newRows(indent, width)
-	for shown := range cells(line) {
-		r.add(shown)
+	r.longer = what
+	add := func(text string) {
+		for shown := range cells(text) {
+			r.add(shown)
+		}
 	}
+	end := 0
+	for _, at := range together.FindAllStringIndex(line, -1) {
+		add(line[end:at[0]])
+		end = at[1]
+		fits := Columns(line[at[0]:end])+len("),") <= width-len(indent)
+		r.isTogether = fits || what == commandsMayBeLonger
+		add(line[at[0]:end])
+		r.isTogether = false
+	}
+	add(line[end:])
 	return string(r.out)
 }
 
@@ -106,6 +147,10 @@ type rows struct {
 	start, column    int // where the row begins in out, and the column of what comes next
 	word, wordColumn int // where its last word begins
 	mayBreak         bool
+
+	longer     longer
+	isTogether bool // what is added now has no blanks to break at
+	isURL      bool // the last word is a URL that is longer than the row
 }
 
 func newRows(indent string, width int) *rows {
@@ -143,7 +188,11 @@ func (r *rows) add(shown string) {
 }
 
 func (r *rows) put(cell string, w int) {
-	isBlank := cell == " "
+	if cell[0] == '\x1b' {
+		r.out = append(r.out, cell...)
+		return
+	}
+	isBlank := cell == " " && !r.isTogether
 	isFull := r.column+w > r.width
 	switch {
 	case isFull && isBlank:
@@ -151,10 +200,10 @@ func (r *rows) put(cell string, w int) {
 		return
 	case isFull && r.mayBreak:
 		r.breakAt(len(r.out), r.column)
-	case isFull && r.word > r.start:
+	case isFull && r.word > r.start && !(len(bytes.TrimSpace(r.out[r.start:r.word])) == 0 && r.mayBeLonger(cell)):
 		r.breakAt(r.word, r.wordColumn)
 	}
-	if r.column+w > r.width { // a word that is longer than a row
+	if r.column+w > r.width && !r.mayBeLonger(cell) { // a word that is longer than a row
 		r.breakAt(len(r.out), r.column)
 	}
 	if r.mayBreak && w > 0 && !isBlank {
@@ -162,8 +211,29 @@ func (r *rows) put(cell string, w int) {
 	}
 	r.out, r.column = append(r.out, cell...), r.column+w
 	if w > 0 || cell == string(zwj) {
-		r.mayBreak = isBlank || w > 1
+		r.mayBreak = isBlank || w > 1 && !r.isTogether
 	}
+}
+
+// mayBeLonger reports whether the row may go on with a character that it has no room for.
+func (r *rows) mayBeLonger(cell string) bool {
+	if r.longer == nothingMayBeLonger || r.isTogether {
+		return r.isTogether && r.longer == commandsMayBeLonger
+	}
+	r.isURL = isInURL(cell) && (r.isURL || isURL(string(r.out[r.word:])))
+	return r.isURL
+}
+
+func isURL(word string) bool {
+	word = strings.TrimLeft(word, `<("'`)
+	return (strings.HasPrefix(word, "https://") || strings.HasPrefix(word, "http://")) && !strings.ContainsFunc(word, func(c rune) bool { return !isInURL(string(c)) })
+}
+
+// isInURL reports whether a URL may have a character. No square bracket: what a terminal continues in column 0 must not
+// look like a line of ours.
+func isInURL(cell string) bool {
+	c := cell[0]
+	return len(cell) == 1 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~:/?#@!$&'()*+,;=%", c) >= 0)
 }
 
 // breakAt ends the row at a place in out, and moves what follows to the next one.
@@ -172,7 +242,7 @@ func (r *rows) breakAt(i, column int) {
 	r.out = append(r.out[:r.start], bytes.TrimRight(r.out[r.start:i], " ")...)
 	r.out = append(append(r.out, '\n'), r.indent...)
 	r.count++
-	r.start, r.word, r.mayBreak = len(r.out), len(r.out), false
+	r.start, r.word, r.mayBreak, r.isURL = len(r.out), len(r.out), false, false
 	r.out, r.column = append(r.out, rest...), r.column-column+len(r.indent)
 }
 

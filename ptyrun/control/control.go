@@ -111,6 +111,8 @@ type Handler interface {
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
 	// next one starts without a pause ("restarted").
 	Restart(ctx context.Context, r RestartRequest) (Outcome, error)
+	// Pushed gives the program's plugin what it shall push into the program, and is told what became of that.
+	Pushed(ctx context.Context, r PushedRequest) (Pushed, error)
 	// Attach serves a viewer until its Input is closed, the context ends or the child has exited; then it calls Exit.
 	// The viewer is sent its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -134,8 +136,23 @@ type Status struct {
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
 }
 
+// PushedRequest is for a plugin, which runs in the agent's program. Only a process of that may ask.
+type PushedRequest struct {
+	Takes bool   `json:"takes,omitempty"` // the plugin has a conversation for the text, and takes it
+	Shown string `json:"shown,omitempty"` // it took this, and the model has it
+
+	PID int `json:"-"` // of whoever asks; 0: unknown
+}
+
+// Pushed is what a plugin shall push.
+type Pushed struct {
+	Watch   string `json:"watch,omitempty"` // the directory that changes when there is something; "": there never is
+	Waiting bool   `json:"waiting,omitempty"`
+	Text    string `json:"text,omitempty"` // if it takes it
+}
+
 // Ways says how an agent is told what: "typed", by "keys", by a "protocol", by its "hooks" or by the way that mail is pushed
-// (of agents.Doors: "inbox socket"); "": it cannot be told.
+// (of agents.WayNames: "inbox socket"); "": it cannot be told.
 type Ways struct {
 	Prompt    string `json:"prompt,omitempty"`    // a text that begins a turn
 	Steer     string `json:"steer,omitempty"`     // a text while it works

@@ -287,6 +287,7 @@ var operations = map[string]operation{
 	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
 	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
 	"restart":   {Act, handleWith(Handler.Restart)},
+	"pushed":    {Look, pushedFor}, // the handler knows its own program
 }
 
 type operation struct {
@@ -317,6 +318,13 @@ func typeFor(ctx context.Context, h Handler, r request) (any, error) {
 	return handleWith(func(h Handler, ctx context.Context, t TypeRequest) (Outcome, error) {
 		t.PID = r.pid
 		return h.Type(ctx, t)
+	})(ctx, h, r)
+}
+
+func pushedFor(ctx context.Context, h Handler, r request) (any, error) {
+	return handleWith(func(h Handler, ctx context.Context, p PushedRequest) (Pushed, error) {
+		p.PID = r.pid
+		return h.Pushed(ctx, p)
 	})(ctx, h, r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,6 +47,14 @@ func infoOf(k *unix.KinfoProc) Info {
 		ppid:  int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
 		isZombie: k.Proc.P_stat == zombie,
 	}
+}
+
+// StartedAt returns when the process was started; zero: that is not known.
+func (i Info) StartedAt() time.Time {
+	if i.Start == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(i.Start))
 }
 
 // environment returns lines that end with NUL, and so does arguments.

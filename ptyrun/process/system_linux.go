@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,6 +55,16 @@ func readInfo(pid int) (Info, bool) {
 	p.sid, _ = strconv.Atoi(f[3])
 	p.Start, _ = strconv.ParseUint(f[19], 10, 64)
 	return p, true
+}
+
+// StartedAt returns when the process was started, to a hundredth of a second; zero: that is not known.
+func (i Info) StartedAt() time.Time {
+	var sinceBoot unix.Timespec
+	if i.Start == 0 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot) != nil {
+		return time.Time{}
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100
+	return time.Now().Add(time.Duration(i.Start)*tick - time.Duration(sinceBoot.Nano()))
 }
 
 // arguments returns lines that end with NUL.

@@ -45,6 +45,7 @@ func (h *Helper) Exit() Exit            { return Exit{} }
 func (h *Helper) Kill()                 {}
 func (c *Child) Join(*Helper)           {}
 
+func (Info) StartedAt() time.Time              { return time.Time{} }
 func Ancestors(pid int) []int                  { return nil }
 func (i Info) IsRunning() bool                 { return false }
 func Find(pid int) (p Info, ok bool)           { return p, false }

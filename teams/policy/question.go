@@ -138,9 +138,9 @@ func (q *Question) AnsweredElsewhere() (why, hint string) {
 	case q.Kind == KindDraft, q.ByWire && q.ID != "", q.Served:
 		return "", ""
 	case q.OnChannel && q.Session != "":
-		return "asks what a message in its session answers", where + `atm session message ` + name + ` "…"`
+		return "takes the answer as a message in its session", where + `atm session message ` + name + ` "…"`
 	case q.OnChannel:
-		return "asks what a message of yours answers", where + `atm send ` + name + ` "…" --type human_input`
+		return "takes the answer as a message", where + `atm send ` + name + ` "…" --type human_input`
 	case !q.Running:
 		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
 	case q.ID == "" || reducer.IsForTerminal(q.Dialog):

@@ -52,6 +52,9 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 		p.showMessage(it)
 	}
 	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	if err != nil && p.title == "" {
+		return out, a.rpcError(err)
+	}
 	if ctx.Err() == nil {
 		return p.finish(response, err)
 	}
@@ -87,12 +90,12 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	default:
 		p.message.Thread = wire.ID(p.session)
 	}
-	return o, p.Root.PrepareAll(o)
+	return o, nil
 }
 
-func (p *prompt) showSent(*teams.Response) {
-	m, _ := p.Team.Summary(p.name())
-	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(p.message))
+func (p *prompt) showSent(r *teams.Response) {
+	_, forecast := p.Root.Forecast(r.To, p.message)
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()
 }

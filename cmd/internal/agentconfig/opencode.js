@@ -26,7 +26,8 @@ export const Atm = async ({ client, directory }) => {
     return { child, output }
   }
   const run = (args, input = "") => start(args, input, 10_000).output
-  const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }) })
+  const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }),
+    ...(/^session\.(status|idle)$/.test(event.type) && wordsOf(event)) })
   const tell = (event) => run(atm.slice(1), call(event))
   const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
   const passes = ({ type, properties: p = {} }) => {
@@ -40,14 +41,29 @@ export const Atm = async ({ client, directory }) => {
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
   }
 
+  // The last prompt of each session, and the newest text of the answer to it.
+  const words = new Map()
+  const wordsOf = (event) => { const { prompt, answer } = words.get(sessionOf(event)) ?? {}; return { prompt, answer } }
+  const listen = (event) => {
+    const { type, properties: p = {} } = event, id = sessionOf(event), w = words.get(id) ?? {}
+    if (type === "session.deleted") words.delete(id)
+    if (type === "message.updated") {
+      if (p.info.role === "user" && p.info.id !== w.user) w.prompt = w.answer = ""
+      words.set(id, { ...w, [p.info.role]: p.info.id })
+    }
+    if (type !== "message.part.updated" || p.part?.type !== "text" || p.part.synthetic) return
+    if (p.part.messageID === w.user) w.prompt ||= p.part.text
+    if (p.part.messageID === w.assistant) w.answer = p.part.text
+  }
+
   // The session that the person was last seen in gets the mail. "": the program shows none, so one is made and shown,
   // which keeps what stands in the box. undefined: not known yet.
   let session, prompt
-  const opened = async (words) => {
-    const find = (...flags) => words.findIndex((word) => flags.includes(word.split("=")[0]))
+  const opened = async (args) => {
+    const find = (...flags) => args.findIndex((arg) => flags.includes(arg.split("=")[0]))
     const id = find("--session", "-s")
     if (find("--fork") >= 0) return undefined
-    if (id >= 0) return words[id].split("=")[1] ?? words[id + 1]
+    if (id >= 0) return args[id].split("=")[1] ?? args[id + 1]
     if (find("--continue", "-c") < 0) return ""
     const all = (await client.session.list({ throwOnError: true })).data.filter((s) => !s.parentID)
     return all.sort((a, b) => b.time.updated - a.time.updated)[0]?.id ?? ""
@@ -94,11 +110,10 @@ export const Atm = async ({ client, directory }) => {
   }
   const watchers = new Map()
   let looks = pushes && new Promise((done) => setTimeout(done, 1000)) // until there is a screen
-  let isNew = true, isAsked = false, isOver = false, hidden, timer
+  let isNew = true, isAsked = false, isOver = false, again = 0, hidden, timer
   // No event tells when the screen is there to show it, so it is told once more when the first turn ends.
   const show = async () => hidden && client.tui.publish({ body: { type: "tui.session.select", properties: { sessionID: hidden } } })
   const look = async () => {
-    clearTimeout(timer)
     isAsked = false
     if (isOver) return
     try {
@@ -121,10 +136,11 @@ export const Atm = async ({ client, directory }) => {
       if (answer.text) await push(session, answer.text)
       if (answer.text && session === hidden) await show()
     } catch {
-      if (watchers.size) lookLater()
+      again = 2 // who was killed at the answer has the mail for 10 s
     }
+    if (watchers.size && again-- > 0) lookLater()
   }
-  const lookLater = () => { clearTimeout(timer); timer = setTimeout(lookSoon, 5000) }
+  const lookLater = () => { clearTimeout(timer); timer = setTimeout(lookSoon, 6000) }
   const lookSoon = () => {
     if (!pushes || isAsked) return
     isAsked = true
@@ -172,6 +188,7 @@ export const Atm = async ({ client, directory }) => {
     event: async ({ event }) => {
       const { type, properties: p = {} } = event
       if (/^session/.test(type) && p.info?.parentID) children.add(p.info.id)
+      listen(event)
       if (pushes) follow(event)
       if (!passes(event)) return
       await (queue = queue.then(async () => {
@@ -185,5 +202,7 @@ export const Atm = async ({ client, directory }) => {
       if (!told.has(sessionID)) told.set(sessionID, await queue.then(() => run(["primer"])))
       if (told.get(sessionID)) out.system.push(told.get(sessionID))
     },
-$ENV  }
+    // A program that the agent starts in its shell is not the agent: its hooks do nothing.
+    "shell.env": async (_, out) => agent && Object.assign(out.env, { ATM_AGENT: agent, ATM_SHELL_OF: agent }),
+  }
 }

@@ -142,11 +142,8 @@ var opencodePlugin string
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, top string) (edits []edit, notes []string) {
 	dir := p.path(r, top, ".opencode", "XDG_CONFIG_HOME", ".config", "opencode")
-	command, env := p.command(r.Agent, "hook", r.Tool), ""
-	if r.Agent != "" {
-		env = "    \"shell.env\": async (_, out) => { out.env.ATM_AGENT = " + quoted(r.Agent) + " },\n"
-	}
-	body := strings.NewReplacer("$COMMAND", quoted(command), "$ENV", env).Replace(opencodePlugin)
+	command := p.command(r.Agent, "hook", r.Tool)
+	body := strings.Replace(opencodePlugin, "$COMMAND", quoted(command), 1)
 	rules := each(verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
 	rules = append(rules, each(looks, func(look string) string { return quoted("atm "+look) + `: "allow"` })...)
 	change := "a plugin that runs " + shellLine(command)

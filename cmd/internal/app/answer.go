@@ -92,7 +92,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)
 	}
-	err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	_, err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err
 }
 

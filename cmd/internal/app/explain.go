@@ -136,6 +136,9 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
 	}
+	if e, ok := errors.AsType[*teams.OtherTextError](err); ok {
+		return failure.Refused("%w", err).WithHint("atm show %s shows it; send this one under another name", e.ID.Short(6))
+	}
 	for _, k := range known {
 		if !k.matches(err) {
 			continue
@@ -155,7 +158,7 @@ func (g *Given) explain(err error) *failure.Error {
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
 func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
-	e := failure.NotFound("%s", err).WithHint("`atm team` lists them")
+	e := failure.NotFound("%w", err).WithHint("`atm team` lists them")
 	if u.Retired {
 		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)
 	}

@@ -57,7 +57,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 }
 
 func (s *Scope) badAddress(word string, err error) error {
-	return failure.Usage("%v", err).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
+	return failure.Usage("%w", &WordError{word, err}).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
 }
 
 // Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
@@ -75,7 +75,7 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 // among them.
 func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
-		if s.meansAll(name) {
+		if strings.TrimPrefix(strings.TrimSpace(name), "@") == "all" { // which is nobody's name
 			others, err := s.others()
 			if err != nil {
 				return nil, false, err // no recipient is left out silently
@@ -93,12 +93,6 @@ func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err e
 		return nil, false, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
 	}
 	return to, hasAll, nil
-}
-
-func (s *Scope) meansAll(name string) bool {
-	all := []string{"all", "team", "everyone", "everybody", "*", "here", "channel"}
-	name = strings.TrimPrefix(strings.TrimSpace(name), "@")
-	return slices.Contains(all, name) && !s.IsMember(name)
 }
 
 // others are the members on all machines but me, without shared inboxes: a copy there would be a job.
@@ -169,19 +163,16 @@ func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
 	if s.IsMember(fragment) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
 	}
-	return nil, nil, failure.Usage("%v", err).WithHint("atm read --last and atm ls --all show the ids")
+	return nil, nil, failure.Usage("%w", &WordError{fragment, err}).WithHint("atm read --last and atm ls --all show the ids")
 }
 
-// aboutMember is the hint where a member's name stands in place of something else.
-const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
-
-// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
-func MemberAsVerb(g *Given, name string) error {
-	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
-		return nil
-	}
-	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+// WordError is the error for a word that is neither a name nor an id.
+type WordError struct {
+	Word string
+	Err  error
 }
+
+func (e *WordError) Error() string { return e.Err.Error() }
 
 // FindSent finds a message that I sent.
 func (s *Scope) FindSent(word string) (*wire.Message, error) {
@@ -193,6 +184,17 @@ func (s *Scope) FindSent(word string) (*wire.Message, error) {
 		return nil, failure.Refused("message %s is from %s, not from you", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Given.Flags("", "root", "team", "as"))
 	}
 	return it.Message, nil
+}
+
+// aboutMember is the hint where a member's name stands in place of something else.
+const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm screen %[1]s, atm send %[1]s \"…\""
+
+// MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
+func MemberAsVerb(g *Given, name string) error {
+	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
+		return nil
+	}
+	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
 }
 
 // Names are the team's members; none where the team cannot be listed.

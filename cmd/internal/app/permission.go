@@ -70,13 +70,19 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 	if env("ATM_RUN") != "" {
 		return s.memberOfRun(env), true
 	}
-	if by, err := wire.ParseAddress(env(ShellOf), ""); err == nil {
+	if by, ok := s.ShellMember(env); ok {
 		return by, true
 	}
 	if by, _, ok := s.Team.Root().MemberOfThread(env(teams.ThreadVariable)); ok {
 		return by, true
 	}
 	return wire.Address{}, hasAgentMark(env)
+}
+
+// ShellMember returns the member that an environment's ShellOf names, which may be without a team.
+func (s *Scope) ShellMember(env func(string) string) (of wire.Address, ok bool) {
+	of, err := wire.ParseAddress(strings.TrimPrefix(env(ShellOf), "@"), cmp.Or(wire.Name(env("ATM_TEAM")), s.Team.Name))
+	return of, err == nil
 }
 
 // memberOfRun returns the member whose last run an environment's ATM_RUN is, above all the member that it names:

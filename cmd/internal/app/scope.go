@@ -7,12 +7,14 @@
 //	permission.go  who may do what
 //	right.go       what a process may do to an agent, for the agent's runner
 //	project.go     which files a command may open that nobody was asked about
+//	send.go        a message is sent, acknowledged or withdrawn; outcome.go has what became of it
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
 //	wait.go        one wait for any or every of some conditions; condition.go has these
 //	ask.go         a question and its answer, and the end of a wait for one
 //	await.go       what ends a wait early
 //	explain.go     an error gets its exit code and its hint
+//	companion.go   atm's other programs are found, and the one that follows Codex is started
 //
 // Text from outside is escaped where it becomes part of a line (letter.Escape).
 package app
@@ -79,6 +81,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
 		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
 	}
+	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
 }
 

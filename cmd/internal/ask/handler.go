@@ -126,6 +126,9 @@ func (refusing) Stop(context.Context) (control.Outcome, error) { return control.
 func (refusing) Restart(context.Context, control.RestartRequest) (control.Outcome, error) {
 	return control.Outcome{}, errNotRun
 }
+func (refusing) Pushed(context.Context, control.PushedRequest) (control.Pushed, error) {
+	return control.Pushed{}, errNotRun
+}
 func (refusing) Attach(context.Context, control.AttachRequest, *control.Viewer) error {
 	return errNotRun
 }

@@ -122,9 +122,8 @@ func (m *machine) send(from wire.Name, to string, change func(*wire.Message)) wi
 		change(msg)
 	}
 	o := &teams.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
-	must(m.t, m.Root.PrepareAll(o))
-	mailbox.Deliver(m.t.Context(), o.Post)
-	must(m.t, o.Post.Outcomes[0].Err)
+	_, err = m.Root.Send(m.t.Context(), o)
+	must(m.t, err)
 	return msg.ID
 }
 

@@ -194,11 +194,42 @@ func TestTakenID(t *testing.T) {
 	equal(t, "unread", len(sc.unread("bob")), 2)
 }
 
+// Names that are alike in ours are different members, and stay so; two that have one file there get nothing.
+func TestAlikeNames(t *testing.T) {
+	sc := newScene(t, "bob")
+	list := func(names ...string) {
+		text := `{"members":[`
+		for _, name := range names {
+			text += fmt.Sprintf(`{"name":%q,"joinedAt":1695287764434},`, name)
+		}
+		sc.write(configFile, strings.TrimSuffix(text, ",")+"]}")
+	}
+	from := func(name string) string { return strings.Replace(fromLead, `"team-lead"`, fmt.Sprintf("%q", name), 1) }
+	list("Rev", "rev", "审查员", "Ревьюер")
+	sc.write("inboxes/bob.json", "["+strings.Join([]string{from("Rev"), from("rev"), from("审查员"), from("Ревьюер")}, ",")+"]")
+	sc.pass("")
+	equal(t, "reported", sc.reported, []string{"rev → bob: hi", "rev-2 → bob: hi", "claude → bob: hi", "claude-2 → bob: hi"})
+	list("Ревьюер", "rev", "测试员", "审查员")
+	for _, name := range []wire.Name{"rev-2", "claude", "claude-2"} {
+		send(t, sc.sync.Team, wire.Message{Body: "for " + string(name)}, "bob", name)
+	}
+	sc.pass("---.json: it is the inbox of 审查员 and of 测试员, so their mail waits here")
+	equal(t, "unread", len(sc.unread("claude")), 1)
+	for name, want := range map[string]string{"rev": "for rev-2", "-------": "for claude-2"} {
+		if got := sc.entries(name); len(got) != 1 || !strings.Contains(got[0].Text, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	list("审查员")
+	sc.pass("")
+	equal(t, "unread", len(sc.unread("claude")), 0)
+}
+
 // If both sides have the same name, ours stays and Claude's member gets another.
 func TestSameName(t *testing.T) {
 	sc := newScene(t, "bob", "rev_1")
 	sent := send(t, sc.sync.Team, wire.Message{Body: "secret"}, "bob", "rev_1")
-	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"rev_1"`, 1)+"]")
+	sc.write("inboxes/bob.json", "["+strings.Replace(fromLead, `"team-lead"`, `"Rev_1"`, 1)+"]")
 	sc.pass("")
 	equal(t, "reported", sc.reported, []string{"rev_1-claude → bob: hi"})
 	equal(t, "unread", sc.unread("rev_1")[0].ID, sent.ID)

@@ -21,6 +21,7 @@ type member struct {
 	box    *mailbox.Box
 	name   string    // in Claude's team
 	joined time.Time // of one of Claude's
+	shares string    // another of Claude's that has the same inbox file
 }
 
 const (
@@ -36,7 +37,8 @@ func (m *member) inboxFile() string {
 	return inboxDir + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
 }
 
-// markFile marks a mailbox that was made for one of Claude's: it does not become ours when that member leaves.
+// markFile marks a mailbox that was made for one of Claude's: it does not become ours when that member leaves. It holds
+// the member's name there.
 func markFile(name wire.Name) string { return string(name) + "/run/claude" }
 
 func (s *Sync) isMarked(name wire.Name) bool {
@@ -74,11 +76,17 @@ func (s *Sync) findMembers(ctx context.Context) error {
 			continue
 		}
 		box := s.Team.Box(s.nameHere(m.Name))
-		if err := s.makeBox(ctx, box.Agent()); err != nil {
+		if err := s.makeBox(ctx, box.Agent(), m.Name); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		isSame := func(other member) bool { return other.box.Agent() == box.Agent() } // it has joined again
-		s.theirs = append(slices.DeleteFunc(s.theirs, isSame), member{box, m.Name, time.UnixMilli(int64(m.JoinedAt))})
+		s.theirs = append(slices.DeleteFunc(s.theirs, isSame), member{box: box, name: m.Name, joined: time.UnixMilli(int64(m.JoinedAt))})
+	}
+	for i, m := range s.theirs {
+		sharesFile := func(other member) bool { return other.name != m.name && other.inboxFile() == m.inboxFile() }
+		if j := slices.IndexFunc(s.theirs, sharesFile); j >= 0 {
+			s.theirs[i].shares = s.theirs[j].name
+		}
 	}
 	boxes, err := s.Team.Boxes()
 	for _, box := range boxes {
@@ -91,24 +99,40 @@ func (s *Sync) findMembers(ctx context.Context) error {
 
 // makeBox makes the mailbox of one of Claude's, unless it exists. It writes the mark first: a mailbox without one is
 // ours.
-func (s *Sync) makeBox(ctx context.Context, name wire.Name) error {
-	if s.Team.Box(name).Exists() {
+func (s *Sync) makeBox(ctx context.Context, name wire.Name, theirs string) error {
+	exists := s.Team.Box(name).Exists()
+	if exists && s.nameInMark(name) == theirs {
 		return nil
 	}
 	dir, mark := s.Team.Dir(), markFile(name)
-	if err := cmp.Or(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark)), dir.Replace(mark, nil, true)); err != nil {
+	err := cmp.Or(dir.Mkdir(string(name)), dir.Mkdir(path.Dir(mark)), dir.Replace(mark, []byte(theirs), true))
+	if exists || err != nil {
 		return err
 	}
 	return s.Team.Create(ctx, name)
 }
 
-// nameHere returns our name for one of Claude's members: the nearest valid one, or another if that is, or was, ours.
+// nameInMark returns the name there for which a mailbox was made; "": it is not known, or there is no mark.
+func (s *Sync) nameInMark(name wire.Name) string {
+	theirs, _ := s.Team.Dir().ReadFile(markFile(name), maxFile)
+	return string(theirs)
+}
+
+// nameHere returns our name for one of Claude's members: the nearest valid one, or another if that is, or was, ours or
+// another member's: 审查员 and 测试员, Rev and rev.
 func (s *Sync) nameHere(theirs string) wire.Name {
 	name := validName(theirs)
 	if other := name[:min(len(name), 57)] + "-claude"; s.isOurs(name) || s.isMarked(other) {
-		return other
+		name = other
 	}
-	return name
+	for n, first := 2, name; ; n++ {
+		of := s.nameInMark(name)
+		if !s.isOurs(name) && (of == "" || of == theirs) {
+			return name
+		}
+		number := fmt.Sprintf("-%d", n)
+		name = first[:min(len(first), 64-len(number))] + wire.Name(number)
+	}
 }
 
 func validName(theirs string) wire.Name {

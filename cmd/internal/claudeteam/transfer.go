@@ -1,6 +1,7 @@
 package claudeteam
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,6 +120,9 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 	}
 	if age := time.Since(m.joined); age >= 0 && age < joinGrace {
 		return nil
+	}
+	if waiting, err := m.box.UnreadIDs(); m.shares != "" && (len(waiting) > 0 || err != nil) {
+		return cmp.Or(err, fmt.Errorf("it is the inbox of %s and of %s, so their mail waits here", m.name, m.shares))
 	}
 	for {
 		mayAct := s.Team.BeforeLook()

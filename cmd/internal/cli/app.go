@@ -27,44 +27,52 @@ func Run(version string, words []string) int {
 		complete(program, words[:n])
 		return failure.ExitDone
 	}
-	line, err := cmdline.Parse(program, words)
-	c, bad := line.Context()
-	switch err = cmp.Or(err, bad); {
-	case line.Unknown >= 0:
-		name, args := words[line.Unknown], slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)
-		if code, found := runExternal(name, args); found {
-			return code
-		}
-		verb := name
-		if next := words[line.Unknown+1:]; len(next) > 0 && cmdline.HintFor(name+" "+next[0]) != "" { // create team
-			verb += " " + next[0]
-		}
-		err = cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownVerb(program, verb)))
-	case err != nil:
-	case line.Help:
-		err = printHelp(c, helpPage(c.Command, command.Width()))
-	case slices.Contains(companions, c.Command):
-		var code int
-		if code, err = runCompanion(c, line); err == nil {
-			return code
-		}
-	default:
-		err = c.Command.Action(c)
-	}
-	return command.Report(c, err, c.Command.Name == "hook")
+	return command.Run(program, words)
 }
 
 func newApp(version string) *cli.App {
-	app := &cli.App{Name: "atm", HelpName: "atm", Version: version, Flags: cmdline.Flags(), Action: home, Metadata: map[string]any{}}
-	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
+	program := &cli.App{
+		Name: "atm", HelpName: "atm", Version: version, Flags: append(cmdline.Flags(), cmdline.VersionFlag),
+		Action: withoutCommand,
+	}
+	program.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions,
 		[]*cli.Command{helpCommand, versionCommand, completionCommand})
-	setHelpNames(app.Commands, app.HelpName)
-	return app
+	prepare(program.Commands, "")
+	command.Prepare(program)
+	return program
 }
 
-func setHelpNames(verbs []*cli.Command, parent string) {
-	for _, c := range verbs {
-		c.HelpName = parent + " " + c.Name
-		setHelpNames(c.Subcommands, c.HelpName)
+// prepare names the commands, and has each print its help page where that is asked for.
+func prepare(commands []*cli.Command, parent string) {
+	for _, c := range commands {
+		act, isHidden := c.Action, c.Hidden
+		c.HelpName = parent + c.Name // App.Run puts the program's name in front
+		c.Action = func(c *cli.Context) error {
+			if isHidden && parent == "" {
+				if code, found := runExternal(cmdline.LineOf(c)); found {
+					return failure.Exit(code)
+				}
+			} else if c.Bool("help") && !isHidden {
+				return printHelp(c, helpPage(c.Command, command.Width()))
+			}
+			return act(c)
+		}
+		prepare(c.Subcommands, "atm "+c.HelpName+" ")
 	}
+}
+
+// withoutCommand runs atm alone, or behind it a word that is none of its commands.
+func withoutCommand(c *cli.Context) error {
+	line := cmdline.LineOf(c)
+	switch {
+	case line.At >= 0:
+		if code, found := runExternal(line); found {
+			return failure.Exit(code)
+		}
+		name := line.Typed[line.At]
+		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(c.App, name)))
+	case c.Bool("help"):
+		return printHelp(c, mainHelp)
+	}
+	return home(c)
 }

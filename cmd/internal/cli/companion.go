@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
@@ -18,35 +20,82 @@ import (
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
 var companions = []*cli.Command{
-	{Name: "mcp", Usage: "offer the mail as MCP tools, on stdio"},
-	{Name: "tui", Usage: "the team, your mail and what is waiting for you, in a terminal"},
-	{Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio"},
+	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
+		UsageText: `atm mcp --as bob
+atm install claude --mcp      makes Claude Code start it; also codex, gemini, opencode`,
+		Description: `Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.
+A message counts as read once the client has received it.
+stdout carries only the protocol; the server ends when the client closes stdin.`,
+	},
+	{Name: "tui", Action: runCompanion, Usage: "the team, your mail and what is waiting for you, in a terminal",
+		UsageText: `atm tui --as me
+atm tui                read-only`,
+		Description: `a approve, x reject, r reply, s send, k ack, Space read, Enter open, t attach, i interrupt,
+/ search, e in $EDITOR, ? all keys, q quit. Tab goes from pane to pane; the mouse works.
+Looking marks nothing as read. The bell rings when something new is waiting for you.`,
+	},
+	{Name: "acp", Action: runCompanion, ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
+		UsageText: `atm acp bob --as me
+atm acp bob --as me --root /home/me/app/.atm    for an editor, from any directory`,
+		Description: `A session is a thread, and can be loaded again. A prompt is a message; it ends when bob answers,
+or when the turn that took it ends. His permission requests come to you if you may answer them.
+Cancelling takes back an unread message, or else interrupts him. stdout carries only the protocol.`,
+	},
 	{
-		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
+		Name: "bridge", Action: runCompanion, Usage: "carry mail to and from the team on other machines, over NATS",
+		UsageText: `atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it
+atm bridge --once                                      send and fetch once, then exit`,
+		Description: `The team has the same name on all machines; the server is a nats-server with JetStream.
+Two projects that share a server need teams of different names.
+Mail waits in the outbox until the server has it, then on the server until the other machine has it.
+First run atm bridge keygen on each machine, and atm bridge trust on the others.`,
 		Flags: command.CompanionFlags["bridge"], Subcommands: setup.BridgeCommands,
 	},
 	{
-		Name: "web", Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
+		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",
+		UsageText: `atm web --as me
+atm web --export DIR           writes the pages as files, to show to others`,
+		Description: `Prints an address that lets one browser in, once; on a terminal it also opens your browser, with
+an address of its own. Ctrl-C ends it. Without --as it is read-only. Looking marks nothing as read;
+each button has the same rights as its command.`,
 		Flags: command.CompanionFlags["web"],
+	},
+	{
+		Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
+		UsageText: "atm claude sync",
+		Action: func(*cli.Context) error {
+			return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
+		},
+		Subcommands: []*cli.Command{{
+			Name: "sync", Action: runCompanion, ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
+			UsageText: `atm claude sync --join
+atm claude sync session-1a2b3c4d --once`,
+			Description: `TEAM is a directory in ~/.claude/teams (or under CLAUDE_CONFIG_DIR); default: the only one.
+Its members get mailboxes here, and ours get inboxes there. Its agents can write only
+to names in its config.json: --join adds ours.`,
+			Flags: command.CompanionFlags["claude"],
+		}},
 	},
 }
 
 // runCompanion replaces this process by a companion. It returns if there is none that can run.
-func runCompanion(c *cli.Context, line *cmdline.Line) (code int, err error) {
-	path, err := command.FindCompanion(c, "atm-"+line.Command.Name, "which does this")
+func runCompanion(c *cli.Context) error {
+	verb := strings.Fields(strings.TrimPrefix(c.Command.HelpName, "atm "))[0] // of atm claude sync: claude
+	path, err := command.FindCompanion(c, "atm-"+verb, "which does this")
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return replaceBy(path, line.Args()), nil
+	return failure.Exit(replaceBy(path, cmdline.LineOf(c).CompanionArgs()))
 }
 
-// runExternal replaces this process by the program atm-NAME, if there is one.
-func runExternal(name string, args []string) (code int, found bool) {
-	path, err := command.Companion("atm-" + name)
+// runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.
+func runExternal(line *cmdline.Line) (code int, found bool) {
+	name := line.Typed[line.At]
+	path, err := app.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}
-	return replaceBy(path, args), true
+	return replaceBy(path, slices.Delete(slices.Clone(line.Typed), line.At, line.At+1)), true
 }
 
 // replaceBy replaces this process by a program; Windows cannot, so there it waits for the exit code.

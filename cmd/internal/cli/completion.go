@@ -9,11 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
 )
 
 // completionFlag ends a command line in which a shell asks for completions, as urfave has it.
@@ -24,6 +21,8 @@ var scripts embed.FS
 
 var completionCommand = &cli.Command{
 	Name: "completion", ArgsUsage: "SHELL", Usage: "print the completion script for bash, zsh, fish or powershell",
+	UsageText: `source <(atm completion bash)
+atm completion fish > ~/.config/fish/completions/atm.fish`,
 	Action: func(c *cli.Context) error {
 		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
 		if err != nil {
@@ -36,7 +35,7 @@ var completionCommand = &cli.Command{
 
 // complete prints what can come next: the values of a flag behind it; else flags if one was begun, the verb's subs and
 // the values of its arguments.
-func complete(app *cli.App, words []string) {
+func complete(program *cli.App, words []string) {
 	last := "" // perhaps still being typed
 	if n := len(words) - 1; n >= 0 {
 		last = words[n]
@@ -44,45 +43,36 @@ func complete(app *cli.App, words []string) {
 			return
 		}
 	}
-	line, _ := cmdline.Parse(app, append(words, "")) // "" is the next word: "unread" alone would mean ls
-	c, _ := line.Context()
-	for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+	line, _ := cmdline.Sort(program, append(words, "")) // "" is the next word
+	before := slices.Clone(line.Words[:max(len(line.Words)-1, 0)])
+	line.Instead(func(c *cli.Context) error {
+		completeBehind(c, line, before, last)
+		return nil
+	})
+	program.Run(append([]string{program.Name}, line.Args()...))
+}
+
+// completeBehind is complete where the flags of the program are known. before are the arguments before the next word.
+func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last string) {
+	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
 			fmt.Fprintln(os.Stdout, name)
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		completeValues(c, name)
+		printOffers(offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
 		return
 	}
-	verbs := c.Command.VisibleCommands()
-	if c.Command.Name == "" || line.Command == helpCommand && len(line.Words) < 2 {
-		verbs = app.VisibleCommands()
+	begun := "" // bob,
+	if strings.HasSuffix(last, ",") && len(before) > 0 {
+		begun, before = last, before[:len(before)-1]
+	}
+	printOffers(offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
+	verbs := line.Command.VisibleCommands()
+	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
+		verbs = c.App.VisibleCommands()
 	}
 	for _, sub := range verbs {
 		fmt.Fprintln(os.Stdout, sub.Name)
-	}
-	completeValues(c, line.ArgNames...)
-}
-
-// completeValues prints the values of arguments by their names in the usage (TO, AGENT, ID|NAME): members, and the ids
-// of messages that I got or sent.
-func completeValues(c *cli.Context, names ...string) {
-	s, err := app.OpenMeIfGiven(command.Given(c))
-	if err != nil {
-		return
-	}
-	isMember := func(name string) bool { return slices.Contains([]string{"TO", "AGENT", "NAME", "ID|NAME"}, name) }
-	if slices.ContainsFunc(names, isMember) {
-		for _, name := range s.Names() {
-			fmt.Fprintln(os.Stdout, name)
-		}
-	}
-	if s.Me == nil || !slices.Contains(names, "ID") || strings.HasPrefix(c.Command.HelpName, "atm session ") {
-		return
-	}
-	ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
-	for short := range strings.FieldsSeq(app.Shorts(ids)) {
-		fmt.Fprintln(os.Stdout, short)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	_ "embed"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -18,8 +20,14 @@ var mainHelp string
 
 var helpCommand = &cli.Command{
 	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "explain a command; all: a line for each",
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
+	UsageText: `atm help send
+atm help all`,
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
 	Action: func(c *cli.Context) error {
+		if c.Bool("man") {
+			_, err := os.Stdout.WriteString(manual(c.App))
+			return err
+		}
 		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
 		}
@@ -28,12 +36,16 @@ var helpCommand = &cli.Command{
 		}
 		found := &cli.Command{Subcommands: c.App.Commands}
 		for i, name := range c.Args().Slice() {
-			if found = found.Command(name); found == nil {
-				if _, err := cmdline.Parse(c.App, c.Args().Slice()); err != nil { // team ad
-					return err
-				}
-				return cmdline.UnknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+			sub := found.Command(name)
+			switch {
+			case sub == nil && i == 0:
+				return cmdline.UnknownCommand(c.App, name)
+			case sub == nil:
+				return cmdline.UnknownWord(c.App, found, name)
+			case sub.Hidden:
+				return failure.Usage("unknown command %q", name).WithHint("%s", sub.Usage)
 			}
+			found = sub
 		}
 		return printHelp(c, helpPage(found, command.Width()))
 	},
@@ -41,6 +53,7 @@ var helpCommand = &cli.Command{
 
 var versionCommand = &cli.Command{
 	Name: "version", Usage: "print the version",
+	UsageText: "atm version",
 	Action: func(c *cli.Context) error {
 		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
 	},
@@ -75,20 +88,30 @@ func layOut(text string, width int) (out string) {
 	return out
 }
 
+// helpTemplate is the help page of a command: examples first.
+const helpTemplate = `{{range lines .UsageText}}  {{.}}
+{{end}}
+{{synopsis .}}: {{.Usage}}
+{{with .Description}}{{fill .}}
+
+{{end}}{{with verbs .VisibleCommands}}{{.}}
+{{end}}{{with flags .}}{{.}}
+{{end}}Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help
+`
+
 func helpPage(c *cli.Command, width int) string {
-	text := mainHelp
-	if c.Name != "" {
-		examples, description := cmdline.Page(c)
-		text = "  " + strings.ReplaceAll(examples, "\n", "\n  ") + "\n\n" +
-			cmdline.Synopsis(c) + ": " + c.Usage + "\n"
-		for _, part := range []string{fill(description, width), verbLines(c.VisibleCommands()), flagLines(c, width)} {
-			if part != "" {
-				text += strings.TrimSuffix(part, "\n") + "\n\n"
-			}
-		}
-		text += "Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help\n"
+	if c.Name == "" {
+		return mainHelp
 	}
-	return text
+	var page strings.Builder
+	cli.HelpPrinterCustom(&page, helpTemplate, c, map[string]any{
+		"lines":    func(text string) []string { return strings.Split(text, "\n") },
+		"synopsis": cmdline.Synopsis,
+		"fill":     func(text string) string { return fill(text, width) },
+		"verbs":    verbLines,
+		"flags":    func(c *cli.Command) string { return flagLines(c, width) },
+	})
+	return page.String()
 }
 
 // fill breaks paragraphs anew if they are wider than a terminal; 0: it is none.

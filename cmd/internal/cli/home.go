@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,7 +68,7 @@ func home(c *cli.Context) error {
 	for _, q := range questions[:min(maxShown, len(questions))] {
 		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
 	}
-	lines, room := command.Team(o.Members, command.Width()), 13-strings.Count(text, "\n")
+	lines, room := command.Team(o.Members, command.Width()), max(13-strings.Count(text, "\n"), 6)
 	if len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
 	}
@@ -84,13 +85,13 @@ func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err erro
 	o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
 	text = "no new messages; atm help shows the commands\n"
 	if o.Unread > 0 {
-		var mail []string
+		text = fmt.Sprintf("%d unread: atm read%s\n", o.Unread, s.Given.Flags("", "root", "team", "as"))
 		for _, it := range unread.Items {
 			r := command.Renderer(s)
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
-			mail = append(mail, about+" "+letter.Quote(it.Title(), 40))
+			room := cmp.Or(command.Width(), 110) - letter.Columns(about)
+			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))
 		}
-		text = fmt.Sprintf("%d unread: atm read%s   %s\n", o.Unread, s.Given.Flags("", "root", "team", "as"), strings.Join(mail, ", "))
 	}
 	if o.Owed > 0 {
 		text += fmt.Sprintf("%d to ack: atm ls --owed%s\n", o.Owed, s.Given.Flags("", "root", "team", "as"))

@@ -99,14 +99,16 @@ func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 func (e *Error) Print() {
 	PrintLine("atm: " + e.Message)
 	if e.Hint != "" {
-		PrintLine("atm: hint: " + e.Hint)
+		printWrapped("atm: hint: "+e.Hint, letter.WrapHint)
 	}
 }
 
 // PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
-func PrintLine(text string) {
+func PrintLine(text string) { printWrapped(text, letter.Wrap) }
+
+func printWrapped(text string, wrap func(string, int) string) {
 	ShowStatus("")
-	fmt.Fprintln(os.Stderr, letter.Wrap(EscapeLine(text), Width(os.Stderr)))
+	fmt.Fprintln(os.Stderr, wrap(EscapeLine(text), Width(os.Stderr)))
 }
 
 // Width is the width of a terminal in columns, 80 if it does not say; 0: it is none.

@@ -6,15 +6,21 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -27,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) {
 	lookEvery, retry = 100*time.Millisecond, 50*time.Millisecond
-	testteam.Main(m, nil)
+	testteam.Main(m, map[string]func(string, []string) int{"atm-codex": Main})
 }
 
 func must(t testing.TB, err error) {
@@ -49,9 +55,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // A scene is a team in which bob's conversation is the thread T of a server.
 type scene struct {
 	*fakeServer
+	made *testteam.Team
 	team *teams.Team
 	bob  *mailbox.Box
 
+	fault  *atomic.Pointer[func(op, name string) error] // see durable.Fault
 	cancel context.CancelFunc
 	ended  chan error // of the follower
 }
@@ -64,6 +72,13 @@ func newScene(t *testing.T) *scene {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
+	var fault atomic.Pointer[func(op, name string) error]
+	durable.FailNext(found.Path, func(op, name string) error {
+		if fails := fault.Load(); fails != nil {
+			return (*fails)(op, name)
+		}
+		return nil
+	})
 	opened, err := teams.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
@@ -72,7 +87,7 @@ func newScene(t *testing.T) *scene {
 	dir, err := os.MkdirTemp("", "cx")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), team: team, bob: team.Box("bob")}
+	s := &scene{fakeServer: newServer(t, filepath.Join(dir, "s")), made: made, team: team, bob: team.Box("bob"), fault: &fault}
 	s.bind("T")
 	return s
 }
@@ -130,7 +145,8 @@ func (s *scene) send(text string, change func(*wire.Message)) *wire.Message {
 	if change != nil {
 		change(o.Message)
 	}
-	must(s.t, s.team.Root().Send(s.t.Context(), o))
+	_, err := s.team.Root().Send(s.t.Context(), o)
+	must(s.t, err)
 	return o.Message
 }
 
@@ -324,6 +340,76 @@ func TestOneFollows(t *testing.T) {
 	s.ended, s.cancel = first, stop
 }
 
+// Whoever sends starts the process again that was killed, with nothing of its own environment.
+func TestASenderStartsIt(t *testing.T) {
+	s := newScene(t)
+	home := filepath.Dir(s.socket)
+	socket := filepath.Join(home, "app-server-control", "app-server-control.sock")
+	must(t, os.Mkdir(filepath.Dir(socket), 0o700))
+	s.stop()
+	s.socket = socket
+	s.listen()
+	program := exec.Command("sleep", "600")
+	program.Env = append(os.Environ(), "CODEX_HOME="+home, "HOME="+s.made.Dir, "XDG_STATE_HOME="+filepath.Join(s.made.Dir, ".state"), "OF=program")
+	must(t, program.Start())
+	t.Cleanup(func() { program.Process.Kill(); program.Wait() })
+	s.team.ForgetProgram("bob", s.team.Programs("bob")[0])
+	s.bindTo(program.Process.Pid, "T")
+	s.made.Env = append(s.made.Env, "ATM_AGENT=lead", "ATM_SHELL=lead@main", "CODEX_THREAD_ID=other", "OF=sender")
+
+	s.made.Atm("send", "bob", "Nobody has followed it yet.")
+	if s.team.IsFollowed("bob") || len(s.asked) > 0 {
+		t.Fatal("a sender has begun to follow")
+	}
+	s.follow() // as the hook would
+	eventually(t, "the first message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
+	s.kill()
+	if out := s.made.Atm("status", "bob"); !strings.Contains(out, "atm-codex that gave it the mail has ended") {
+		t.Error(out)
+	}
+	s.become(codex.Active, "U1") // and takes that one
+	s.become(codex.Idle, "")
+
+	out := s.made.Atm("send", "bob", "Start it.")
+	if !strings.Contains(out, "it takes it") {
+		t.Error(out)
+	}
+	eventually(t, "the second message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
+	followers := slices.DeleteFunc(process.Named("atm-codex"), func(p process.Info) bool {
+		return !slices.Contains(process.Arguments(p.PID), s.team.Root().Path)
+	})
+	if len(followers) != 1 {
+		t.Fatal(followers)
+	}
+	for _, pair := range process.Environment(followers[0].PID) {
+		name, value, _ := strings.Cut(pair, "=")
+		isOurs := strings.HasPrefix(name, "ATM_") || strings.HasPrefix(name, "CODEX_") || name == "OF"
+		if isOurs || name == "HOME" && value != s.made.Dir {
+			t.Errorf("it has %s", pair)
+		}
+	}
+	program.Process.Kill()
+	program.Wait()
+	eventually(t, "its end", func() bool { return !s.team.IsFollowed("bob") })
+}
+
+// A sender that does not reach the server, as in a sandbox, starts nothing and promises nothing.
+func TestASenderWithoutTheServer(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	s.kill()
+	s.stop()
+	started := false
+	s.team.Root().StartFollower = func(*teams.Team, wire.Name, teams.Program) error { started = true; return nil }
+	o := &teams.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
+	sent, err := s.team.Root().Send(t.Context(), o)
+	must(t, err)
+	if _, when := s.team.Root().Forecast(sent.To[0], o.Message); started || strings.Contains(when, "takes it") {
+		t.Error(started, when)
+	}
+}
+
 func TestEndings(t *testing.T) {
 	for what, end := range map[string]func(*scene){
 		"another conversation": func(s *scene) { s.bind("T2") },
@@ -360,6 +446,118 @@ func TestServerRestarts(t *testing.T) {
 	s.loaded = true // its terminal has come back
 	s.mu.Unlock()
 	eventually(t, "the message in the queue", s.isQueued(m))
+}
+
+// Whatever a server does, the mail stays unread and a line says why; when it does its work again it gets the mail, once.
+func TestBadServers(t *testing.T) {
+	const add = "thread/queue/add"
+	for name, c := range map[string]struct {
+		method, answer string // of every request without a method
+		says           string
+	}{
+		"silent":            {"", "", "no answer within"},
+		"talks nonsense":    {"", "{[", "no answer within"},
+		"says other things": {"", `{"id":ID,"result":"x"}`, "answers with something else"},
+		"refuses":           {add, `{"id":ID,"error":{"message":"not\nto\u001bday"}}`, "refuses: not"},
+		"refuses all":       {"", `{"id":ID,"error":{"message":"not today"}}`, "refuses: not today"},
+		"takes no mail":     {add, "", "thread/queue/add of thread T: no answer within"},
+		"gives no place":    {add, `{"id":ID,"result":{}}`, "answers with something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.odd = func(method string) (string, bool) { return c.answer, c.method == "" || c.method == method }
+			m := s.send("Once.", nil)
+			s.follow()
+			why := func() string {
+				member, err := s.team.Status(t.Context(), "bob")
+				must(t, err)
+				for _, w := range member.Doors {
+					if w.At == agents.AtIdle && w.By == "" {
+						return w.Why
+					}
+				}
+				return ""
+			}
+			eventually(t, "the reason", func() bool { return strings.Contains(why(), c.says) })
+			if w := why(); strings.ContainsAny(w, "\n\x1b") || len(w) > 400 {
+				t.Errorf("it says %q", w)
+			}
+			if s.isRead(m)() {
+				t.Error("it counts as read")
+			}
+			s.mu.Lock()
+			s.odd = nil
+			s.mu.Unlock()
+			eventually(t, "the message in the queue", s.isQueued(m))
+			s.become(codex.Active, "U1")
+			eventually(t, "the message to be read", s.isRead(m))
+			if len(s.items) != 1 {
+				t.Errorf("it got %v", s.items)
+			}
+			eventually(t, "the way to be open", s.isNoted)
+		})
+	}
+}
+
+// Something else listens on the socket.
+func TestNoServer(t *testing.T) {
+	s := newScene(t)
+	s.stop()
+	l, err := net.Listen("unix", s.socket)
+	must(t, err)
+	go http.Serve(l, http.NotFoundHandler())
+	t.Cleanup(func() { l.Close() })
+	m := s.send("Later.", nil)
+	s.follow()
+	eventually(t, "the reason", func() bool {
+		p, _ := s.team.Bound("bob")
+		return strings.Contains(p.Shut, "404") && len(p.Opens) == 0
+	})
+	if s.isRead(m)() {
+		t.Error("it counts as read")
+	}
+}
+
+// While the disk is full nothing is given that could not be claimed; and what was given, and could not be noted, is not
+// given twice.
+func TestFullDisk(t *testing.T) {
+	for name, isPushed := range map[string]bool{"before the push": false, "behind it": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			var refused atomic.Int32
+			full := func(op, name string) error {
+				isWrite := op == "write" || op == "rename"
+				if !isWrite || !strings.Contains(name, "bob/") || !isPushed && !strings.Contains(name, "claims") {
+					return nil
+				}
+				if isPushed && s.has(func() bool { return len(s.queue)+len(s.items) == 0 })() {
+					return nil
+				}
+				refused.Add(1)
+				return syscall.ENOSPC
+			}
+			s.fault.Store(&full)
+			m := s.send("Once.", nil)
+			s.follow()
+			if isPushed {
+				eventually(t, "the message in the queue", s.isQueued(m))
+				s.become(codex.Active, "U1")
+			}
+			eventually(t, "attempts", func() bool { return refused.Load() > 3 })
+			if s.isRead(m)() || !isPushed && s.isQueued(m)() {
+				t.Error("it was given, or counts as read")
+			}
+			s.fault.Store(nil)
+			if !isPushed {
+				eventually(t, "the message in the queue", s.isQueued(m))
+				s.become(codex.Active, "U1")
+			}
+			eventually(t, "the message to be read", s.isRead(m))
+			if !s.has(func() bool { return len(s.queue) == 0 && len(s.items) == 1 })() {
+				t.Errorf("it got %v", s.items)
+			}
+		})
+	}
 }
 
 func TestServerIsGoneForGood(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,6 +34,8 @@ type fakeServer struct {
 	steered []queued
 	asked   []string // methods
 	answers []string // of the client, to requests of ours
+
+	odd func(method string) (answer string, isOdd bool) // JSON beside the id; "": none
 }
 
 type queued struct {
@@ -110,6 +113,14 @@ func (s *fakeServer) answer(data []byte) {
 		return
 	}
 	s.asked = append(s.asked, m.Method)
+	text, isOdd := "", false
+	if s.odd != nil {
+		text, isOdd = s.odd(m.Method)
+	}
+	if strings.Contains(text, `"error"`) { // it does not do what it was asked
+		s.sayOdd(text, m.ID)
+		return
+	}
 	thread := object{"id": "T", "status": object{"type": s.status}}
 	var result any = object{}
 	p := m.Params
@@ -144,7 +155,17 @@ func (s *fakeServer) answer(data []byte) {
 	case "turn/steer":
 		s.steered = append(s.steered, queued{ClientID: p.ClientUserMessageID, Input: p.Input, Expected: p.ExpectedTurnID})
 	}
+	if isOdd {
+		s.sayOdd(text, m.ID)
+		return
+	}
 	s.send(object{"id": m.ID, "result": result})
+}
+
+func (s *fakeServer) sayOdd(text string, id json.RawMessage) {
+	if text != "" {
+		s.conn.Write(context.Background(), websocket.MessageText, []byte(strings.ReplaceAll(text, "ID", string(id))))
+	}
 }
 
 func (s *fakeServer) send(v any) {

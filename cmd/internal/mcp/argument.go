@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -21,15 +22,26 @@ type schema struct {
 	}
 }
 
-// textNames are what models call the text of a message.
-var textNames = []string{"body", "message", "content"}
+// otherNames are what models call arguments that mean the same; the first that a tool has counts.
+var otherNames = map[string][]string{
+	"body": {"text"}, "message": {"text"}, "content": {"text"}, "note": {"text"},
+	"recipient": {"to"}, "recipients": {"to"}, "attachments": {"attach"}, "files": {"attach"}, "requires_ack": {"ack"},
+	"message_id": {"id"}, "ids": {"id"}, "thread_id": {"thread", "id"}, "query": {"words"},
+}
+
+// hints are for what models try that means something else.
+var hints = map[string]string{
+	"priority": `"urgent": true`, "importance": `"urgent": true`, "cc": `name them all in "to"`,
+	"mark_read": `"peek": true marks nothing as read`, "timeout_s": `such as "30s"`, "timeout_ms": `such as "30s"`,
+}
 
 // single are the arguments that a command takes once only.
 var single = []string{"from", "thread", "subject", "due", "once", "text", "since", "in", "timeout", "limit"}
 
-// arguments returns the arguments of a call by their names in the schema: null and "" are as good as none, a list where
-// the command takes several is one, and a number in quotes is a number. Otherwise a sentence says what is wrong.
-func (s schema) arguments(tool string, raw json.RawMessage) (map[string]any, error) {
+// arguments returns the arguments of a call by their names in the schema: null, "" and an empty list are as good as none, a
+// number, true or a list may be in quotes, and "bob, carol" are two where names or ids are expected. Otherwise a sentence
+// says what is wrong.
+func (s schema) arguments(tool string, raw json.RawMessage) (map[string][]string, error) {
 	var given map[string]any
 	var inQuotes string
 	if json.Unmarshal(raw, &inQuotes) == nil { // the object as a text
@@ -38,62 +50,91 @@ func (s schema) arguments(tool string, raw json.RawMessage) (map[string]any, err
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.UseNumber()
 	if err := in.Decode(&given); err != nil && len(raw) > 0 {
-		return nil, failure.Usage("the arguments of %s are no object", tool)
+		return nil, failure.Usage("the arguments of %s are not an object", tool)
 	}
-	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil || value == "" })
-	for _, name := range textNames {
-		if value, isGiven := given[name]; isGiven && s.has("text") && given["text"] == nil && !s.has(name) {
-			delete(given, name)
-			given["text"] = value
-		}
-	}
+	maps.DeleteFunc(given, func(_ string, value any) bool {
+		list, isList := value.([]any)
+		return value == nil || value == "" || isList && len(list) == 0
+	})
+	out := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !s.has(name) {
-			return nil, failure.Usage("%s has no argument %q; it has: %s", tool, name, strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "))
+		ours := name
+		isFree := func(other string) bool { return s.has(other) && given[other] == nil && out[other] == nil }
+		if i := slices.IndexFunc(otherNames[name], isFree); i >= 0 && !s.has(name) {
+			ours = otherNames[name][i]
 		}
-		if err := s.check(name, given[name]); err != nil {
+		if !s.has(ours) {
+			return nil, s.unknown(tool, name)
+		}
+		list, err := s.values(ours, given[name])
+		if err != nil {
 			return nil, err
 		}
+		out[ours] = list
 	}
 	for _, name := range s.Required {
-		if given[name] == nil {
+		if len(out[name]) == 0 {
 			return nil, failure.Usage("%s needs %q", tool, name)
 		}
 	}
-	return given, nil
+	return out, nil
 }
 
 func (s schema) has(name string) bool { _, ok := s.Properties[name]; return ok }
 
-// check checks what the command cannot: it would take the last of several values, and any number.
-func (s schema) check(name string, value any) error {
-	property := s.Properties[name]
+func (s schema) unknown(tool, name string) *failure.Error {
+	known := slices.Sorted(maps.Keys(s.Properties))
+	if len(known) == 0 {
+		return failure.Usage("%s takes no arguments, and %q is one", tool, name)
+	}
+	return failure.Usage("%s has no argument %q; it has: %s", tool, name, strings.Join(known, ", ")).
+		WithHint("%s", hints[name]).WithNearest(name, known)
+}
+
+// values returns the values of an argument, and checks what the command cannot: it would take the last of several.
+func (s schema) values(name string, value any) (out []string, err error) {
 	list, isList := value.([]any)
-	if !isList {
+	text, isText := value.(string)
+	switch isSingle := slices.Contains(single, name); {
+	case isList && isSingle && len(list) > 1:
+		return nil, failure.Usage("%q takes one value, not %d", name, len(list))
+	case isList, isText && !isSingle && json.Unmarshal([]byte(text), &list) == nil:
+	case isText && (name == "to" || name == "id"):
+		for one := range strings.SplitSeq(strings.Trim(text, ", "), ",") {
+			out = append(out, strings.TrimSpace(one))
+		}
+		return out, nil
+	default:
 		list = []any{value}
 	}
-	if len(list) > 1 && slices.Contains(single, name) {
-		return failure.Usage("%q takes one value, not %d", name, len(list))
-	}
 	for _, one := range list {
-		var number json.Number
-		switch v := one.(type) {
-		case string:
-			number = json.Number(v)
-			if property.Enum != nil && !slices.Contains(property.Enum, v) {
-				return failure.Usage("%q is one of %s, not %q", name, strings.Join(property.Enum, ", "), v)
-			}
-		case json.Number:
-			number = v
-		case bool:
-		default:
-			return failure.Usage("%q takes a %s", name, property.Type)
+		text, err := s.value(name, one)
+		if err != nil {
+			return nil, err
 		}
-		if least := property.Minimum; least != nil {
-			if n, err := number.Float64(); err != nil || n < *least || n != float64(int64(n)) {
-				return failure.Usage("%q is a whole number from %v up, not %v", name, *least, fmt.Sprint(one))
-			}
-		}
+		out = append(out, text)
 	}
-	return nil
+	return out, nil
+}
+
+func (s schema) value(name string, value any) (string, error) {
+	p, is := s.Properties[name], "a text"
+	text, isText := value.(string)
+	if !isText {
+		raw, _ := json.Marshal(value)
+		text = string(raw)
+	}
+	switch n, err := strconv.ParseFloat(text, 64); {
+	case p.Type == "integer" && err == nil && n >= *p.Minimum && n == float64(int64(n)):
+		return fmt.Sprint(int64(n)), nil
+	case p.Type == "integer":
+		is = fmt.Sprintf("a whole number from %v up", *p.Minimum)
+	case p.Type == "boolean" && !slices.Contains([]string{"true", "false", "1", "0"}, strings.ToLower(text)):
+		is = "true or false"
+	case p.Enum != nil && !slices.Contains(p.Enum, text):
+		is = "one of " + strings.Join(p.Enum, ", ")
+	case isText || !strings.ContainsAny(text[:1], "{[n"): // no object, list or null
+		return text, nil
+	}
+	return "", failure.Usage("%q is %s, not %s", name, is, text)
 }

@@ -184,19 +184,26 @@ func TestErrors(t *testing.T) {
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", `send needs "text"`, args{"to": "alice", "text": ""}},
 		{"send", "the text is empty", args{"to": "alice", "text": " "}},
-		{"send", "separated by commas\nhint: atm send --as bob alice,bob \"text\"", args{"to": "alice, bob", "text": "x"}},
-		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: counted from now: 20m", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "to whom? members: alice, bob\nhint: ", args{"to": "alice and bob", "text": "x"}},
+		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: ", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
 		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", `send has no argument "root"`, args{"to": "alice", "text": "x", "root": "/"}},
-		{"send", `"to" takes a string`, args{"to": args{"name": "alice"}, "text": "x"}},
+		{"send", "hint: did you mean \"urgent\"?", args{"to": "alice", "text": "x", "urgnet": true}},
+		{"send", "hint: \"urgent\": true", args{"to": "alice", "text": "x", "priority": "high"}},
+		{"send", "hint: name them all in \"to\"", args{"to": "alice", "text": "x", "cc": []string{"bob"}}},
+		{"send", `send needs "to"`, args{"to": []string{}, "text": "x"}},
+		{"send", `"to" is a text, not {"name":"alice"}`, args{"to": args{"name": "alice"}, "text": "x"}},
+		{"send", `"attach" is a text, not {}`, args{"to": "alice", "text": "x", "attach": args{}}},
+		{"read", "hint: \"peek\": true", args{"mark_read": false}},
+		{"wait", "hint: did you mean \"timeout\"? such as \"30s\"", args{"timeout_s": 30}},
 		{"send", `"subject" takes one value, not 2`, args{"to": "alice", "text": "x", "subject": []string{"a", "b"}}},
-		{"send", `invalid boolean value "maybe" for --urgent`, args{"to": "alice", "text": "x", "urgent": "maybe"}},
-		{"team", `team has no argument "limit"; it has: `, args{"limit": 5}},
+		{"send", `"urgent" is true or false, not maybe`, args{"to": "alice", "text": "x", "urgent": "maybe"}},
+		{"team", `team takes no arguments, and "limit" is one`, args{"limit": 5}},
 		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
 		{"send", "--fyi and --ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
-		{"search", `"in" is one of new, cur, done, not "old"`, args{"words": "x", "in": "old"}},
+		{"search", `"in" is one of new, cur, done, not old`, args{"words": "x", "in": "old"}},
 		{"read", `"limit" is a whole number from 1 up, not 0`, args{"limit": 0}},
 		{"read", `"limit" is a whole number from 1 up, not 1.5`, args{"limit": 1.5}},
 		{"read", `"limit" is a whole number from 1 up, not few`, args{"limit": "few"}},
@@ -231,10 +238,17 @@ func TestLooseArguments(t *testing.T) {
 	c := s.connect("--as", "bob")
 	c.says("send", args{"to": []string{"alice", "carol"}, "body": "both", "fyi": nil, "due": "", "attach": []string{}, "ack": "true"}, "to alice, carol", `"failed":[]`)
 	c.says("send", args{"to": []string{"alice"}, "message": "one", "subject": nil}, "sent ", `"failed":[]`)
+	c.says("send", args{"recipients": "alice , carol,", "content": "both"}, "to alice, carol", `"failed":[]`)
+	c.says("send", args{"to": `["alice", "carol"]`, "text": "both", "attachments": "[]", "requires_ack": "false"}, "to alice, carol", `"failed":[]`)
 	first, second := c.send("one"), c.send("two")
 	c.says("read", args{"limit": "1", "from": "", "peek": "true"}, "one", `"more":1`)
 	c.says("read", args{"limit": 2.0, "thread": nil}, "two", `"more":0`)
 	c.says("ack", args{"id": []string{first, second}}, "acked "+second, `"delivered":[{`)
+	c.says("thread", args{"thread_id": "#" + first}, "one", `"more":0`)
+	_, document := c.call("search", args{"query": "two"})
+	whole := document["messages"].([]any)[0].(map[string]any)["id"].(string)
+	c.says("ack", args{"message_id": first + ", " + whole, "note": "soon"}, "acked "+second, `"delivered":[{`)
+	c.says("reply", args{"message_id": whole, "body": "yes"}, "sent ", `"failed":[]`)
 	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "read", Arguments: json.RawMessage(`"{\"last\": true}"`)})
 	if err != nil || r.IsError {
 		t.Error(r, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,23 +88,23 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (*process
 	return p, p.end(err)
 }
 
-// read runs atm read, which marks its messages after the response with the token is written. If the client has
-// cancelled the call meanwhile it drops the response, so read marks nothing.
-func (s *server) read(ctx context.Context, args []string) (p *process, token string, err error) {
-	p = s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
-	if p.confirmation, err = p.StdinPipe(); err != nil {
-		return p, "", err
+// read runs atm read, which marks its messages after the response of the call is written. If the client has cancelled the
+// call meanwhile it drops the response, so read marks nothing.
+func (s *server) read(ctx context.Context, call string, args []string) (*process, error) {
+	p := s.command(context.Background(), slices.Insert(args, 1, "--confirm"))
+	confirmation, err := p.StdinPipe()
+	if p.confirmation = confirmation; err != nil {
+		return p, err
 	}
 	if err = p.start(); err == nil {
 		err = cmp.Or(p.next(), ctx.Err())
 	}
 	if err != nil {
 		p.confirmation.Close()
-		return p, "", p.end(err)
+		return p, p.end(err)
 	}
-	token = rand.Text()
-	s.unconfirmed.Store(token, p)
-	return p, token, nil
+	s.unconfirmed.Store(call, p)
+	return p, nil
 }
 
 // confirm ends a read; its messages count as read if they were received.

@@ -10,28 +10,16 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"regexp"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/wire"
 )
 
 const name = "mcp" // also the origin of messages that are sent through this server
@@ -39,7 +27,7 @@ const name = "mcp" // also the origin of messages that are sent through this ser
 // Main is the program atm-mcp.
 func Main(version string, args []string) int {
 	return command.RunCompanion(name, version, args, func(c *cli.Context) error {
-		program, err := command.Companion("atm")
+		program, err := app.Companion("atm")
 		if err != nil {
 			return command.NoCompanion("atm", "which atm-mcp runs")
 		}
@@ -54,22 +42,23 @@ type server struct {
 	c           *cli.Context
 	program     string   // the path of atm
 	flags       []string // the global flags for each command
-	unconfirmed sync.Map // reads whose response is not written yet: a *process by the token in the response
+	unconfirmed sync.Map // reads whose response is not written yet: a *process by the name of its call
 	confirming  sync.WaitGroup
 	watching    sync.Mutex // guards isWatching
 	isWatching  bool
 	running     context.Context // ends with the server
+	stop        context.CancelFunc
 	connected   context.Context // ends when the client closes stdin
 	disconnect  context.CancelFunc
 }
 
 // serve serves one client until it closes stdin or the context ends.
 func serve(ctx context.Context, c *cli.Context, program string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	c.Set("via", name)
-	s := &server{c: c, program: program, running: ctx}
-	s.connected, s.disconnect = context.WithCancel(ctx)
+	s := &server{c: c, program: program}
+	s.running, s.stop = context.WithCancel(ctx)
+	s.connected, s.disconnect = context.WithCancel(s.running)
+	defer s.stop()
 	for _, flag := range []string{"root", "team", "as"} {
 		if c.IsSet(flag) {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
@@ -115,87 +104,4 @@ func answerOlderVersion(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
-}
-
-// connection is a connection on stdio that knows which calls have their response.
-type connection struct {
-	sdk.Connection
-	*server
-	openCalls sync.Map // the IDs of unanswered calls
-}
-
-// Connect makes the server's only connection.
-func (s *server) Connect(ctx context.Context) (sdk.Connection, error) {
-	messages, to := io.Pipe()
-	ids := numberIDs{mark: rand.Text()}
-	go forwardMessages(to, ids)
-	c, err := (&sdk.IOTransport{Reader: messages, Writer: restorer{os.Stdout, ids}, MaxLineLength: -1}).Connect(ctx)
-	return &connection{Connection: c, server: s}, err
-}
-
-// maxMessage is the size of a client's message in bytes: that of a text, with room for JSON and more.
-const maxMessage = 32 << 20
-
-// forwardMessages forwards the client's messages to the SDK, which would end at any other line. Such a line gets an
-// error response.
-func forwardMessages(to *io.PipeWriter, ids numberIDs) {
-	for lines := bufio.NewReader(os.Stdin); ; {
-		line, size, end := wire.ReadLine(lines, maxMessage)
-		line = ids.hide(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))))
-		_, err := jsonrpc.DecodeMessage(line) // also of a line that has more behind a message
-		switch isJSON := json.Valid(line); {
-		case isJSON && err == nil:
-			to.Write(append(line, '\n'))
-		case isJSON:
-			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, "Invalid Request")
-		case size > maxMessage:
-			fmt.Printf(errorResponse, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d MiB", maxMessage>>20))
-		case len(line) > 0:
-			fmt.Printf(errorResponse, jsonrpc.CodeParseError, "Parse error")
-		}
-		if end != nil {
-			to.CloseWithError(end)
-			return
-		}
-	}
-}
-
-const errorResponse = `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}` + "\n"
-
-// Read waits at the end of stdin until all calls are answered: the SDK would drop them, and the client may be a file.
-func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	m, err := c.Connection.Read(ctx)
-	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && r.Method != "subscriptions/listen" { // which gets no response
-		c.openCalls.Store(r.ID, true)
-	}
-	for isOpen := err != nil; isOpen; time.Sleep(5 * time.Millisecond) {
-		c.disconnect()
-		isOpen = false
-		c.openCalls.Range(func(_, _ any) bool { isOpen = true; return false })
-	}
-	return m, err
-}
-
-// receiveTimeout is how long a response with mail waits for the client to receive it, as atm read does.
-const receiveTimeout = 1800 * time.Millisecond
-
-var tokenPattern = regexp.MustCompile(`"atm/read":"(\w+)"`)
-
-// Write writes a message. If that is the response of a read, it confirms the read.
-func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
-	err := c.Connection.Write(ctx, m)
-	r, ok := m.(*jsonrpc.Response)
-	if !ok {
-		return err
-	}
-	defer c.openCalls.Delete(r.ID)
-	if found := tokenPattern.FindSubmatch(r.Result); found != nil {
-		if p, ok := c.unconfirmed.LoadAndDelete(string(found[1])); ok {
-			if err == nil {
-				err = output.WaitUntilRead(c.running, os.Stdout, time.Now().Add(receiveTimeout))
-			}
-			c.confirming.Go(func() { p.(*process).confirm(err == nil) })
-		}
-	}
-	return err
 }

@@ -37,7 +37,7 @@ func (s *server) addTools() {
 			given, err := schemas[i].InputSchema.arguments(tool.Name, req.Params.Arguments)
 			var p *process
 			if err == nil {
-				p, result.Meta, err = s.call(ctx, req, tool.Name, given)
+				p, err = s.call(ctx, req, tool.Name, given)
 			}
 			if err != nil {
 				result.SetError(withHint(err))
@@ -53,20 +53,17 @@ func (s *server) addTools() {
 	}
 }
 
-// call runs the command of a tool. Only a read has a meta.
-func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string]any) (p *process, meta sdk.Meta, err error) {
+// call runs the command of a tool.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, verb string, given map[string][]string) (*process, error) {
 	stdin, args := commandLine(verb, given)
 	switch verb {
 	case "read":
-		var token string
-		p, token, err = s.read(ctx, args)
-		meta = sdk.Meta{"atm/read": token}
+		name, _ := req.Params.Meta[callKey].(string)
+		return s.read(ctx, name, args)
 	case "wait":
-		p, err = s.wait(ctx, req, args)
-	default: // a caller that cancelled it would not know whether it was done
-		p, err = s.run(context.WithoutCancel(ctx), stdin, args)
+		return s.wait(ctx, req, args)
 	}
-	return p, meta, err
+	return s.run(context.WithoutCancel(ctx), stdin, args) // a caller that cancelled it would not know whether it was done
 }
 
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
@@ -91,26 +88,17 @@ func framed(text string) string {
 
 // commandLine turns the arguments of a call into flags, except id and words, which are words, and the text of a
 // message, which is stdin.
-func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+func commandLine(verb string, given map[string][]string) (stdin string, args []string) {
 	args, words := []string{verb}, []string{"--"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		values, isList := given[name].([]any)
-		if !isList {
-			values = []any{given[name]}
-		}
-		for _, value := range values {
-			text, isText := value.(string)
-			if !isText {
-				raw, _ := json.Marshal(value)
-				text = string(raw)
-			}
+		for _, value := range given[name] {
 			switch {
 			case name == "text" && verb != "ack":
-				stdin, words = text, append(words, "-")
+				stdin, words = value, append(words, "-")
 			case name == "id" || name == "words":
-				words = append(words, text)
+				words = append(words, value)
 			default:
-				args = append(args, "--"+name+"="+text)
+				args = append(args, "--"+name+"="+value)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package realagents
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -381,6 +382,10 @@ func (s *byHand) pusherIsKilled() {
 func (s *byHand) arrived(w *window, body string) {
 	s.t.Helper()
 	for i := 0; s.gets(body) == 0; i++ {
+		if i > 1 && s.isGivenUp(body) {
+			s.t.Logf("%q was given twice to a call that was killed: atm read shows it", body)
+			return
+		}
 		if i > 3 {
 			s.t.Fatalf("%q is lost: %s", body, s.do("ls", "--as", "bob"))
 		}
@@ -391,6 +396,23 @@ func (s *byHand) arrived(w *window, body string) {
 	if n := s.gets(body); n > 2 || n == 2 && !slices.ContainsFunc(s.said(), func(r string) bool { return strings.Contains(r, "repeat") }) {
 		s.t.Errorf("the model got %q %d times", body, n)
 	}
+}
+
+// isGivenUp reports whether a message was handed over so often in vain that only atm read shows it, which it does.
+func (s *byHand) isGivenUp(body string) bool {
+	s.t.Helper()
+	var claims []struct {
+		IDs   []string
+		Times int
+	}
+	data, _ := os.ReadFile(filepath.Join(s.dir, ".atm", "main", "bob", "run", "claims.json"))
+	json.Unmarshal(data, &claims)
+	for _, c := range claims {
+		if c.Times >= 2 && strings.Contains(s.do("show", c.IDs[0], "--as", "bob"), body) {
+			return strings.Contains(s.do("read", "--peek", "--as", "bob"), body)
+		}
+	}
+	return false
 }
 
 // isStored reports whether a message is in bob's inbox, read or not.

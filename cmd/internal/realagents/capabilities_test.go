@@ -51,6 +51,7 @@ var startedByHand = []ability{
 
 var runByAtm = []ability{
 	{"mail, answers, interrupts", "TestDay/*", func(f *agents.File) string { return keys(f.Keys.Interrupt) }},
+	{"mail by atm's plugin, not typed", "TestDayWithPlugin/*", func(f *agents.File) string { return yesIf(hasWay(f, agents.Plugin)) }},
 	{"over the Agent Client Protocol", "TestDayByACP/*", func(f *agents.File) string { return yesIf(slices.Contains([]string{"gemini", "opencode"}, f.Name)) }},
 	{"newest conversation goes on", "TestResume/*", func(f *agents.File) string { return yesIf(len(f.Resume.Last) > 0) }},
 	{"a conversation goes on by its id", "TestResumeByID/*", func(f *agents.File) string { return yesIf(len(f.Resume.ID) > 0 && len(f.Ways) > 0) }},
@@ -63,6 +64,10 @@ func yesIf(is bool) string {
 		return "yes"
 	}
 	return ""
+}
+
+func hasWay(f *agents.File, by string) bool {
+	return slices.ContainsFunc(f.Ways, func(w agents.Way) bool { return w.By == by })
 }
 
 // keys says by which keys a turn is ended.

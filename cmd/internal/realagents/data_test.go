@@ -133,8 +133,13 @@ func (s *team) isTyped(id string) (ok, asPointer bool) {
 // gets the text, or a line that says how to read it.
 func TestMailIsData(t *testing.T) {
 	for _, program := range append(slices.Clone(programs), "kilo", "continue", "cline", "pi", "copilot") {
-		t.Run(program, func(t *testing.T) { newDataBob(t, program).mailIsData() })
+		t.Run(program, func(t *testing.T) { newDataBob(t, program).mailIsData((*team).run) })
 	}
+}
+
+// The same for what atm's plugin is given.
+func TestMailIsDataByPlugin(t *testing.T) {
+	newDataBob(t, "opencode").mailIsData((*team).installHooks)
 }
 
 // The same for those that speak the Agent Client Protocol.
@@ -143,7 +148,7 @@ func TestMailIsDataByACP(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			bob := newDataBob(t, program)
 			bob.acp = []string{word}
-			bob.mailIsData()
+			bob.mailIsData((*team).run)
 		})
 	}
 }
@@ -152,9 +157,9 @@ func newDataBob(t *testing.T, program string) *team {
 	return newTeam(t, map[string]string{"bob": program}, []string{"lead", "ultrathink"}).in(t)
 }
 
-func (s *team) mailIsData() {
+func (s *team) mailIsData(start func(*team)) {
 	x, said := s.hide(), s.record()
-	s.run()
+	start(s)
 	all := map[string]string{} // what was sent, by short id
 	send := func(body string, flags ...string) {
 		s.t.Helper()

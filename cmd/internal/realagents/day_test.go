@@ -35,8 +35,28 @@ func TestDayByACP(t *testing.T) {
 	}
 }
 
+// The same with atm's plugin, which takes the mail: nothing of it is typed.
+func TestDayWithPlugin(t *testing.T) {
+	for _, program := range []string{"opencode"} {
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program)
+			s := bob.in(t)
+			s.installHooks()
+			s.wait("the plugin to take mail", s.isPushed)
+			bob.steps(t)
+			if events := bob.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, `"plugin: `) {
+				t.Errorf("something was typed:\n%s", events)
+			}
+		})
+	}
+}
+
 func (bob *team) day(t *testing.T) {
 	bob.in(t).run()
+	bob.steps(t)
+}
+
+func (bob *team) steps(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func(*team)

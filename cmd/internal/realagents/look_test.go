@@ -332,6 +332,13 @@ func TestTwoCodexByHand(t *testing.T) {
 			bob := s.open("bob")
 			sends(bob, "first")
 			carl := s.open("carl")
+			time.Sleep(5 * time.Second) // what begins sooner is carl's first thread
+			bob.clear()
+			bob.says("hello")
+			bob.waitsFor("idle")
+			if s.hasEvent("carl", "turn_started") {
+				t.Error("bob's new conversation counts as carl's")
+			}
 			sends(carl, "second")
 			sends(bob, "third")
 			s.do(append([]string{"run", "dora", "--detach", "--"}, s.command()...)...)

@@ -17,6 +17,7 @@ func TestPushOpencode(t *testing.T) {
 		"before the first prompt": (*byHand).mailMakesConversation,
 		"plan mode":               (*byHand).mailKeepsMode,
 		"questions":               (*byHand).questionsFromElsewhere,
+		"shell":                   (*byHand).shellIsNotTheAgent,
 	} {
 		t.Run(name, func(t *testing.T) { do(newByHand(t, "opencode", false)) })
 	}
@@ -43,6 +44,25 @@ func (s *byHand) mailKeepsMode() {
 	isBuild := func(line string) bool { return strings.Contains(line, "Build ·") }
 	if lines := bob.lines(); slices.ContainsFunc(lines, isBuild) {
 		s.t.Errorf("it left the mode plan:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// What the agent runs in its shell is known for its own, and its hooks report nothing.
+func (s *byHand) shellIsNotTheAgent() {
+	bob := s.talks("bob")
+	const script = `echo '{"type":"session.created","properties":{"sessionID":"inner"}}' | atm hook opencode; echo $ATM_SHELL_OF >made.txt`
+	if err := os.WriteFile(filepath.Join(s.dir, "inner.sh"), []byte(script), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	bob.says("DORUN sh inner.sh")
+	bob.approve()
+	s.wait("the command to have run", s.isMade)
+	bob.waitsFor("idle")
+	if out, _ := os.ReadFile(s.made()); string(out) != "bob\n" {
+		s.t.Errorf("it is the shell of %q", out)
+	}
+	if events := s.do("events", "bob", "--json", "--limit", "0"); strings.Contains(events, `"session":"inner"`) {
+		s.t.Errorf("its hook was believed:\n%s", events)
 	}
 }
 

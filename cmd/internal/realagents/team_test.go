@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,7 +183,7 @@ func (s *team) isPushed() bool {
 	s.t.Helper()
 	var status struct{ Ways struct{ Prompt string } }
 	s.get(&status, "status", "bob")
-	return status.Ways.Prompt == agents.InboxSocket || status.Ways.Prompt == agents.ServerQueue
+	return slices.Contains([]string{agents.InboxSocket, agents.ServerQueue, agents.Plugin}, status.Ways.Prompt)
 }
 
 func (s *team) state() string {

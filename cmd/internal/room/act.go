@@ -3,17 +3,13 @@ package room
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -61,7 +57,7 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 		case q.Agent == r.Scope.Me.Agent():
 			return "", failure.Refused("nobody answers a question of their own")
 		default:
-			return r.send(ctx, string(q.Agent), nil, &wire.Message{Type: wire.TypeHumanInput, Body: text})
+			return r.send(ctx, &app.Message{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
 		}
 	}
 	return "", fmt.Errorf("%s: %w", asked.Agent, policy.ErrNoQuestion)
@@ -84,52 +80,33 @@ type NotSentError struct {
 func (e *NotSentError) Error() string { return e.Err.Error() }
 func (e *NotSentError) Unwrap() error { return e.Err }
 
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, all), if all of them are known. With a
-// parent it replies to that, which marks the parent as read, and acknowledges it if it asked for that. With a
-// *NotSentError it has reached the others.
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that, which
+// marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
-	return r.send(ctx, to, parent, &wire.Message{Body: text})
+	m := &app.Message{Parent: parent, Content: &wire.Message{Body: text}}
+	if parent == nil {
+		m.To = []string{to}
+	}
+	return r.send(ctx, m)
 }
 
-func (r *Room) send(ctx context.Context, to string, parent, m *wire.Message) (string, error) {
-	err := cmp.Or(r.checkMayAct(), command.CheckText(m.Body))
+func (r *Room) send(ctx context.Context, m *app.Message) (string, error) {
+	if err := cmp.Or(r.checkMayAct(), app.CheckText(m.Content.Body)); err != nil {
+		return "", err
+	}
+	out, err := r.Scope.Send(ctx, m)
 	if err != nil {
 		return "", err
 	}
-	m.Origin, m.SentAt = r.Scope.Origin(), time.Now().UTC()
-	o := &teams.Outgoing{From: r.Scope.Me, Message: m, Parent: parent, Person: app.Person()}
-	if parent != nil {
-		o.To = r.Scope.Root.ReplyTo(ctx, parent, r.Scope.Me, false)
-	} else if o.To, o.All, err = r.Scope.Addresses([]string{to}); err != nil {
-		return "", err
-	}
-	if err := r.Scope.Root.PrepareAll(o); err != nil {
-		return "", err
-	}
-	unmarked := r.Scope.Root.Deliver(ctx, o)
-	line, reached, missed, errs := "", []string{}, []string{}, []error{}
-	for _, out := range o.Post.Outcomes {
-		who := command.Renderer(r.Scope).Who(out.Box.Address())
-		if out.Err != nil {
-			missed, errs = append(missed, who), append(errs, fmt.Errorf("not sent to %s: %w", who, out.Err))
-			continue
+	const did = "sent to"
+	if err = out.Err(did); err != nil {
+		var missed []string
+		for _, f := range out.Failed {
+			missed = append(missed, out.Called(f.To))
 		}
-		_, note := r.Scope.Root.Forecast(out.Box.Address(), o)
-		reached = append(reached, fmt.Sprintf("%s (%s)", who, note))
+		err = &NotSentError{strings.Join(missed, ","), err}
 	}
-	if len(reached) > 0 {
-		line = "sent " + o.Message.ID.Short(6) + " to " + strings.Join(reached, ", ")
-	}
-	if unmarked != nil {
-		line += "; " + teams.DescribeUnmarked(unmarked)
-	}
-	if err := o.Post.SentIndexErr; err != nil {
-		line += fmt.Sprintf("; atm ls --sent shows it only after atm doctor --fix: %v", err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return line, &NotSentError{strings.Join(missed, ","), err}
-	}
-	return line, nil
+	return app.JoinFilled("; ", append([]string{out.Text(did)}, out.Warnings...)...), err
 }
 
 // Ack acknowledges a message of mine.
@@ -138,14 +115,11 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if it.State == mailbox.Withdrawn {
-		return "", fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrWithdrawn)
-	}
-	a, err := r.Scope.Root.Ack(ctx, r.Scope.Me, &teams.Outgoing{From: r.Scope.Me, Parent: it.Message, Message: &wire.Message{Origin: r.Scope.Origin()}})
+	out, did, err := r.Scope.Ack(ctx, r.Scope.Me, it, "")
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(append([]string{"acked " + id.Short(6)}, a.Notes...), "; "), nil
+	return app.JoinFilled("; ", append([]string{did}, out.Warnings...)...), nil
 }
 
 // MarkRead marks a message of mine as read.

@@ -107,6 +107,10 @@ func TestNotSent(t *testing.T) {
 	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "bob" || !strings.Contains(said, "to alice (") {
 		t.Error(said, err)
 	}
+	said, err = r.Send(t.Context(), "alice,zed", nil, "hello")
+	if missed, ok := errors.AsType[*NotSentError](err); !ok || missed.To != "zed" || !strings.Contains(said, "to alice (") {
+		t.Error(said, err)
+	}
 }
 
 // An agent's question waits for somebody who may answer it, its screen is followed, and the answer is typed.

@@ -243,7 +243,7 @@ func (m *model) markMessage(key string) tea.Cmd {
 
 // attach shows the member's terminal in place of this view, until the person detaches.
 func (m *model) attach() tea.Cmd {
-	atm, err := command.Companion("atm")
+	atm, err := app.Companion("atm")
 	if err != nil {
 		return m.refuse("atm is neither next to this program nor on PATH")
 	}

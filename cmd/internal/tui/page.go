@@ -172,7 +172,7 @@ func (m *model) lines(p *page, width int) (lines []string) {
 	if p.kind == threadPage {
 		const mark = "> "
 		r := m.renderer()
-		r.Width = max(width-len(mark), 1)
+		r.Width, r.IsPane = max(width-len(mark), 1), true
 		for i, piece := range command.Letters(r, p.items, nil) {
 			if p.items[i].ID == p.message.ID {
 				piece = append([]byte(mark), piece...)
@@ -193,7 +193,7 @@ var bidi = regexp.MustCompile(`[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066
 
 // wrap breaks a text into rows, none of which is turned around by what is written from right to left.
 func wrap(text string, width int) []string {
-	rows := strings.Split(letter.Wrap(text, width), "\n")
+	rows := strings.Split(letter.WrapPane(text, width), "\n")
 	for i, row := range rows {
 		text := strings.TrimLeft(row, " ")
 		rows[i] = row[:len(row)-len(text)] + letter.KeepDirection(text)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
@@ -223,7 +224,7 @@ func TestScreens(t *testing.T) {
 		w.shows("imitated")
 		w.golden(fmt.Sprintf("thread-%d", cols))
 		w.types("\x1b[Z")
-		w.shows("members")
+		w.shows("> alice")
 		w.golden(fmt.Sprintf("members-%d", cols))
 		w.types("?")
 		w.shows("PgUp")
@@ -590,6 +591,24 @@ func TestLarge(t *testing.T) {
 		t.Errorf("it took %v of the processor", used)
 	} else {
 		t.Logf("%v of the processor", used)
+	}
+}
+
+// However narrow the terminal and long the names, no number and no key that leads out is cut.
+func TestNarrow(t *testing.T) {
+	const long = "integration-tests-for-the-parser-runner"
+	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teams.Team{Name: long}, Given: &app.Given{}}))
+	members := []teams.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: teams.MailCounts{Unread: 12, Owed: 3}}}
+	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), Members: members})
+	for _, width := range []int{120, 80, 60} {
+		m.Update(tea.WindowSizeMsg{Width: width, Height: 20})
+		m.focus = membersPane
+		drawn := ansi.Strip(m.View().Content)
+		for _, want := range []string{"0 waiting, 12 unread, 0 to ack", "  busy  12 unread, 3 to ack", "Esc back"} {
+			if !strings.Contains(drawn, want) {
+				t.Errorf("%d columns: no %q in\n%s", width, want, drawn)
+			}
+		}
 	}
 }
 

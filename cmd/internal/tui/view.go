@@ -86,7 +86,11 @@ func (m *model) leftWidth() int {
 	if m.width < 80 {
 		return -1
 	}
-	return min(max(m.width/3, 28), 60)
+	need := len("> ") + command.TeamWidth(m.snapshot.Members)
+	if m.width >= 100 {
+		need += len("  59m") // for how long
+	}
+	return min(max(m.width/3, 28, need), 60, m.width/2)
 }
 
 // layOut fits everything into the terminal, as View draws it.
@@ -161,9 +165,13 @@ func (m *model) header() string {
 	if s.Me != "" {
 		who = "as " + string(s.Me)
 	}
-	line := bold.Render(string(s.Team)) + ", " + who + "   "
-	line += fmt.Sprintf("%d waiting, %d unread, %d to ack   ", len(s.Waiting), len(s.Unread), len(s.Owed))
-	return line + alert.Render(letter.Escape(s.Problem))
+	counts := fmt.Sprintf("   %d waiting, %d unread, %d to ack", len(s.Waiting), len(s.Unread), len(s.Owed))
+	room := max(m.width-len(counts), 8) // for two names
+	who = ansi.Truncate(", "+who, max(room*2/3, room-len(s.Team)), "…")
+	if s.Problem != "" {
+		counts += "   " + alert.Render(letter.Escape(s.Problem))
+	}
+	return bold.Render(ansi.Truncate(string(s.Team), room-ansi.StringWidth(who), "…")) + who + counts
 }
 
 // marker returns the prefix of a line: > for the selected one of the focused pane, - for that of another pane.
@@ -209,9 +217,14 @@ func (m *model) memberLines(width int) []string {
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
 		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
 	}
-	if i := m.members.selected; i < len(m.snapshot.Members) && strings.Contains(all[i], "…") { // show the selected one in full below
-		whole := ansi.Wrap(command.Team(m.snapshot.Members[i:i+1], 0)[0], width-3, "")
-		lines = append(lines, strings.Split("\n  "+strings.ReplaceAll(whole, "\n", "\n  "), "\n")...)
+	if i := m.members.selected; i < len(m.snapshot.Members) { // what was cut of the selected one is shown below
+		whole := command.Team(m.snapshot.Members[i:i+1], 0)[0]
+		if !slices.Equal(strings.Fields(ansi.Strip(whole)), strings.Fields(ansi.Strip(all[i]))) {
+			lines = append(lines, "")
+			for _, line := range wrap(whole, width-3) {
+				lines = append(lines, "  "+line)
+			}
+		}
 	}
 	return m.pad(lines)
 }
@@ -243,8 +256,11 @@ func (m *model) rule(title string, width int, in pane) string {
 }
 
 func (m *model) middleLines(width int) []string {
-	p := m.page()
-	lines := []string{m.rule(m.pageTitle(), width, middlePane)}
+	p, title := m.page(), m.pageTitle()
+	if p.isText() && !p.view.AtBottom() {
+		title += " (Down: more)"
+	}
+	lines := []string{m.rule(title, width, middlePane)}
 	c, n := m.list(middlePane)
 	switch {
 	case p.isText():
@@ -271,14 +287,22 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	case it == nil:
 		return m.marker(middlePane, isSelected) + faint.Render("moved")
 	}
+	fromWidth, isNarrow := 12, m.middleWidth() < 62
+	if isNarrow {
+		fromWidth = 8
+	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
 	if it.State == mailbox.Unread {
-		title, notes = bold.Render(title), app.JoinFilled(", ", "unread", notes)
+		title = bold.Render(title)
+		if !isNarrow {
+			notes = app.JoinFilled(", ", "unread", notes)
+		}
 	}
-	from := fit(r.Who(it.From), 12)
-	age := letter.Span(m.now.Sub(it.SentAt))
-	return fmt.Sprintf("%s%-4s  %s  %s  %s", m.marker(middlePane, isSelected), age, from, faint.Render(notes), title)
+	before := fmt.Sprintf("%s%-4s  %s  ", m.marker(middlePane, isSelected), letter.Span(m.now.Sub(it.SentAt)), fit(r.Who(it.From), fromWidth))
+	room := m.middleWidth() - ansi.StringWidth(before) - 2
+	notes = ansi.Truncate(notes, max(room/2, room-ansi.StringWidth(title)), "…")
+	return before + faint.Render(notes) + "  " + title
 }
 
 func (m *model) writingLines() []string {

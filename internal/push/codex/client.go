@@ -5,7 +5,7 @@
 // the field "jsonrpc". What is used here was tried with 0.169 and 0.171.
 //
 //   - A server that another user runs is refused.
-//   - Whatever the server sends is bounded: two seconds for an answer, maxMessage bytes for a message. A longer message is
+//   - Whatever the server sends is bounded: two seconds for an answer or all pages of a list, maxMessage bytes for a message. A longer message is
 //     skipped.
 //   - An error says what was asked and of which thread. ErrGone is among its causes if the server is not there any more.
 package codex
@@ -21,9 +21,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,25 +44,11 @@ var timeout = 2 * time.Second
 // ErrGone means that there is no server, or not any more.
 var ErrGone = errors.New("codex's server is gone")
 
+// errOther is of an answer that is none.
+var errOther = errors.New("codex's server answers with something else")
+
 // errTooLong is of a message that was skipped.
 var errTooLong = errors.New("the message is too long")
-
-// FindSocket returns the path of the socket of the server that a program with an environment uses. It need not run.
-func FindSocket(env []string) (string, error) {
-	its := map[string]string{}
-	for _, pair := range env {
-		name, value, _ := strings.Cut(pair, "=")
-		its[name] = value
-	}
-	home := its["CODEX_HOME"]
-	if home == "" {
-		home = filepath.Join(its["HOME"], ".codex")
-	}
-	if !filepath.IsAbs(home) {
-		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
-	}
-	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
-}
 
 // A Client is one connection to a server. It has one goroutine. Its methods may be called concurrently.
 type Client struct {
@@ -292,7 +276,7 @@ func ask[T any](ctx context.Context, c *Client, method, thread string, params an
 	data, err := c.call(ctx, method, params)
 	if err == nil {
 		if err = json.Unmarshal(data, &result); err != nil {
-			err = errors.New("codex's server answers with something else")
+			err = errOther
 		}
 	}
 	if err != nil && thread != "" {

@@ -357,18 +357,6 @@ func TestAnotherUsersServerIsRefused(t *testing.T) {
 	}
 }
 
-func TestFindSocket(t *testing.T) {
-	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
-		socket, err := FindSocket([]string{"HOME=/home/dev", home})
-		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
-			t.Error(socket, err)
-		}
-	}
-	if socket, err := FindSocket(nil); err == nil {
-		t.Error(socket)
-	}
-}
-
 func TestCommandLine(t *testing.T) {
 	for _, test := range []struct {
 		a     Approval

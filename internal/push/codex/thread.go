@@ -3,6 +3,7 @@ package codex
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 )
 
 // States of a thread.
@@ -99,6 +100,9 @@ func (c *Client) QueueAdd(ctx context.Context, thread, id, message string) (Queu
 	result, err := ask[struct {
 		Submission Queued `json:"queuedSubmission"`
 	}](ctx, c, "thread/queue/add", thread, withThread{Thread: thread, ClientID: id, Input: text(message)})
+	if err == nil && result.Submission.ID == "" { // it could not be taken back
+		err = fmt.Errorf("thread/queue/add: %w", errOther)
+	}
 	return result.Submission, err
 }
 
@@ -169,6 +173,8 @@ func (c *Client) Items(ctx context.Context, thread string, limit int) (items []I
 const maxPages = 20
 
 func list[T any](ctx context.Context, c *Client, method string, pages int, params withThread) (all []T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	for range pages {
 		page, err := ask[struct {
 			Data []T    `json:"data"`

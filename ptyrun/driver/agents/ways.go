@@ -9,7 +9,7 @@ import (
 
 // A Way leads into a program that its person has started by hand. A file lists a program's ways, the best first.
 type Way struct {
-	By      string   // of Doors
+	By      string   // of WayNames
 	At      []string // of Moments: when it takes something in at once
 	Needs   string   // in a few words; "": the hooks that atm install writes
 	Receipt string   // what shows that the model has got it
@@ -17,7 +17,7 @@ type Way struct {
 	Test    string   // that tries it, in cmd/internal/realagents
 }
 
-// The doors that a way may go through.
+// The ways that there are.
 const (
 	InboxSocket  = "inbox socket"  // the program listens for messages of other sessions
 	WatchedInbox = "watched inbox" // it runs its hook when the inbox has changed
@@ -35,17 +35,17 @@ const (
 	AtQuestion = "question" // it asks, and takes an answer from elsewhere
 )
 
-// Doors and Moments are the words that a way may use.
+// WayNames and Moments are the words that a way may use.
 var (
-	Doors   = []string{InboxSocket, WatchedInbox, ServerQueue, Plugin, Hook, Typed}
-	Moments = []string{AtIdle, AtBusy, AtEnd, AtQuestion}
+	WayNames = []string{InboxSocket, WatchedInbox, ServerQueue, Plugin, Hook, Typed}
+	Moments  = []string{AtIdle, AtBusy, AtEnd, AtQuestion}
 )
 
 func (k *checker) checkWays(ways []Way) {
 	k.checkLength("ways", len(ways))
 	for i, w := range ways {
 		line := k.lines.Of(fmt.Sprintf("ways.%d", i))
-		k.checkWord(line, "ways.by", w.By, Doors)
+		k.checkWord(line, "ways.by", w.By, WayNames)
 		for _, moment := range w.At {
 			k.checkWord(line, "ways.at", moment, Moments)
 		}

@@ -13,7 +13,7 @@ if (isMainThread) {
     new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
   }
 } else {
-  await (workerData.what === "resumed" ? resumed : inWorker)(workerData)
+  await ({ resumed, killed, worker: inWorker })[workerData.what](workerData)
   process.exit(0)
 }
 
@@ -64,6 +64,22 @@ async function resumed({ plugin, dir }) {
   assert(calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_old").isNew)
 }
 
+// It asks again after a call that was killed, also if another one finds the mail still claimed.
+async function killed({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir + "/inbox"], wait = globalThis.setTimeout
+  globalThis.setTimeout = (f, ms) => wait(f, ms < 5000 ? ms : ms / 20)
+  mkdirSync(watch[0])
+  writeFileSync(dir + "/look", JSON.stringify({ watch, arguments: ["opencode", "--session", "ses_1"] }))
+  await Atm({ client: fake(done), directory: dir })
+  await until("the looks at the start", () => calls(dir, "atm.mail").length > 1)
+  writeFileSync(dir + "/broken", "")
+  writeFileSync(watch[0] + "/1", "")
+  const before = await until("the call", () => !existsSync(dir + "/broken") && calls(dir, "atm.mail").length)
+  await until("the next call", () => calls(dir, "atm.mail").length > before)
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  await until("the mail", () => done.length)
+}
+
 async function inWorker({ plugin, dir }) {
   const inbox = dir + "/inbox", done = [], { Atm } = await import(plugin)
   const deliver = (text, name) => {
@@ -98,6 +114,24 @@ async function inWorker({ plugin, dir }) {
   await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_4", parentID: "msg_3" } })
   assert.deepEqual((await until("the receipt", () => calls(dir, "atm.shown")[0])).text, "[atm] first")
   await until("the receipt again, which nobody has recorded", () => calls(dir, "atm.shown").length === 2)
+
+  // When a turn begins it tells the prompt, and at the end the answer.
+  const text = (messageID, text) => event("message.part.updated", { sessionID: "ses_made", part: { type: "text", messageID, text } })
+  const turn = () => { const { prompt, answer } = calls(dir, "session.status").at(-1); return [prompt, answer] }
+  await event("message.updated", { sessionID: "ses_made", info: { role: "user", id: "msg_5" } })
+  await text("msg_5", "hello")
+  await event("session.status", { sessionID: "ses_made", status: { type: "busy" } })
+  assert.deepEqual(turn(), ["hello", ""])
+  for (const part of ["w", "word", "the answer"]) {
+    await event("message.updated", { sessionID: "ses_made", info: { role: "assistant", id: "msg_6", parentID: "msg_5" } })
+    await text("msg_6", part)
+  }
+  await event("session.status", { sessionID: "ses_made", status: { type: "idle" } })
+  assert.deepEqual(turn(), ["hello", "the answer"])
+
+  const out = { env: { HOME: "/" } }
+  await hooks["shell.env"]({}, out)
+  assert.deepEqual(out.env, { HOME: "/", ATM_AGENT: "bob", ATM_SHELL_OF: "bob" })
 
   // It follows the person to another session, and not into a sub-agent's.
   await event("session.status", { sessionID: "ses_2", status: { type: "busy" } })

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -23,12 +24,31 @@ import (
 
 // Commands returns the verbs of this group.
 func Commands() []*cli.Command {
-	return []*cli.Command{
+	return append(otherWords, []*cli.Command{
 		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
 		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand,
 		eventCommand, eventsCommand, driverCommand,
-	}
+	}...)
+}
+
+// otherWords are what other programs call what the verbs here do.
+var otherWords = []*cli.Command{
+	cmdline.NoCommand("start", "atm run NAME -- CMD starts an agent, atm up those whom team.toml names"),
+	cmdline.NoCommand("kill terminate halt quit", "atm stop NAME; all of them: atm down"),
+	cmdline.NoCommand("shutdown", "atm down stops the team, atm stop NAME one agent"),
+	cmdline.NoCommand("exec", `to type into its terminal: atm type NAME "…" --enter; to start one: atm run NAME -- CMD`),
+	cmdline.NoCommand("apply scale rollout compose", "atm up starts those whom team.toml names, atm down stops them"),
+	cmdline.NoCommand("reset", "an agent: atm restart NAME; a message: atm unread ID"),
+	cmdline.NoCommand("pause", "a session: atm session pause ID; a turn: atm interrupt NAME"),
+	cmdline.NoCommand("resume continue", "a session: atm session resume ID; an agent: atm up NAME"),
+	cmdline.NoCommand("detach", `Ctrl-\ d leaves a terminal; a program without one: atm run NAME --detach -- CMD`),
+	cmdline.NoCommand("idle busy ready blocked", "atm team shows who is; atm wait --idle NAME, --busy NAME or --blocked NAME waits"),
+	cmdline.NoCommand("is", "atm status NAME; atm wait --idle NAME --timeout 1s answers with its exit code"),
+	cmdline.NoCommand("request", `atm ask NAME "…"; what waits for you: atm pending`),
+	cmdline.NoCommand("esc escape", "atm interrupt NAME"),
+	cmdline.NoCommand("input press key", `atm type NAME "…" --enter`),
+	cmdline.NoCommand("emit", "atm event KIND k=v"),
 }
 
 const (

@@ -19,9 +19,13 @@ import (
 
 var askCommand = &cli.Command{
 	Name: "ask", Aliases: []string{"prompt"}, ArgsUsage: "NAME [TEXT…]", Usage: "send a question, wait, and print the answer",
+	UsageText: `atm ask bob "Which branch are you on?"`,
+	Description: `The answer is a reply, or the last text of the turn that the question started. Exit 4: no answer
+in time; the question stays sent. Asking again with the same --once only waits, unless the agent's
+turn was cut short: then it gets the question again. --json has the exact answer.`,
 	Flags: []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "once", Usage: "send it once under this `NAME`, however often you ask"},
+		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "send it once under this `NAME`, however often you ask"},
 		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(app.OpenToWrite, ask),
@@ -29,7 +33,11 @@ var askCommand = &cli.Command{
 
 var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
-	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all")},
+	UsageText: `atm history bob
+atm history bob --limit 1 --json`,
+	Description: "Shows only what events report; --json has whole prompts and responses.",
+	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),
+		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))
@@ -76,14 +84,6 @@ func ask(c *cli.Context, s *app.Scope) error {
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
-	if err := s.Root.PrepareAll(o); err != nil {
-		return err
-	}
-	if once != "" {
-		if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
-			return command.OtherText(m.ID)
-		}
-	}
 	isSent := false
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {

@@ -26,12 +26,25 @@ import (
 
 var driverCommand = &cli.Command{
 	Name: "driver", Usage: "what atm knows of agent programs: their screens, keys and triggers",
+	UsageText: `atm driver ls
+atm driver try claude --agent bob`,
+	Description: `A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
+as NAME.toml; they win over built-in ones. docs/drivers.md explains the keys.`,
 	Action: listDrivers,
 	Subcommands: []*cli.Command{
-		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes", Action: listDrivers},
-		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file", Action: showDriver},
+		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes",
+			UsageText:   "atm driver ls",
+			Description: "Lists every mistake in your files, by line. A file with mistakes is not used.",
+			Action:      listDrivers},
+		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file",
+			UsageText: "atm driver show codex >~/.config/atm/drivers/codex.toml      to change it",
+			Action:    showDriver},
 		{
 			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and by which rules",
+			UsageText: `atm driver try claude testdata/screens/claude-done.bin
+atm driver try claude --agent bob
+atm driver try ./mine.toml screen.cast`,
+			Description: "FILE has the bytes that a program wrote to its terminal, or is an asciicast.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "agent", Usage: "the terminal of this member, as its runner records it, in place of FILE"},
 				&cli.StringFlag{Name: "size", Usage: "terminal size, unless FILE says it (default `100x30`)"},

@@ -27,6 +27,18 @@ import (
 
 var eventCommand = &cli.Command{
 	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "add an event to my log",
+	UsageText: `atm event turn_started turn_id=7
+my-agent --stream | atm event --stdin`,
+	Description: `turn_started, turn_idle: turn_id thread_id transport    turn_completed: also status
+state_change: new previous detail; new: starting idle thinking responding tool_running
+  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options
+session_start: source   session_end: reason   spawned: pid started   exited: code signal
+restarting: attempt pause_ms   server_request: id tool   dropped_counters: dropped unknown
+draft_ready: draft_id summary artifact_count   waiting_for_input: prompt   status_update: message
+stream_error: error_summary   agent_output: stream content   message_delta: delta   error: message
+tool_call_start: tool tool_call_id   tool_call_end   turn_complete: status   goal_complete: goal_id
+Each also takes turn_id session event_id and any other field. Kinds that only atm writes
+(message_read, injected, …) are refused; unknown kinds are kept.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "stdin", Usage: "read NDJSON in any known vocabulary; exit 1 if it had to skip bad lines"},
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: add each event to the log of the agent it names"},
@@ -37,12 +49,16 @@ var eventCommand = &cli.Command{
 
 var eventsCommand = &cli.Command{
 	Name: "events", ArgsUsage: "[AGENT]", Usage: "print my events or AGENT's, for programs (for people: atm watch)",
+	UsageText: `atm events
+atm events bob --kind turn_idle --follow
+atm events bob --as-wire daemon --since 120`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "follow", Usage: "keep printing new events until interrupted"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
-		cmdline.ListFlag("kind", "only events of kind `K`, repeatable"),
-		cmdline.CountFlag("limit", 0, "only the last `N`", "all"),
+		cmdline.ListFlag("kind", "only events of kind `K`, repeatable", "type"),
+		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail"),
+		cmdline.NoFlag("agent name", "atm events NAME prints somebody's events"),
 		cmdline.ChoiceFlag("as-wire", "in the vocabulary `daemon|session|acp`", "daemon", "session", "acp"),
 	},
 	Action: events,

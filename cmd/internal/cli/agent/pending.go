@@ -25,8 +25,13 @@ import (
 
 var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "show what waits for a person: permissions, questions, drafts, late answers",
+	UsageText: `atm pending
+atm pending --watch
+atm approve 9f3a1c`,
+	Description: "Each id is that of the message to the lead; atm screen NAME shows the dialog.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Usage: "keep watching and ring for each new one; q quits"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "keep watching and ring for each new one; q quits"},
+		cmdline.NoFlag("agent from name", "atm pending lists all open questions; atm approve NAME answers that agent's"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
 	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope) error {
@@ -128,6 +133,11 @@ func (l pendingList) String() string {
 	}
 	var lines []string
 	if command.Terminal() {
+		for i, cells := range rows { // who answers has to see all of it
+			if about := cells[4]; letter.Columns(about) > command.Width()/2 {
+				cells[4], below[i] = "", slices.Insert(below[i], 0, about)
+			}
+		}
 		lines = command.Columns(rows, "36", "1", "33", "2", "")
 	}
 	for i, cells := range rows {
@@ -167,12 +177,25 @@ func subject(q policy.Question) string {
 	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		text = q.Input // the prompt on the screen only repeats it
 	}
-	return letter.OneLine(app.JoinFilled(": ", q.Tool, text), 160)
+	return letter.OneLine(app.JoinFilled(": ", q.Tool, strings.TrimPrefix(text, "Run: ")), 300)
 }
 
 var approveCommand = &cli.Command{
 	Name: "approve", Aliases: []string{"confirm", "accept", "allow", "grant", "permit"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "allow what an agent asks for",
-	Flags:  []cli.Flag{artifactFlag},
+	UsageText: `atm approve 9f3a1c
+atm approve bob
+atm approve bob 2`,
+	Description: `NAME stands for that agent's only open question. OPTION is its number, its label or the beginning
+of its label; default: the option that allows it once. The approvers in team.toml may answer;
+without them people, and the lead for other agents. Nobody may answer for themselves.`,
+	Flags: []cli.Flag{
+		artifactFlag,
+		cmdline.NoFlag("all", "atm pending lists the open questions; atm approve NAME, one at a time"),
+		cmdline.NoFlag("once", "atm approve NAME answers this one question only"),
+		cmdline.NoFlag("always session remember", "atm pending lists the options; atm approve NAME 2 takes the second"),
+		cmdline.NoFlag("reason message m text comment body", "only a rejection has a reason: atm reject NAME --reason R"),
+		cmdline.NoFlag("list ls id", "atm pending lists the open questions; atm approve ID"),
+	},
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
@@ -180,7 +203,11 @@ var artifactFlag = &cli.StringFlag{Name: "artifact", Usage: "answer only the par
 
 var rejectCommand = &cli.Command{
 	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "[ID|NAME] [OPTION…]", Usage: "refuse what an agent asks for",
-	Flags:  []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "say `WHY`, and what to do instead"}, artifactFlag},
+	UsageText: `atm reject 9f3a1c --reason "Use the staging host."
+atm reject bob`,
+	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
+	Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r", "m", "message"}, Usage: "say `WHY`, and what to do instead"}, artifactFlag,
+		cmdline.NoFlag("all", "atm pending lists the open questions; atm reject NAME, one at a time")},
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
@@ -190,7 +217,7 @@ func answerQuestion(c *cli.Context, s *app.Scope) error {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
 	}
 	if text := a.Reason + a.Artifact; !utf8.ValidString(text) {
-		return command.CheckText(text)
+		return app.CheckText(text)
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
@@ -252,7 +279,7 @@ func findQuestion(ctx context.Context, c *cli.Context, s *app.Scope) (q policy.Q
 		if _, unknown := s.Member(word); unknown != nil {
 			e := command.Given(c).Explain(unknown)
 			hint := "atm pending lists the open questions; " + e.Hint
-			return q, e.WithHint("%s", cmp.Or(cmdline.HintFor(c.Command.Name+" "+word), hint)) // approve all
+			return q, e.WithHint("%s", cmp.Or(cmdline.Meant(c.App, c.Command, word), hint)) // approve all
 		}
 	}
 	return q, err

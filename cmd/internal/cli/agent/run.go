@@ -41,17 +41,28 @@ var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last convers
 
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
+	UsageText: `atm run bob -- claude
+atm run bob --detach -- codex
+atm run dora --driver acp -- opencode acp`,
+	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
+Without CMD it runs the command in team.toml, and restarts that when it crashes.
+A shell is told to read its mail; with --inject run it runs it.
+Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
 		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
-		&cli.StringFlag{Name: "cwd", Usage: "run it in `DIR`"},
-		cmdline.ListFlag("env", "environment variable `k=v`, repeatable"),
+		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
+		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
 		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
 		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
 		resumeFlag,
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
-		&cli.BoolFlag{Name: "detach", Usage: "return once its prompt is shown, or say why it is not"},
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
+		cmdline.NoFlag("cmd command exec program model tool with agent name", "the name first, the program after --: atm run NAME -- CMD"),
+		cmdline.NoFlag("prompt message task p m", `mail is its prompt: atm send NAME "…", before it runs or after`),
+		cmdline.NoFlag("continue c", "flags of the program go after it: atm run NAME -- CMD --resume; a session: atm session resume NAME"),
+		cmdline.NoFlag("all a", "atm up starts those whom team.toml names"),
 	},
 	Action: run,
 }
@@ -270,7 +281,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 	var report bytes.Buffer
 	cmd.Stdout = &report
 	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
-	command.Detach(cmd)
+	app.Detach(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

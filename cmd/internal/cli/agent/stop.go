@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -19,12 +20,19 @@ import (
 )
 
 var stopCommand = &cli.Command{
-	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
-	Action: withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
+	Name: "stop", ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
+	UsageText:   "atm stop bob",
+	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9", "leave it out: atm stop asks, then kills")},
+	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
+	UsageText: "atm interrupt bob",
+	Description: `Presses the keys that interrupt this agent. Refused while it asks something, because the
+keys would answer that: atm pending. An agent without a runner that reports its turn on the
+older ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.`,
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		o, err := k.s.Interrupt(ctx, k.name())
 		return k.print(resultOf(k.name(), o), err)
@@ -33,7 +41,9 @@ var interruptCommand = &cli.Command{
 
 var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
+	UsageText:   "atm restart bob",
+	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
 	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {

@@ -25,15 +25,24 @@ import (
 
 var attachCommand = &cli.Command{
 	Name: "attach", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Usage: "only look; into a pipe, print the agent's bytes as they come"}},
+	UsageText: `atm attach bob
+atm attach bob --read-only`,
+	Description: `Several terminals can attach and type; the agent's takes the size of the one resized last.
+atm types no mail in while a line that you began is unsent.`,
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r", "readonly"}, Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
 
 var screenCommand = &cli.Command{
-	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane", "snapshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
+	Name: "screen", Aliases: []string{"capture", "capture-pane", "peek", "screenshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
+	UsageText: `atm screen bob
+atm screen bob --last 200`,
+	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "ansi", Usage: "keep the colours"},
-		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone"),
+		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "keep the colours"},
+		cmdline.CountFlag("last", 0, "the last `N` lines, including scrollback", "the screen alone", "n", "lines", "tail"),
+		cmdline.NoFlag("watch follow w f", "atm attach NAME --read-only"),
+		cmdline.NoFlag("print p", "leave it out: atm screen NAME prints the screen"),
 	},
 	Action: onRunner("", screen),
 }
@@ -41,10 +50,18 @@ var screenCommand = &cli.Command{
 const rawExample = `atm type NAME --raw '\e[A\r'`
 
 var typeCommand = &cli.Command{
-	Name: "type", Aliases: []string{"send-keys", "sendkeys", "send-key", "keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	Name: "type", Aliases: []string{"send-keys"}, ArgsUsage: "NAME [TEXT…]", Usage: "type into an agent's terminal, as a person would",
+	UsageText: `atm type bob "/compact" --enter
+atm type bob --raw '\e[A\r'
+atm type bob --enter`,
+	Description: `The agent does not learn who typed and may ignore the text: to send mail, use atm send.
+Text is refused while the agent asks something, since it might answer that (one key is not), and
+while its input line may still hold mail. --raw types anyway.
+--raw understands \e and Go's escapes: \r \n \t \b \\ \xHH \uHHHH.
+Without --enter the text stays in the input line, and atm types no mail in until it is gone.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
-		&cli.BoolFlag{Name: "enter", Usage: "press return at the end"},
+		&cli.BoolFlag{Name: "enter", Aliases: []string{"submit"}, Usage: "press return at the end"},
 	},
 	Action: typeText,
 }

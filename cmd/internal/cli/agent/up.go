@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
@@ -25,16 +26,29 @@ import (
 
 var upCommand = &cli.Command{
 	Name: "up", ArgsUsage: "[NAME…]", Usage: "start the team: every member with a command in team.toml",
+	UsageText: `atm up
+atm up bob
+atm up --foreground
+atm init --toml    writes a team.toml to start from`,
+	Description: `Waits until each member is ready, or says why it is not; members that already run count too.
+With NAME it starts these and the members in their "after". Run it again after an interrupt.
+Exit 6: some are not ready.`,
 	Flags: []cli.Flag{
 		resumeFlag,
 		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or all have ended, then stop the team"},
+		cmdline.NoFlag("f file", "atm up reads the team.toml of the team, which atm init --toml writes"),
+		cmdline.NoFlag("d detach wait all a", "leave it out: atm up starts all, and returns once they are ready"),
 	},
 	Action: command.With(app.OpenTeam, up),
 }
 
 var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
-	Action: command.With(app.OpenTeam, down),
+	UsageText: `atm down
+atm down bob`,
+	Description: "Their mail and their worktrees stay.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all a wait", "leave it out: atm down stops the whole team")},
+	Action:      command.With(app.OpenTeam, down),
 }
 
 // A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.

@@ -14,133 +14,121 @@ import (
 
 func testApp() *cli.App {
 	app := &cli.App{
-		Name: "atm", HelpName: "atm", Metadata: map[string]any{},
+		Name: "atm", HelpName: "atm", Metadata: map[string]any{}, HideHelp: true, DisableSliceFlagSeparator: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "as", Usage: "`NAME`"}, &cli.BoolFlag{Name: "json"}, &cli.BoolFlag{Name: "help"},
+			NoFlag("agent", "--as NAME says who you are"), VersionFlag,
 		},
 		Commands: []*cli.Command{
 			{Name: "send", Aliases: []string{"msg"}, Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
-				&cli.StringFlag{Name: "message", Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
-				ListFlag("attach", ""), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
+				OnceFlag("message", "`TEXT`", "m"), &cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}},
+				ListFlag("attach", "", "a"), &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(), NoFlag("here", "atm send all"),
 			}},
 			{Name: "ls", Aliases: []string{"list"}, ArgsUsage: "[AGENT]", Flags: []cli.Flag{
-				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all"}, &cli.BoolFlag{Name: "l"}, &cli.IntFlag{Name: "limit"},
+				&cli.BoolFlag{Name: "done"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "l"},
+				CountFlag("limit", 20, "`N`", "all", "n"),
 			}},
-			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
-			{Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Flags: []cli.Flag{ListFlag("idle", ""), TimeoutFlag()}},
-			{Name: "status", ArgsUsage: "[AGENT]"}, {Name: "up", ArgsUsage: "[NAME…]"},
-			{Name: "run", ArgsUsage: "NAME [CMD…]", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
+			{Name: "reply", ArgsUsage: "ID [TEXT…]", UsageText: "atm reply 9f3a1c"},
+			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- claude", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
 				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
 			}},
+			NoCommand("delete rm", "atm withdraw ID"),
 		},
 	}
-	for _, c := range app.Commands {
-		c.HelpName = "atm " + c.Name
-		for _, sub := range c.Subcommands {
-			sub.HelpName = c.HelpName + " " + sub.Name
-		}
-	}
+	app.Setup()
+	app.Command("team").Command("add").HelpName = "atm team add"
 	return app
 }
 
-func TestParse(t *testing.T) {
+// Flags mean the same wherever they stand before "--".
+func TestSort(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"send bob hi", "send -- bob hi"},
-		{"msg bob hi", "send -- bob hi"},
-		{"send bob hi --urgent there", "send --urgent=true -- bob hi there"},
-		{"--urgent send bob hi --as alice", "--as=alice send --urgent=true -- bob hi"},
-		{"--as send send bob", "--as=send send -- bob"},
-		{"-m hi send bob", "send --message=hi -- bob"},
-		{"--limit ls 3", "ls --limit=3 --"},
-		{"send bob -m=hi", "send --message=hi -- bob"},
-		{"send bob -message hi", "send --message=hi -- bob"},
+		{"msg bob hi", "msg -- bob hi"},
+		{"send bob hi --urgent there", "send --urgent -- bob hi there"},
+		{"--urgent send bob hi --as alice", "--as alice send --urgent -- bob hi"},
+		{"--as send send bob", "--as send send -- bob"},
+		{"-m hi send bob", "send -m hi -- bob"},
+		{"--limit ls 3", "ls --limit 3 --"},
+		{"send bob -m=hi", "send -m=hi -- bob"},
+		{"send bob -message hi", "send -message hi -- bob"},
 		{"send bob -- --urgent", "send -- bob --urgent"},
 		{"send bob -", "send -- bob -"},
 		{"send bob -=-=-", "send -- bob -=-=-"},
-		{"send bob -m -x", "send --message=-x -- bob"},
-		{"send bob hi --attach a --attach b,c", "send --attach=a --attach=b,c -- bob hi"},
-		{"send bob q --wait-reply 30s", "send --timeout=30s --wait-reply=true -- bob q"},
-		{"send bob q --wait-reply=30s", "send --timeout=30s --wait-reply=true -- bob q"},
-		{"send bob --wait-reply hello", "send --wait-reply=true -- bob hello"},
-		{"send bob --urgent no more", "send --urgent=true -- bob no more"},
+		{"send bob -m -x", "send -m -x -- bob"},
+		{"send bob q --wait-reply 30s", "send --wait-reply --timeout 30s -- bob q"},
+		{"send bob q --wait-reply=30s", "send --wait-reply --timeout 30s -- bob q"},
+		{"send bob --wait-reply hello", "send --wait-reply -- bob hello"},
+		{"send bob --urgent no more", "send --urgent -- bob no more"},
 		{"send bob hi --urgent=false", "send --urgent=false -- bob hi"},
-		{"wait 1d", "wait -- 1d"},
-		{"wait --idle bob 5s", "wait --idle=bob -- 5s"},
-		{"ls -la -n 5", "ls --l=true --all=true --limit=5 --"},
-		{"ls -aln 5 bob", "ls --all=true --l=true --limit=5 -- bob"},
-		{"run bob --detach bash --login -x", "run --detach=true -- bob bash --login -x"},
-		{"run bob --detach -- bash --detach", "run --detach=true -- bob bash --detach"},
-		{"team --watch", "team --watch=true --"},
-		{"team add --shared jobs --json", "--json=true team add --shared=true -- jobs"},
-		{"ls --agent bob", "ls -- bob"},
-		{"ls -n5", "ls --limit=5 --"},
-		{"run --name bob bash -x", "run -- bob bash -x"},
-		{"team add --names a,b", "team add -- a,b"},
-		{"wait bob --idle", "wait -- bob idle"},
-		{"wait --for 5s", "wait -- 5s"},
-		{"reply --id 9f3a1c --format json yes", "--json=true reply -- 9f3a1c yes"},
-		{"list agents", "team --"},
-		{"list-agents", "team --"},
-		{"mail ls bob", "ls -- bob"},
-		{"send_message bob hi", "send -- bob hi"},
-		{"team-add jobs", "team add -- jobs"},
-		{"mail-ls bob", "ls -- bob"},
-		{"sent -n 3", "ls --sent=true --limit=3 --"},
-		{"list-messages", "ls --"},
-		{"list_messages -n5 --agent bob --json", "--json=true ls --limit=5 -- bob"},
-		{"agent show bob", "status -- bob"},
-		{"start bob", "up -- bob"},
-		{"unread --limit 3 --json", "--json=true ls --limit=3 --"},
-		{"mail bob hi", "send -- bob hi"},
-		{"ls --pending -y bob", "ls -- bob"},
-		{"send bob hi --body there", "send --message=there -- bob hi"},
-		{"send --user bob --content hi", "send --message=hi -- bob"},
+		{"ls -la -n 5", "ls -l -a -n 5 --"},
+		{"ls -aln 5 bob", "ls -a -l -n 5 -- bob"},
+		{"ls -n5", "ls -n 5 --"},
+		{"run bob --detach bash --login -x", "run --detach -- bob bash --login -x"},
+		{"run bob --detach -- bash --detach", "run --detach -- bob bash --detach"},
+		{"team --watch", "team --watch --"},
+		{"team add --shared jobs --json", "--json team add --shared -- jobs"},
+		{"--json sned -x", "--json -- sned"},
+		{"rm -rf bob --json", "--json rm -- bob"},
+		{"--version", "--version --"},
+		{"", "--"},
 	} {
-		l, err := Parse(testApp(), strings.Fields(tt.line))
+		l, err := Sort(testApp(), strings.Fields(tt.line))
 		if err != nil {
 			t.Errorf("%s: %v", tt.line, err)
-			continue
-		}
-		verb := strings.TrimPrefix(l.Command.HelpName, "atm ")
-		got := slices.Concat(l.Global, []string{verb}, l.flags, []string{"--"}, l.Words)
-		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+		} else if diff := cmp.Diff(tt.want, strings.Join(l.Args(), " ")); diff != "" {
 			t.Errorf("%s: %s", tt.line, diff)
 		}
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+// What is wrong is refused with a hint, before a command does anything.
+func TestRefusals(t *testing.T) {
 	for _, tt := range []struct{ line, want, hint string }{
-		{"send bob hi --urgnet", "unknown flag --urgnet", "did you mean --urgent?"},
+		{"send bob hi --urgnet", "unknown flag --urgnet for atm send", "did you mean --urgent?"},
 		{"send bob hi -s x", "unknown flag -s", "atm send TO [TEXT…] takes"},
-		{"send bob hi --from carol", "unknown flag --from", "--as NAME says who you are"},
-		{"send bob hi --dry-run", "unknown flag --dry-run", "atm send has no dry run"},
-		{"ls --agent", "unknown flag --agent", ""},
-		{"ls --foo=text", "unknown flag --foo", ""},
-		{"ls --foo", "unknown flag --foo", "atm ls [AGENT] takes --sent --all --l --limit"},
+		{"send bob hi --here", "unknown flag --here", "atm send all"},
+		{"send bob hi --version", "unknown flag --version", "atm send TO"},
+		{"ls --agent bob", "unknown flag --agent", "--as NAME says who you are"},
+		{"ls --foo=text", "unknown flag --foo", "atm ls [AGENT] takes --done --all --l --limit N"},
+		{"--jsn", "unknown flag --jsn for atm", "did you mean --json?"},
 		{"send bob hi --urgent true", `--urgent takes no value: what is "true"?`, "leave it out"},
 		{"--urgent false send bob hi", `--urgent takes no value: what is "false"?`, "leave it out"},
-		{"send bob hi --urgent false --as me", `--urgent takes no value: what is "false"?`, "leave it out"},
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for --urgent`, ""},
 		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: needs a unit: 30s, 30m, 30h or 30d`, ""},
-		{"send bob -m", "-m needs a value", ""},
-		{"reply --id", "--id needs a value", ""},
-		{"team --watch 30", `unknown command "team 30"`, ""},
-		{"send bob -m --urgent", "needs a value", ""},
-		{"ls --limit many", `invalid value "many" for --limit`, ""},
-		{"wait --idle bob --timeout 5", "needs a unit: 5s", ""},
+		{"send bob -m", "-m needs a value", "atm send --message TEXT"},
+		{"send bob -m --urgent", "-m needs a value", ""},
+		{"send bob -m one -m two", `the text is given twice: the second is "two"`, "leave one out"},
+		{"send bob -m one --message two", "given twice", ""},
+		{"ls -n 1 --limit 2", "cannot use two forms of the same flag", ""},
+		{"--as= ls", "--as needs a value", ""},
+		{"ls --limit many", `invalid value "many" for --limit`, "--limit N: N"},
+		{"ls --limit -1", "--limit -1: must not be negative", ""},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
+		{"ls bob done", `unexpected argument "done"`, "atm ls --done"},
+		{"reply", "atm reply needs ID [TEXT…]", "atm reply 9f3a1c"},
 		{"run", "atm run needs NAME", "atm run bob -- claude"},
 		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- claude"},
-		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
-		{"team send bob hi", `unknown command "team send"`, "atm status NAME"},
-		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
-		{"team frobnicate", `unknown command "team frobnicate"`, "atm team ls|add"},
+		{"team add bob -- claude", "atm team add takes only names", "atm run NAME -- CMD"},
+		{"team 30", `unknown command "team 30"`, "atm team add"},
+		{"team send bob hi", `unknown command "team send"`, `did you mean "atm send TO [TEXT…]"?`},
+		{"team ad jobs", `unknown command "team ad"`, `did you mean "atm team add"?`},
+		{"team rm jobs", `unknown command "team rm"`, "atm withdraw ID"},
+		{"rm -rf bob", `unknown command "rm"`, "atm withdraw ID"},
 	} {
-		l, err := Parse(testApp(), strings.Fields(tt.line))
+		app := testApp()
+		app.HideVersion, app.ExitErrHandler = true, func(*cli.Context, error) {}
+		app.OnUsageError = func(c *cli.Context, err error, _ bool) error { return BadValue(c, err) }
+		for _, c := range slices.Concat(app.Commands, app.Command("team").Subcommands) {
+			c.HideHelp, c.OnUsageError = true, app.OnUsageError
+			if c.Action == nil {
+				c.Action = CheckWords
+			}
+		}
+		l, err := Sort(app, strings.Fields(tt.line))
 		if err == nil {
-			_, err = l.Context()
+			err = app.Run(append([]string{"atm"}, l.Args()...))
 		}
 		var e *failure.Error
 		if !errors.As(err, &e) {
@@ -151,20 +139,25 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
 		}
 	}
-	if l, err := Parse(testApp(), []string{"--json", "sned", "-x"}); l.Unknown != 1 || !slices.Contains(l.Global, "--json=true") {
-		t.Errorf("%+v, %v", l, err)
+	app := testApp()
+	if e := UnknownCommand(app, "list_team"); e.Hint != `did you mean "atm ls" or "atm team"?` {
+		t.Error(e.Hint)
 	}
 }
 
-// A flag that may be given several times keeps commas; one that a verb does not have has no values.
+// A flag that may be given several times keeps commas; one that a command does not have has no values.
 func TestList(t *testing.T) {
-	l, err := Parse(testApp(), strings.Fields("send bob hi --attach a --attach b,c"))
-	c, errContext := l.Context()
-	if err != nil || errContext != nil {
-		t.Fatal(err, errContext)
+	app := testApp()
+	app.HideVersion, app.ExitErrHandler = true, func(*cli.Context, error) {}
+	app.Command("send").Action = func(c *cli.Context) error {
+		if got := List(c, "attach"); !slices.Equal(got, []string{"a", "b,c"}) || List(c, "idle") != nil {
+			t.Errorf("%q", got)
+		}
+		return nil
 	}
-	if got := List(c, "attach"); !slices.Equal(got, []string{"a", "b,c"}) || List(c, "idle") != nil {
-		t.Errorf("%q", got)
+	l, err := Sort(app, strings.Fields("send bob hi --attach a --attach b,c"))
+	if err = errors.Join(err, app.Run(append([]string{"atm"}, l.Args()...))); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,33 +14,42 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 )
 
-// A listValue has each value of a ListFlag.
-type listValue []string
-
-func (v *listValue) Set(word string) error {
-	*v = append(*v, word)
-	return nil
+// ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden.
+func ListFlag(name, usage string, aliases ...string) cli.Flag {
+	return &cli.StringSliceFlag{Name: name, Aliases: aliases, Usage: usage, Hidden: usage == ""}
 }
 
-func (v *listValue) String() string { return strings.Join(*v, ",") }
+// List returns the values of a ListFlag, none for a command that has no such flag.
+func List(c *cli.Context, name string) []string { return c.StringSlice(name) }
 
-// ListFlag is a flag that may be given several times; List returns its values. Without a usage it is hidden. (That of
-// urfave splits values at commas.)
-func ListFlag(name, usage string) *cli.GenericFlag {
-	return &cli.GenericFlag{Name: name, Value: &listValue{}, Usage: usage, Hidden: usage == ""}
-}
+var errTwice = errors.New("it is given twice")
 
-// List returns the values of a ListFlag, none for a verb that has no such flag.
-func List(c *cli.Context, name string) []string {
-	if v, ok := c.Generic(name).(*listValue); ok {
-		return *v
+// onceValue is the value of a OnceFlag.
+type onceValue struct{ text *string }
+
+func (v *onceValue) Set(word string) error {
+	if v.text != nil {
+		return errTwice
 	}
+	v.text = &word
 	return nil
+}
+
+func (v *onceValue) String() string {
+	if v == nil || v.text == nil {
+		return ""
+	}
+	return *v.text
+}
+
+// OnceFlag is a flag for a text of which a second one must not replace the first.
+func OnceFlag(name, usage string, aliases ...string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &onceValue{}, Usage: usage}
 }
 
 // CountFlag is a flag for a number that may not be negative; ifZero says what 0 means.
-func CountFlag(name string, value int, usage, ifZero string) cli.Flag {
-	return &cli.IntFlag{Name: name, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
+func CountFlag(name string, value int, usage, ifZero string, aliases ...string) cli.Flag {
+	return &cli.IntFlag{Name: name, Aliases: aliases, Value: value, Usage: usage, Action: func(_ *cli.Context, n int) error {
 		if n < 0 {
 			return failure.Usage("--%s %d: must not be negative", name, n).WithHint("--%s 0: %s", name, ifZero)
 		}
@@ -53,16 +62,32 @@ func ChoiceFlag(name, usage string, words ...string) cli.Flag {
 	return ChoiceFuncFlag(name, usage, func() []string { return words })
 }
 
+// A choice is a flag whose values are known.
+type choice struct {
+	*cli.StringFlag
+	words func() []string
+}
+
 // ChoiceFuncFlag is ChoiceFlag for words that are looked up when the flag is given.
 func ChoiceFuncFlag(name, usage string, find func() []string) cli.Flag {
-	return &cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
+	return &choice{&cli.StringFlag{Name: name, Usage: usage, Action: func(c *cli.Context, word string) error {
 		words := find()
 		if slices.Contains(words, word) {
 			return nil
 		}
 		return failure.Usage("--%s must be one of %s, not %q", name, strings.Join(words, ", "), word).
 			WithHint("%s --%s %s", c.Command.HelpName, name, words[0]).WithCandidates(words...).WithNearest(word, words)
-	}}
+	}}, find}
+}
+
+// Choices returns the values of a command's flag, as it is typed, if they are known.
+func Choices(c *cli.Command, typed string) []string {
+	for _, f := range c.Flags {
+		if f, isChoice := f.(*choice); isChoice && slices.Contains(f.Names(), strings.TrimLeft(typed, "-")) {
+			return f.words()
+		}
+	}
+	return nil
 }
 
 // durationValue is the value of a DurationFlag.
@@ -77,19 +102,22 @@ func (v *durationValue) Set(word string) error {
 func (v *durationValue) String() string { return time.Duration(*v).String() }
 
 // DurationFlag is a flag for what ParseDuration reads; Duration returns its value.
-func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFlag {
+func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
 	v := durationValue(value)
-	return &cli.GenericFlag{Name: name, Value: &v, Usage: usage}
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &v, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
-func TimeoutFlag() cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)")
+func TimeoutFlag(aliases ...string) cli.Flag {
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s; 0: forever)", aliases...)
 }
 
-// Duration returns the value of a DurationFlag, or its default.
+// Duration returns the value of a DurationFlag, or its default; 0 for a command that has no such flag.
 func Duration(c *cli.Context, name string) time.Duration {
-	return time.Duration(*c.Generic(name).(*durationValue))
+	if v, ok := c.Generic(name).(*durationValue); ok {
+		return time.Duration(*v)
+	}
+	return 0
 }
 
 // ErrNoUnit is the error for a duration that is a bare number.

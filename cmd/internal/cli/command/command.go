@@ -1,11 +1,12 @@
 // Package command is what the verbs of atm share.
 //
 // A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets an app.Scope (With),
-// calls one thing and prints one value. Its Aliases are listed nowhere; its ArgsUsage is counted: [X] is optional, X…
-// repeats, CMD begins another program's command line. Its examples and other names of its flags are in package cmdline,
-// in pages.txt and synonyms.txt.
+// calls one thing and prints one value. Its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another
+// program's command line. Its UsageText is its examples; the first is also a hint. Its Aliases, and those of its flags,
+// mean exactly the same. Words of other tools that mean nothing here get a hint: cmdline.NoCommand, cmdline.NoFlag.
 //
 //	command.go     what was given becomes a scope
+//	run.go         a command line is parsed, and its command run
 //	input.go       texts come in
 //	print.go       values go to stdout, warnings to stderr
 //	report.go      an error is printed, and becomes an exit code

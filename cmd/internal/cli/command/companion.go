@@ -3,14 +3,13 @@ package command
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 )
@@ -22,6 +21,10 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
+	},
+	"claude": {
+		&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
+		&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
 	},
 	"codex": {
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
@@ -37,22 +40,10 @@ var CompanionFlags = map[string][]cli.Flag{
 	},
 }
 
-// Companion finds another of atm's programs: beside this one, else on PATH.
-func Companion(name string) (string, error) {
-	self, _ := os.Executable()
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
-	}
-	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-		return path, nil
-	}
-	return exec.LookPath(name)
-}
-
-// FindCompanion is Companion for a program that must exist and have atm's version. The error says what it is for, as
+// FindCompanion is app.Companion for a program that must exist and have atm's version. The error says what it is for, as
 // "which runs agents".
 func FindCompanion(c *cli.Context, name, purpose string) (path string, err error) {
-	if path, err = Companion(name); err != nil {
+	if path, err = app.Companion(name); err != nil {
 		return "", NoCompanion(name, purpose)
 	}
 	out, _ := exec.Command(path, "version").Output()
@@ -87,13 +78,10 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		fmt.Printf("atm-%s %s\n", verb, version)
 		return failure.ExitDone
 	}
-	app := &cli.App{Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: cmdline.Flags(), Metadata: map[string]any{}}
-	app.Commands = []*cli.Command{{Name: verb, HelpName: app.HelpName, Args: true, Flags: CompanionFlags[verb]}}
-	line, err := cmdline.Parse(app, append([]string{verb}, words...))
-	c, bad := line.Context()
-	app.Commands = nil // hints name all verbs of atm: see CompleteHint
-	if err = cmp.Or(err, bad); err == nil {
-		err = act(c)
+	program := &cli.App{
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Action: act,
+		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
-	return Report(c, err, false)
+	Prepare(program)
+	return Run(program, words)
 }

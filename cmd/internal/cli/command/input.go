@@ -10,10 +10,10 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
@@ -22,14 +22,13 @@ import (
 )
 
 const (
-	maxText       = 1 << 20               // bytes of a message's text
 	stdinPatience = 2 * time.Second       // without a byte, until Warn says that stdin is being read
 	pipePatience  = 10 * time.Millisecond // for data in a pipe beside a text
 )
 
 // MessageFlag is the --message of a verb that takes a text.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Usage: "`TEXT` as a flag"}
+	return cmdline.OnceFlag("message", "`TEXT` as a flag", "m", "body", "text", "content")
 }
 
 // TextTwice is the error for a text beside one in a flag.
@@ -49,7 +48,7 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	}
 	text := strings.Join(words, " ")
 	if len(words) > 0 && text != "-" {
-		return text, cmp.Or(NotPiped(), CheckText(text))
+		return text, cmp.Or(NotPiped(), app.CheckText(text))
 	}
 	if !HasText(os.Stdin) {
 		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
@@ -95,7 +94,7 @@ func HasText(f *os.File) bool {
 
 // ReadText reads a text, removes one newline (\n or \r\n) at its end, and checks it.
 func ReadText(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
+	data, err := io.ReadAll(io.LimitReader(r, app.MaxText+3))
 	if err != nil {
 		return "", failure.Failed("read the text: %w", err)
 	}
@@ -103,25 +102,7 @@ func ReadText(r io.Reader) (string, error) {
 	if found {
 		text = strings.TrimSuffix(text, "\r")
 	}
-	return text, CheckText(text)
-}
-
-// CheckText refuses a text that no message can have.
-func CheckText(s string) error {
-	fault := ""
-	switch {
-	case strings.TrimSpace(s) == "":
-		return failure.Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
-	case len(s) > maxText:
-		fault = "is over 1 MiB"
-	case !utf8.ValidString(s):
-		fault = "is not UTF-8"
-	case strings.Contains(s, "\x00"):
-		fault = "has a NUL byte"
-	default:
-		return nil
-	}
-	return failure.Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
+	return text, app.CheckText(text)
 }
 
 // EachLine calls f with each line that is not blank, and its number, until f returns an error. For a line that is

@@ -31,13 +31,6 @@ func Once(c *cli.Context) (string, error) {
 	return c.String("once"), nil
 }
 
-// OtherText is the error for a wait under the id or name of a message that was sent with another text: an answer to
-// that would be none to this one.
-func OtherText(id wire.ID) error {
-	return failure.Refused("%s was already sent with another text; this text was not sent", id.Short(6)).
-		WithHint("atm show %s shows it; send this one under another name", id.Short(6))
-}
-
 // Search returns the team's messages that a query matches, newest first.
 func Search(ctx context.Context, s *app.Scope, words []string) ([]*mailbox.Item, error) {
 	query, err := parseQuery(words)
@@ -92,7 +85,7 @@ func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	return pieces
 }
 
-// Notes says what a line about a message adds to its sender and age: "owed, urgent".
+// Notes says what a line about a message adds to its sender and age: "to ack, urgent".
 func Notes(r *letter.Renderer, m *mailbox.Item) string {
 	when := func(isSo bool, text string) string {
 		if isSo {
@@ -101,7 +94,7 @@ func Notes(r *letter.Renderer, m *mailbox.Item) string {
 		return ""
 	}
 	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
-	state := when(!isUnread && !isDone, string(m.State)) + when(isDone, "read")
+	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(mailbox.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
@@ -133,19 +126,28 @@ func Turns(agent wire.Name, turns []history.Turn) string {
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no known turns of %s; its mail: atm ls %[1]s --all", agent))
 }
 
-// firstLines returns the first lines of a text of a turn, behind a mark.
+// firstLines returns the beginning of a text of a turn, behind a mark.
 func firstLines(agent wire.Name, mark, text string) (out []string) {
-	const atMost = 12
+	const maxLines, maxLength = 12, 1500
 	if text == "" {
 		return nil
 	}
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	for _, line := range lines[:min(len(lines), atMost)] {
-		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
-		mark = "    "
-	}
-	if more := len(lines) - atMost; more > 0 {
-		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, agent))
+	lines, room := strings.Split(strings.Trim(text, "\n"), "\n"), maxLength
+	rest := ""
+	for i, line := range lines {
+		line = letter.Escape(strings.TrimRight(line, " \r"))
+		if i == maxLines {
+			rest = letter.Many(len(lines)-i, "more line")
+		} else if room < len(line) {
+			line, rest = letter.Clip(line, max(room, 80)), "the rest"
+		}
+		if i < maxLines {
+			out = append(out, mark+line)
+		}
+		if rest != "" {
+			return append(out, fmt.Sprintf("    … %s: atm history %s --json", rest, agent))
+		}
+		mark, room = "    ", room-len(line)
 	}
 	return out
 }

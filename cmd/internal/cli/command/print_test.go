@@ -6,12 +6,7 @@ import (
 	"testing"
 )
 
-func TestCheckText(t *testing.T) {
-	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", maxText+1)} {
-		if CheckText(text) == nil {
-			t.Errorf("%.20q is taken", text)
-		}
-	}
+func TestReadText(t *testing.T) {
 	if text, err := ReadText(strings.NewReader("a\n\r\n")); text != "a\n" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}

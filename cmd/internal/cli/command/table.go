@@ -12,52 +12,65 @@ import (
 	"github.com/agentteammail/atm/teams"
 )
 
-// Columns aligns rows of cells and cuts them to the terminal's width, the last column first. Each column has a colour
-// ("1": bold, "": none).
+const gap = 2 // columns between two cells
+
+// Columns aligns rows of cells. In a narrow terminal a long cell stands out of its column, so that it takes room only
+// from its own row, where the second one, a name, is cut before the last one. The first, an id or a time, never is. Each
+// column has a colour ("1": bold, "": none).
 func Columns(rows [][]string, colours ...string) (lines []string) {
-	return alignRows(rows, Width(), []int{len(colours) - 1}, func(_, column int) string { return colours[column] })
+	const title = 20 // how much of the last cell is worth more than the whole name
+	width, widths, last := Width(), columnWidths(rows), len(colours)-1
+	isNarrow := width > 0 && lineWidth(widths) >= width
+	for n := 1; n < last && isNarrow; n++ {
+		widths[n] = min(widths[n], max(8, width/5))
+	}
+	for _, row := range rows {
+		if isNarrow && last > 1 {
+			room := width - 1
+			for n, cell := range row {
+				switch n {
+				case 1:
+				case last:
+					room -= min(letter.Columns(cell), title)
+				default:
+					room -= max(letter.Columns(cell), widths[n]) + gap
+				}
+			}
+			row[1] = letter.Fit(row[1], max(widths[1], room-gap))
+		}
+		lines = append(lines, Fit(alignRow(row, widths, colours), width))
+	}
+	return lines
 }
 
-// alignRows returns a line for each row, cut to a width (0: not cut), these columns before the others and in this order;
-// only the first may go altogether. text/tabwriter knows neither widths nor wide characters.
-func alignRows(rows [][]string, width int, cutFirst []int, colour func(row, column int) string) (lines []string) {
-	const gap = 2
-	widths, last := map[int]int{}, 0
+// columnWidths returns how wide each column is. text/tabwriter knows neither widths nor wide characters.
+func columnWidths(rows [][]string) (widths []int) {
 	for _, row := range rows {
-		last = max(last, len(row)-1)
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for n, cell := range row {
 			widths[n] = max(widths[n], letter.Columns(cell))
 		}
 	}
-	total := 1 - gap
-	for n, w := range widths {
-		if width > 0 && n != cutFirst[0] && n != last { // one long name must not take all the room
-			widths[n] = min(w, max(8, width/3))
+	return widths
+}
+
+func lineWidth(widths []int) int {
+	total := -gap
+	for _, w := range widths {
+		if w > 0 {
+			total += w + gap
 		}
-		total += min(w, 1) * (widths[n] + gap)
 	}
-	least := 0
-	for _, n := range cutFirst {
-		if cut := min(total-width, widths[n]-least); width > 0 && cut > 0 {
-			widths[n] -= cut
-			total -= cut
-			if widths[n] == 0 {
-				total -= gap
-			}
+	return max(total, 0)
+}
+
+func alignRow(row []string, widths []int, colours []string) (line string) {
+	for n, cell := range row {
+		if widths[n] > 0 {
+			line += paint(cell, colours[n]) + strings.Repeat(" ", max(0, widths[n]-letter.Columns(cell))+gap)
 		}
-		least = 6 // of a name
 	}
-	for i, row := range rows {
-		line := ""
-		for n, cell := range row {
-			if widths[n] > 0 {
-				cell = letter.Fit(cell, widths[n])
-				line += paint(cell, colour(i, n)) + strings.Repeat(" ", widths[n]-letter.Columns(cell)+gap)
-			}
-		}
-		lines = append(lines, Fit(strings.TrimRight(line, " "), width))
-	}
-	return lines
+	return strings.TrimRight(line, " ")
 }
 
 func paint(text, colour string) string {
@@ -80,10 +93,51 @@ var stateColours = map[reducer.Word]string{
 	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
 }
 
-// Team shows each member in a line, and the totals in another. In a narrow terminal the detail of the state is cut
-// before the mail.
+// Team shows each member in a line, and the totals in another. In a narrow terminal long names are cut, then the detail
+// of the state, then its age. The numbers are never cut: a line may be wider than a very narrow terminal.
 func Team(members []teams.Member, width int) []string {
-	const nameColumn, stateColumn, detailColumn = 0, 1, 3
+	const nameColumn, sinceColumn, detailColumn = 0, 2, 3
+	rows := teamRows(members)
+	widths := columnWidths(rows)
+	for _, cut := range []struct{ column, least int }{
+		{nameColumn, max(shortName, width/4)}, {detailColumn, 0}, {sinceColumn, 0}, {nameColumn, shortName},
+	} {
+		over := lineWidth(widths) - (width - 1)
+		if width > 0 && over > 0 {
+			w := max(widths[cut.column]-over, min(cut.least, widths[cut.column]))
+			if cut.least == 0 && w < shortName { // too little to read
+				w = 0
+			}
+			widths[cut.column] = w
+		}
+	}
+	var lines []string
+	for i, row := range rows {
+		for n := range row {
+			row[n] = letter.Fit(row[n], widths[n])
+		}
+		lines = append(lines, alignRow(row, widths, []string{"", stateColours[members[i].State], "", "", ""}))
+	}
+	if foot := footer(members); foot != "" {
+		lines = append(lines, foot)
+	}
+	return lines
+}
+
+// shortName is how much of a name has to be seen.
+const shortName = 8
+
+// TeamWidth is the least width in which Team cuts no mail.
+func TeamWidth(members []teams.Member) int {
+	widths := columnWidths(teamRows(members))
+	if len(widths) == 0 {
+		return 1
+	}
+	return lineWidth([]int{min(widths[0], shortName), widths[1], widths[4]}) + 1
+}
+
+// teamRows has the name, the state, its age and detail, and the mail of each member.
+func teamRows(members []teams.Member) [][]string {
 	rows, now := make([][]string, len(members)), time.Now()
 	for i, m := range members {
 		since := ""
@@ -93,16 +147,7 @@ func Team(members []teams.Member, width int) []string {
 		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "to ack", m.Bad, "bad")
 		rows[i] = []string{string(m.Name), string(m.State), since, detail(m, now), mail}
 	}
-	lines := alignRows(rows, width, []int{detailColumn, nameColumn}, func(row, column int) string {
-		if column != stateColumn {
-			return ""
-		}
-		return stateColours[members[row].State]
-	})
-	if foot := footer(members); foot != "" {
-		lines = append(lines, Fit(foot, width))
-	}
-	return lines
+	return rows
 }
 
 // detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,13 +34,19 @@ func TestTeam(t *testing.T) {
 	if dave := Team(rows, 40)[3]; dave != "dave   blocked      permissi…  2 unread" {
 		t.Errorf("%q", dave)
 	}
-	rows[0].Name, rows[0].Unread = "integration-tests", 12 // as narrow as in the view of a terminal of 80 columns
-	if alice := Team(rows[:1], 28)[0]; alice != "integr…  unknown  12 unread" {
-		t.Errorf("%q", alice)
+	rows[0].Name, rows[0].Unread = "integration-tests", 12
+	if got, want := Team(rows, 56)[:2], []string{"integration-t…  unknown      never seen       12 unread",
+		"bob             busy     3h  Bash             1 to ack"}; !slices.Equal(got, want) { // one long name
+		t.Errorf("%q", got)
 	}
-	for _, line := range Team(rows, 20) {
-		if displaywidth.String(line) >= 20 {
-			t.Errorf("%q is wider than the terminal", line)
+	if got, want := Team(rows, TeamWidth(rows))[:2], []string{"integra…  unknown  12 unread", "bob       busy     1 to ack"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	for width := range 100 {
+		for i, line := range Team(rows, width) {
+			if displaywidth.String(line) >= max(width, TeamWidth(rows)) && width > 0 && i < len(rows) {
+				t.Errorf("%q is wider than %d", line, width)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,14 +91,12 @@ func enterScreen(quit func(error)) (leave func()) {
 func repaint(lines []string) error {
 	foot := "q quits"
 	_, height, _ := term.GetSize(int(os.Stdout.Fd()))
+	lines = strings.Split(letter.WrapPane(strings.Join(lines, "\n"), Width()), "\n")
 	if room := max(height-2, 1); height > 0 && len(lines) > room {
 		foot = fmt.Sprintf("%d more lines; q quits", len(lines)-room)
 		lines = lines[:room]
 	}
-	lines = append(slices.Clone(lines), "", foot)
-	for i := range lines {
-		lines[i] = Fit(lines[i], Width())
-	}
+	lines = append(lines, "", foot)
 	_, err := os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err
 }

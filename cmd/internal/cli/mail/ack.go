@@ -9,17 +9,21 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
 	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
+	UsageText: `atm ack 9f3a1c
+atm ack 9f3a1c --text "after lunch"`,
+	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "text", Usage: "add a `TEXT`"},
+		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
+		cmdline.NoFlag("message body", "atm ack ID --text TEXT"),
+		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
 	},
 	Action: command.With(app.OpenToWrite, ack),
 }
@@ -34,18 +38,19 @@ func ack(c *cli.Context, s *app.Scope) (err error) {
 			return err
 		}
 	}
-	all := newResult("")
+	all := s.NewOutcome("")
 	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
-		one, line, err := ackOne(c, s, m, text)
+		one, did, err := s.Ack(c.Context, m.box, m.Item, text)
 		if err != nil {
 			return "", err
 		}
+		warn(c, one)
 		all.ID, all.Short = cmp.Or(all.ID, one.ID), cmp.Or(all.Short, one.Short)
 		all.Delivered = append(all.Delivered, one.Delivered...)
 		if len(ids) > 1 {
 			all.Acked = append(all.Acked, one)
 		}
-		return line, nil
+		return did, nil
 	})
 	return command.PrintDone(c, all, lines, err)
 }
@@ -88,40 +93,11 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 	return lines, failed
 }
 
-func ackOne(c *cli.Context, s *app.Scope, m heldMessage, text string) (r *result, line string, err error) {
-	short := m.ID.Short(6)
-	if m.State == mailbox.Withdrawn {
-		return nil, "", app.WithdrawnError(m.ID)
-	}
-	o := &teams.Outgoing{From: s.Me, Parent: m.Message, Message: &wire.Message{Body: text, Origin: s.Origin()}}
-	a, err := s.Root.Ack(c.Context, m.box, o)
-	if err != nil {
-		return nil, "", repeatable(err)
-	}
-	for _, note := range a.Notes {
-		command.Warn(c, "%s", note)
-	}
-	r = newResult(o.Message.ID)
-	if o.Post != nil {
-		r.addDelivered(s, o.Post.To[0].Address(), o, "")
-	}
-	line = "acked " + short
-	if a.WasAcked {
-		line += " before"
-	}
-	return r, line, nil
-}
-
-// repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
-func repeatable(err error) error {
-	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
-		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
-	}
-	return err
-}
-
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	UsageText:   "atm unread 9f3a1c",
+	Description: "A message that you took (atm take) goes back to its inbox.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		var items []*mailbox.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
@@ -188,36 +164,17 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
+	UsageText: "atm withdraw 9f3a1c",
+	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
+recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		m, err := s.FindSent(c.Args().First())
 		if err != nil {
 			return err
 		}
-		r := newResult(m.ID)
-		for _, to := range m.To {
-			if d, err := withdrawFrom(c, s, m, to); err != nil {
-				r.addFailed(c, to, repeatable(err))
-			} else {
-				r.Delivered = append(r.Delivered, d)
-			}
-		}
+		out := s.Withdraw(c.Context, m)
+		warn(c, out)
 		const did = "withdrawn from"
-		return command.PrintDone(c, r, r.text(s, did), r.err(did))
+		return command.PrintDone(c, out, out.Text(did), out.Err(did))
 	}),
-}
-
-func withdrawFrom(c *cli.Context, s *app.Scope, m *wire.Message, to wire.Address) (delivered, error) {
-	d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
-	state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
-	err = warnUnlogged(c, err)
-	switch {
-	case err != nil:
-	case state == "":
-		err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
-	case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
-		d.note = "already withdrawn"
-	case state != mailbox.Unread && state != mailbox.Withdrawn:
-		d.State, d.note = "notified", "a notice was sent"
-	}
-	return d, err
 }

@@ -9,28 +9,16 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
-func isAwaited(c *cli.Context) bool { return len(awaited(c)) > 0 }
-
-// awaited returns what the flags say to wait for, as atm wait calls it.
-func awaited(c *cli.Context) (kinds []string) {
-	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
-		if c.Bool(flag[0]) {
-			kinds = append(kinds, flag[1])
-		}
-	}
-	return kinds
-}
-
-// waitFor waits for what the flags say of a message that was sent, and prints it.
-func waitFor(c *cli.Context, s *app.Scope, r *result, m *wire.Message) error {
-	w := app.Wait{Every: true, Timeout: cmdline.Duration(c, "timeout"), IsToldOff: true}
-	for _, kind := range awaited(c) {
+// waitFor waits for what the options say of a message that was sent, and prints it.
+func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error {
+	m := o.Content
+	w := app.Wait{Every: true, Timeout: o.timeout, IsToldOff: true}
+	for _, kind := range o.waits {
 		if kind != "reply" {
 			w.Conditions = append(w.Conditions, s.WhenReached(kind, m))
 			continue
@@ -44,14 +32,14 @@ func waitFor(c *cli.Context, s *app.Scope, r *result, m *wire.Message) error {
 		if err != nil {
 			return err
 		}
-		return r.printAwaited(ctx, c, s, m, met)
+		return printAwaited(ctx, c, s, m, met, r)
 	})
 	if err == nil {
 		return nil
 	}
-	e := command.Given(c).Explain(fmt.Errorf("sent %s, but %w", r.ID.Short(6), err))
+	e := s.Given.Explain(fmt.Errorf("sent %s, but %w", r.Short, err))
 	if errors.Is(err, context.Canceled) {
-		e = s.InterruptedWait(m.ID, awaited(c)...)
+		e = s.InterruptedWait(m.ID, o.waits...)
 	}
 	e.Done = r
 	return e
@@ -59,7 +47,7 @@ func waitFor(c *cli.Context, s *app.Scope, r *result, m *wire.Message) error {
 
 // printAwaited prints what was waited for, and marks the acks and the answer as read. An ack with a text stays unread if
 // a JSON document has no room for it.
-func (r *result) printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message, met []*app.Match) error {
+func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
 	read, letters := []wire.ID{}, []*mailbox.Item{} // not nil, which would be all
 	for _, a := range m.To {

@@ -25,7 +25,7 @@ const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm
 
 type batchResult struct {
 	Line int `json:"line"`
-	*result
+	*app.Outcome
 	Error *failure.Error `json:"error,omitempty"`
 }
 
@@ -45,15 +45,20 @@ func sendBatch(c *cli.Context, s *app.Scope) error {
 	isAnyBad, last, sent := false, 0, 0
 	var printErr error // the lines that follow are sent all the same
 	err := command.EachLine(readUntil(ctx, os.Stdin), func(n int, text []byte, err error) error {
-		r := batchResult{Line: n, result: newResult("")}
-		var o *teams.Outgoing
+		r := batchResult{Line: n, Outcome: s.NewOutcome("")}
+		var m *app.Message
 		if err == nil {
-			o, err = batchMessage(s, text)
+			m, err = batchMessage(s, text)
+		}
+		var out *app.Outcome
+		if err == nil {
+			out, err = s.Send(c.Context, m) // whole, also at an interrupt
 		}
 		if err != nil {
-			r.Error = command.Given(c).Explain(err)
+			r.Error = s.Given.Explain(err)
 		} else {
-			r.result = post(c.Context, c, s, o) // whole, also at an interrupt
+			r.Outcome = out
+			warn(c, out)
 		}
 		last, sent = n, sent+min(len(r.Delivered), 1)
 		progress(sent)
@@ -84,10 +89,13 @@ func readUntil(ctx context.Context, f *os.File) io.Reader {
 	return r
 }
 
-func batchMessage(s *app.Scope, line []byte) (*teams.Outgoing, error) {
+func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
 		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+	}
+	if len(to) == 0 {
+		return nil, failure.Usage("\"to\" is missing").WithHint(batchExample)
 	}
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
 		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
@@ -98,19 +106,16 @@ func batchMessage(s *app.Scope, line []byte) (*teams.Outgoing, error) {
 	if isForged || replacesOthers {
 		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
 	}
-	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
+	m.Hop, m.SentAt = 0, time.Time{}
 	extra, _ := wire.ReadObject(m.Extra)
 	once := extra.Text("once") // no field of a message
 	if extra.Has("once") && (m.ID != "" || mailbox.CheckKeyName(once) != nil) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	o := &teams.Outgoing{From: s.Me, Message: m, Once: once}
-	if o.To, o.All, err = s.Addresses(to); err != nil {
-		return nil, err
-	}
+	out := &app.Message{Content: m, To: to, Once: once, Again: "atm send … --id "}
 	if m.InReplyTo != "" {
-		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
+		out.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
-	return o, prepare(s, o)
+	return out, nil
 }

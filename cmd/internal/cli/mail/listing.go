@@ -62,7 +62,7 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
 			m.slowest = it.State
 		}
-		state := cmp.Or(stateAt(it), "no evidence")
+		state := cmp.Or(app.StateAt(it), "no evidence")
 		_, noAck := s.Root.AckOf(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
@@ -74,18 +74,6 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		m.recipients = append(m.recipients, recipientState{a.String(), state})
 	}
 	return isUnacked
-}
-
-func stateAt(it *mailbox.Item) string {
-	switch {
-	case it.Lease != nil:
-		return "taken"
-	case it.RequiresAck && it.State == mailbox.Done:
-		return "acked"
-	case it.State == mailbox.Owed || it.State == mailbox.Done:
-		return "read"
-	}
-	return string(it.State)
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
@@ -134,10 +122,8 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 	var lines []string
 	var rows [][]string
 	for _, m := range l.Messages {
-		row := cells(r, m)
-		rows = append(rows, row)
-		about := app.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
-		lines = append(lines, app.JoinFilled(": ", about, row[4]))
+		rows = append(rows, cells(r, m))
+		lines = append(lines, line(r, m))
 	}
 	if command.Terminal() {
 		lines = command.Columns(rows, "36", "1", "2", "33", "")
@@ -154,21 +140,50 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 	return nil
 }
 
-// cells are id, sender, age, notes and title of a message; one that I sent has its states instead of the sender.
-func cells(r *letter.Renderer, m message) []string {
-	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
+// line is a message in a line for a pipe: with sender and notes or, if I sent it, with its state at each recipient.
+func line(r *letter.Renderer, m message) string {
+	row := cells(r, m)
+	about := app.JoinFilled(", ", strings.Join(row[:3], " "), row[3])
 	if m.recipients != nil {
 		var states []string
 		for _, to := range m.recipients {
 			states = append(states, r.Called(to.To)+" "+to.State)
 		}
-		return []string{id, age, strings.Join(states, ", "), "", title}
+		about = row[0] + " " + row[2] + " " + strings.Join(states, ", ")
+	}
+	return app.JoinFilled(": ", about, row[4])
+}
+
+// cells are id, sender, age, notes and title of a message. One that I sent has its recipients instead of the sender, and
+// how many are in which state instead of the notes.
+func cells(r *letter.Renderer, m message) []string {
+	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
+	if m.recipients != nil {
+		return []string{id, r.Recipients(m.To), age, statesText(m.recipients), title}
 	}
 	from := r.Who(m.From)
 	if r.Whole {
 		from += " to " + r.Recipients(m.To)
 	}
 	return []string{id, from, age, command.Notes(r, m.Item), title}
+}
+
+// statesText is "read", or "2 read, 1 unread" if the recipients' states differ.
+func statesText(recipients []recipientState) string {
+	var order []string
+	counts := map[string]int{}
+	for _, to := range recipients {
+		if counts[to.State]++; counts[to.State] == 1 {
+			order = append(order, to.State)
+		}
+	}
+	if len(order) == 1 {
+		return order[0]
+	}
+	for i, state := range order {
+		order[i] = fmt.Sprint(counts[state], " ", state)
+	}
+	return strings.Join(order, ", ")
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.

@@ -21,23 +21,38 @@ import (
 
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, one per line",
+	UsageText: `atm ls
+atm ls --owed
+atm ls bob
+atm ls --sent --owed`,
+	Description: "Marks nothing as read. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Usage: "read, but you still owe an ack"},
-		&cli.BoolFlag{Name: "done", Usage: "read, with no ack owed"},
-		&cli.BoolFlag{Name: "all", Usage: "unread, owed and done"},
+		&cli.BoolFlag{Name: "unread", Aliases: []string{"new", "u"}, Usage: "not read yet, as without a flag"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, but you still owe an ack"},
+		&cli.BoolFlag{Name: "done", Aliases: []string{"archived"}, Usage: "read, with no ack owed"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages, and why"},
-		&cli.BoolFlag{Name: "sent", Usage: "what you sent, with its state at each recipient"},
-		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
+		&cli.BoolFlag{Name: "sent", Aliases: []string{"outbox"}, Usage: "what you sent, with its state at each recipient"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "to", Hidden: true},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "print only the number"},
+		cmdline.NoFlag("agent member user", "--as NAME says who you are; atm ls NAME shows somebody's inbox"),
+		cmdline.NoFlag("mark-read mark-all-read mark-as-read", "atm read marks what it shows"),
+		cmdline.NoFlag("urgent", "atm read --urgent"),
+		cmdline.NoFlag("thread", "atm thread ID"),
+		cmdline.NoFlag("due overdue pending", "atm pending shows what waits for an answer, atm ls --owed what you owe an ack"),
+		cmdline.NoFlag("sort reverse newest oldest tail", "done and sent come newest first, unread oldest first; atm ls --all --limit 5"),
+		cmdline.NoFlag("l long summary", "leave it out: atm ls prints a line for each message"),
+		cmdline.NoFlag("follow f watch w", "atm watch follows; atm read --wait waits for mail"),
+		cmdline.NoFlag("status state filter grep", "atm search WORDS; atm ls --from NAME --since 2h"),
 	},
 	Action: command.With(app.OpenMeIfGiven, ls),
 }
 
 func ls(c *cli.Context, s *app.Scope) error {
-	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "bad owed", "bad done"); err != nil {
+	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done"); err != nil {
 		return err
 	}
 	whose := c.Args().First()
@@ -63,7 +78,7 @@ func ls(c *cli.Context, s *app.Scope) error {
 	if !c.Bool("sent") {
 		owed, unreadable := box.OwedIDs()
 		l.Owed, err = append(l.Owed, owed...), cmp.Or(err, unreadable)
-		if !c.Bool("owed") && !c.Bool("done") {
+		if c.Bool("unread") || !c.Bool("owed") && !c.Bool("done") {
 			ifEmpty = "0 unread"
 		}
 		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
@@ -84,7 +99,7 @@ func ls(c *cli.Context, s *app.Scope) error {
 func (l *listing) add(c *cli.Context, s *app.Scope, box *mailbox.Box, f filter) error {
 	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
 	isDone := all || done
-	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
+	rg := mailbox.Range{Unread: all || c.Bool("unread") || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
 	}
@@ -140,10 +155,16 @@ func printCount(c *cli.Context, n int) error {
 
 var searchCommand = &cli.Command{
 	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	UsageText: `atm search flaky test from:alice since:7d
+atm search in:new to:bob`,
+	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
+in:new|cur|done, since: and until:. Newest first.`,
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
+		cmdline.NoFlag("agent", "atm search WORDS from:NAME to:NAME"),
+		cmdline.NoFlag("regex pattern query text body subject i", "atm search WORDS finds words or parts of them in subject and body, in any case"),
 	},
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		words := c.Args().Slice()
@@ -157,7 +178,7 @@ var searchCommand = &cli.Command{
 			}
 		}
 		if len(words) == 0 {
-			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.HintFor("search ?"))
+			return failure.Usage("atm search needs WORDS").WithHint("atm search WORDS from:NAME to:NAME")
 		}
 		s.Team.Progress = command.Progress(c, "searching: %d messages")
 		items, err := command.Search(c.Context, s, words)
@@ -174,8 +195,10 @@ var searchCommand = &cli.Command{
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	UsageText:   "atm thread 9f3a1c",
+	Description: "Looks in all inboxes of the team. Marks nothing as read.",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all"),
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n"),
 	},
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		id, err := findThread(s, c.Args().First())

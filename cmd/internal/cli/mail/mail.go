@@ -1,7 +1,7 @@
 // Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
 //
 //	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
-//	            deliver.go sends it, and says what became of it at each recipient; awaited.go waits for what the flags say
+//	            deliver.go has it sent, and prints what became of it; awaited.go waits for what the flags say
 //	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
 //	ls.go       ls, search and thread. listing.go is what they and read print
 //	show.go     show and trace
@@ -30,14 +30,41 @@ import (
 
 // Commands returns the verbs of this group.
 func Commands() []*cli.Command {
-	return []*cli.Command{
+	return append(otherWords, []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
-		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, claudeCommand,
-	}
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
+	}...)
+}
+
+// otherWords are what other programs call what the verbs here do.
+var otherWords = []*cli.Command{
+	cmdline.NoCommand("delete rm remove del trash", "a message needs no deleting once atm read has shown it; atm withdraw ID takes back what you sent; an agent: atm team retire NAME"),
+	cmdline.NoCommand("mail email mailbox", `atm read reads, atm send NAME "…" writes, atm ls lists`),
+	cmdline.NoCommand("forward fwd share resend", "atm show ID --raw | atm send NAME -"),
+	cmdline.NoCommand("broadcast announce", `atm send all "…" sends to everybody but you`),
+	cmdline.NoCommand("done complete finish resolve close", `atm ack ID, or atm reply ID "Done."; a session: atm session complete ID`),
+	cmdline.NoCommand("mark mark-read mark-all-read mark-as-read", "atm read marks what it shows; atm unread ID puts it back"),
+	cmdline.NoCommand("mark-unread nack release requeue", "atm unread ID puts a message back"),
+	cmdline.NoCommand("edit update amend replace", `atm send NAME "…" --supersedes ID replaces what you sent`),
+	cmdline.NoCommand("cancel revert revoke", "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn"),
+	cmdline.NoCommand("sent outbox", "atm ls --sent lists what you sent"),
+	cmdline.NoCommand("acks owed unacked", "those that you owe: atm ls --owed; those of what you sent: atm ls --sent"),
+	cmdline.NoCommand("count", "atm ls --count"),
+	cmdline.NoCommand("new", "new mail: atm read; a team: atm init NAME…; a session: atm session new --agent NAME"),
+	cmdline.NoCommand("next pop dequeue", "atm read --limit 1; of a shared inbox: atm take NAME"),
+	cmdline.NoCommand("threads conversations", "atm ls --all shows the ids; atm thread ID"),
+	cmdline.NoCommand("await wait-for sleep", "atm wait waits for mail; atm wait --reply ID, atm wait --idle NAME"),
+	cmdline.NoCommand("tail follow log logs stream listen monitor subscribe", "atm watch follows; atm watch --since 1h --no-follow shows the last hour; of one agent: atm watch NAME"),
+	cmdline.NoCommand("queue enqueue task tasks job jobs todo", `atm team add QUEUE --shared makes a shared inbox, atm send QUEUE "…" fills it, atm take QUEUE takes the next`),
+	cmdline.NoCommand("lock unlock reserve", "atm leases messages, not files: atm team add LOCK --shared, atm send LOCK README.md, atm take LOCK"),
+	cmdline.NoCommand("channel channels room group", `there are no channels: atm send bob,carol "…", or atm send all "…"`),
+	cmdline.NoCommand("attachment attachments download save", "atm show ID --save DIR saves the attachments"),
+	cmdline.NoCommand("upload cp", "atm send NAME --attach FILE"),
+	cmdline.NoCommand("nudge remind poke", `atm send NAME "…" --thread ID; --urgent may end a turn`),
 }
 
 func limitFlag() cli.Flag {
-	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all")
+	return cmdline.CountFlag("limit", letter.MaxMessages, "at most `N` (default 20); 0: all", "all", "n", "max")
 }
 
 // sinceFlag parses --since; without it the time is zero.

@@ -21,20 +21,38 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
+	UsageText: `atm read
+atm read --wait 5m --from alice
+atm read --limit 5`,
+	Description: `Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.
+What is indented was written by the sender; a line that begins in column 0 is atm's.
+A message counts as read once it was received: after a broken pipe it is shown again.
+Exit 0 if there is no mail, 4 if --wait timed out.`,
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Usage: "only from `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "only from `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d or a date"},
-		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
+		&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "only urgent ones"},
-		&cli.BoolFlag{Name: "peek", Usage: "mark nothing"},
+		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "dry-run"}, Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "show the last batch again"},
-		&cli.BoolFlag{Name: "wait", Usage: "wait until there is mail"},
-		&cli.BoolFlag{Name: "follow", Usage: "keep showing new mail"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "wait until there is mail"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep showing new mail"},
 		cmdline.TimeoutFlag(),
 		&cli.BoolFlag{Name: "confirm", Hidden: true}, // of a program: see write
+		cmdline.NoFlag("inbox agent", "your own mail: atm read; somebody's inbox: atm ls NAME"),
+		cmdline.NoFlag("unread new u mail mark mark-read mark-as-read next", "leave it out: atm read shows unread mail, and marks it"),
+		cmdline.NoFlag("all a history", "atm ls --all lists read messages too; atm read --full has no cap"),
+		cmdline.NoFlag("tail newest latest reverse", "the newest: atm ls --all --limit 5"),
+		cmdline.NoFlag("mark-unread", "atm unread ID puts a message back"),
+		cmdline.NoFlag("count", "atm ls --count; atm read --limit N"),
+		cmdline.NoFlag("owed unacked", "atm ls --owed"),
+		cmdline.NoFlag("sent outbox", "atm ls --sent"),
+		cmdline.NoFlag("skip offset page", "atm read again shows the next"),
+		cmdline.NoFlag("grep search", "atm search WORDS"),
+		cmdline.NoFlag("ack", "atm ack ID"),
 	},
 	Action: command.With(app.OpenMe, read),
 }

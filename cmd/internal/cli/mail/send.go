@@ -3,9 +3,7 @@ package mail
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,20 +15,25 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
+	Name: "send", Aliases: []string{"msg", "message", "tell", "dm", "post", "write", "notify"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
+	UsageText: `atm send bob "The parser is done." --ack
+make test 2>&1 | tail -50 | atm send bob,carol -`,
+	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
+A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
 	Flags: append(messageFlags(),
-		cmdline.ListFlag("to", "`TO` as a flag"),
+		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
-		cmdline.ListFlag("cc", ""), &cli.BoolFlag{Name: "all", Hidden: true},
+		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
+		cmdline.NoFlag("everyone everybody here channel broadcast *", `atm send all "…" sends to everybody but you`),
+		cmdline.NoFlag("reply-to in-reply-to", `atm reply ID "…" answers a message`),
+		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		if c.Bool("batch") {
@@ -40,44 +43,46 @@ var sendCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		o := &teams.Outgoing{}
-		if o.To, o.All, err = s.Addresses(names); err != nil {
-			return err
-		}
-		return send(c, s, o, words)
+		return send(c, s, app.Message{To: names}, words)
 	}),
 }
 
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Usage: "the text is in `F`"},
-		cmdline.ListFlag("attach", "file `F`, repeatable"),
-		&cli.StringFlag{Name: "subject", Usage: "its title `S`"},
-		&cli.BoolFlag{Name: "urgent", Usage: "may end a turn"},
-		&cli.BoolFlag{Name: "ack", Usage: "ask for an ack"},
-		&cli.BoolFlag{Name: "fyi", Usage: "no answer wanted"},
-		cmdline.DurationFlag("expires", 0, "expires after `D`"),
-		cmdline.DurationFlag("due", 0, "answer due in `D`"),
-		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
-		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
+		cmdline.OnceFlag("file", "the text is in `F`", "F", "body-file"),
+		cmdline.ListFlag("attach", "file `F`, repeatable", "a", "attachment"),
+		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "its title `S`"},
+		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important"}, Usage: "may end a turn"},
+		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "requires-ack", "ack-required"}, Usage: "ask for an ack"},
+		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
+		cmdline.DurationFlag("expires", 0, "expires after `D`", "ttl"),
+		cmdline.DurationFlag("due", 0, "answer due in `D`", "deadline"),
+		&cli.StringFlag{Name: "thread", Aliases: []string{"thread-id"}, Usage: "in the thread of `ID`"},
+		&cli.StringFlag{Name: "supersedes", Aliases: []string{"replaces"}, Usage: "replaces message `ID`"},
 		&cli.StringFlag{Name: "id", Usage: "a `UUID`v7, to retry"},
-		&cli.StringFlag{Name: "once", Usage: "once under this `NAME`"},
+		&cli.StringFlag{Name: "once", Aliases: []string{"idempotency-key"}, Usage: "once under this `NAME`"},
 		&cli.StringFlag{Name: "type", Usage: "a type `T` of your own"},
 		&cli.StringFlag{Name: "payload", Usage: "add a `JSON` object"},
 		cmdline.ListFlag("meta", "metadata `K=V`, repeatable"),
 		&cli.BoolFlag{Name: "wait-ack", Usage: "wait for an ack"},
 		&cli.BoolFlag{Name: "wait-read", Usage: "wait until it is read"},
-		&cli.BoolFlag{Name: "wait-reply", Usage: "wait for the answer"},
+		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply"}, Usage: "wait for the answer"},
 		cmdline.TimeoutFlag(),
-		&cli.StringFlag{Name: "priority", Hidden: true},
+		cmdline.NoFlag("priority high high-priority p", "--urgent may end a turn; there are no other priorities"),
+		cmdline.NoFlag("dry-run", "atm has no dry run here: atm withdraw ID takes back an unread message"),
+		cmdline.NoFlag("expect-reply needs-reply", "ask in the text; --wait-reply waits for the answer"),
+		cmdline.NoFlag("label tag tags", "--meta K=V stores any label with the message"),
 	}
 }
 
 var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
+	UsageText:   `atm reply 9f3a1c "Rebased."`,
+	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
+		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		parent, _, err := s.Find(c.Args().First())
@@ -90,11 +95,7 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		if parent.Type == wire.TypePermissionRequest {
-			command.Warn(c, "a reply is mail, and answers no question: atm pending")
-		}
-		to := s.Root.ReplyTo(c.Context, parent.Message, s.Me, c.Bool("all"))
-		return send(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }
 
@@ -115,7 +116,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	split := strings.FieldsFunc(words[0], isSeparator)
 	isStranger := func(names string) bool {
 		all := strings.FieldsFunc(names, isSeparator)
-		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) })
+		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return name != "all" && !s.IsMember(name) })
 	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
 		return nil, nil, noRecipient(s)
@@ -133,7 +134,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	if len(names) == 0 {
 		return nil, nil, noRecipient(s)
 	}
-	if list = strings.Join(names, ","); list != words[0] {
+	if list = strings.Join(names, ","); list != words[0] && !isStranger(words[0]) { // else "to bob", which is refused
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
 			WithHint("%s", cmp.Or(cmdline.LineOf(c).Repaired(words[:n], []string{list}), "atm send "+policy.Quote(list)+" \"text\""))
 	}
@@ -145,13 +146,35 @@ func noRecipient(s *app.Scope) error {
 		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
 }
 
-// send sends a message with the content that the flags and the words give it.
-func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error {
+// send sends a message to its recipients, or as the answer to its parent.
+func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
+	o := &sendOptions{Message: m}
+	if err := o.fill(c, s, words); err != nil {
+		return err
+	}
+	return deliver(c, s, o)
+}
+
+// sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
+type sendOptions struct {
+	app.Message
+	waits   []string      // as atm wait calls it: read, acked, reply
+	timeout time.Duration // 0: for ever
+}
+
+func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
 	}
-	if c.IsSet("timeout") && !isAwaited(c) {
+	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
+		if c.Bool(flag[0]) {
+			o.waits = append(o.waits, flag[1])
+		}
+	}
+	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
+	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
+	if c.IsSet("timeout") && !o.IsAwaited {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
 	if c.IsSet("expires") && cmdline.Duration(c, "expires") < time.Millisecond {
@@ -160,38 +183,17 @@ func send(c *cli.Context, s *app.Scope, o *teams.Outgoing, words []string) error
 	if o.Once, err = command.Once(c); err != nil {
 		return err
 	}
-	if o.Message, err = newMessage(c, s, words); err != nil {
-		return err
-	}
-	o.From, o.Person = s.Me, app.Person()
-	if err := prepare(s, o); err != nil {
-		return err
-	}
-	warnNoAnswer(c, s, o)
-	if err := attach(c, o); err != nil {
-		return err
-	}
-	return deliver(c, s, o)
-}
-
-// warnNoAnswer tells whoever replies why the reply is no answer.
-func warnNoAnswer(c *cli.Context, s *app.Scope, o *teams.Outgoing) {
-	p := o.Parent
-	if p == nil || p.From == s.Me.Address() || len(p.To) == 0 {
-		return
-	}
-	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
-		command.Warn(c, "this is mail, and does not count as the answer: %v", err)
-	}
+	o.Content, err = newMessage(c, s, words)
+	return err
 }
 
 func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
-	now, priority := time.Now().UTC(), c.String("priority")
+	now := time.Now().UTC()
 	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
-		Origin: s.Origin(), Type: c.String("type"),
+		Type: c.String("type"),
 	}
-	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
+	if c.Bool("urgent") {
 		m.Priority = "urgent"
 	}
 	if c.Bool("fyi") {
@@ -295,31 +297,4 @@ func setThread(c *cli.Context, s *app.Scope, m *wire.Message) error {
 	thread, err := threadFlag(c, s)
 	m.Thread = cmp.Or(thread, m.Thread)
 	return err
-}
-
-// attach stores the attached files with every team that gets the message.
-func attach(c *cli.Context, o *teams.Outgoing) error {
-	stored := map[*mailbox.Store]bool{}
-	for _, box := range o.Post.To {
-		if stored[box.Store()] {
-			continue
-		}
-		stored[box.Store()], o.Message.Attachments = true, nil
-		for _, name := range cmdline.List(c, "attach") {
-			f, err := command.Given(c).OpenRegular("--attach", name)
-			if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
-				return failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
-			}
-			if err != nil {
-				return err
-			}
-			a, err := box.Store().Attach(filepath.Base(name), f)
-			f.Close()
-			if err != nil {
-				return err
-			}
-			o.Message.Attachments = append(o.Message.Attachments, a)
-		}
-	}
-	return nil
 }

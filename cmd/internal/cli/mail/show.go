@@ -24,11 +24,20 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect", "display", "print"}, ArgsUsage: "ID",
+	Name: "show", Aliases: []string{"cat", "view", "open", "get", "print"}, ArgsUsage: "ID",
 	Usage: "show a whole message",
+	UsageText: `atm show 9f3a1c
+atm show 9f3a1c --raw
+atm show 9f3a1c --save .`,
+	Description: `Marks nothing as read. "escaped": invisible characters and tags that a model could mistake are shown
+as \u200b and <\tag>; --raw prints the exact text.
+--save overwrites nothing; a hidden name, or Makefile, gets a "_".`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
+		cmdline.NoFlag("attachments files download", "atm show ID --save DIR saves the attachments"),
+		cmdline.NoFlag("thread", "atm thread ID"),
+		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 	},
 	Action: command.With(app.OpenMeIfGiven, show),
 }
@@ -130,6 +139,9 @@ func safeName(name string) string {
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
+	UsageText:   "atm trace 9f3a1c",
+	Description: "A stage without evidence is left out; it may have been reached all the same.",
+	Flags:       []cli.Flag{cmdline.NoFlag("follow watch wait f w", "atm wait --acked ID or --reply ID waits")},
 	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {

@@ -17,11 +17,17 @@ import (
 )
 
 var takeCommand = &cli.Command{
-	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	Name: "take", Aliases: []string{"claim"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	UsageText: `atm take jobs
+atm take jobs --wait 10m --lease 30m
+atm take --renew 9f3a1c`,
+	Description: `The oldest unread message is yours until the lease ends; nobody else can take it.
+atm ack or atm reply finishes it, atm unread gives it back. To create such an inbox:
+atm team add jobs --shared. Exit 0 if it is empty.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("lease", 10*time.Minute, "lease it for `D` (default 10m, at most 24h)"),
-		&cli.StringFlag{Name: "renew", Usage: "renew the lease of `ID`"},
-		&cli.BoolFlag{Name: "wait", Usage: "wait for a message"},
+		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "renew the lease of `ID`"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait for a message"},
 		cmdline.TimeoutFlag(),
 	},
 	Action: command.With(app.OpenToWrite, take),

@@ -19,18 +19,27 @@ import (
 )
 
 var waitCommand = &cli.Command{
-	Name: "wait", ArgsUsage: "[AGENT…] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
+	Name: "wait", ArgsUsage: "[D]", Args: true, Usage: "wait for mail, an answer, an ack, or an agent's state",
+	UsageText: `atm wait --reply 9f3a1c
+atm wait --idle bob --timeout 10m`,
+	Description: `Returns at once if it is already so; after a send, wait for --turn-done ID. An agent may end its
+turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did not happen in time.`,
 	Flags: []cli.Flag{
 		cmdline.ListFlag("reply", "an answer to the message `ID`"),
-		cmdline.ListFlag("acked", "every recipient's ack of `ID`"),
+		cmdline.ListFlag("acked", "every recipient's ack of `ID`", "ack"),
 		cmdline.ListFlag("read", "every recipient has read `ID`"),
 		cmdline.ListFlag("idle", "`AGENT` has no open turn and is not blocked"),
 		cmdline.ListFlag("busy", "`AGENT` is in a turn"),
-		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended"),
+		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended", "done"),
 		cmdline.ListFlag("blocked", "`AGENT` asks for a permission or an answer"),
-		cmdline.ListFlag("exit", "`AGENT` is off"),
-		&cli.BoolFlag{Name: "every", Usage: "wait for all of these, not any; with --reply, for every recipient"},
-		cmdline.TimeoutFlag(),
+		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
+		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
+		cmdline.TimeoutFlag("t"),
+		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail; atm read --wait shows it as well"),
+		cmdline.NoFlag("from", "atm read --wait --from NAME"),
+		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit"),
+		cmdline.NoFlag("id message-id", "atm wait --reply ID, atm wait --acked ID, atm wait --read ID"),
+		cmdline.NoFlag("until state status", "atm wait --idle NAME, --busy NAME, --blocked NAME, --exit NAME"),
 	},
 	Action: command.With(app.OpenMeIfGiven, wait),
 }
@@ -39,7 +48,7 @@ var waitCommand = &cli.Command{
 var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope) error {
-	if err := setFlagsOfWords(c, s); err != nil {
+	if err := refuseWords(c, s); err != nil {
 		return err
 	}
 	w := app.Wait{Every: c.Bool("every"), Timeout: cmdline.Duration(c, "timeout")}
@@ -107,46 +116,37 @@ func matchText(s *app.Scope, m *app.Match) string {
 	return text
 }
 
-// setFlagsOfWords sets the flags that words stand for: "bob idle 30s" is --idle bob --timeout 30s.
-func setFlagsOfWords(c *cli.Context, s *app.Scope) error {
-	var state string
-	var names []string
-	for _, word := range c.Args().Slice() {
-		if _, err := cmdline.ParseDuration(word); err == nil {
-			c.Set("timeout", word)
-		} else if errors.Is(err, cmdline.ErrNoUnit) && !isID(word) {
-			return failure.Usage("%s %w", word, err).WithHint("atm wait %ss", word)
-		} else if f := cmdline.LineOf(c).FindFlag("--" + word); f != nil && slices.Contains(kinds, f.Names()[0]) {
-			state = f.Names()[0] // also "done"
-		} else {
+// refuseWords refuses all words but a duration, which is the timeout: a state is a flag.
+func refuseWords(c *cli.Context, s *app.Scope) error {
+	words := slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "" }) // "$UNSET"
+	if len(words) == 0 {
+		return nil
+	}
+	_, err := cmdline.ParseDuration(words[0])
+	switch {
+	case len(words) == 1 && err == nil:
+		return c.Set("timeout", words[0])
+	case errors.Is(err, cmdline.ErrNoUnit) && !isID(words[0]):
+		return failure.Usage("%s %w", words[0], err).WithHint("atm wait %ss", words[0])
+	}
+	kind, names := "", []string{}
+	for _, word := range words {
+		if slices.Contains(kinds, word) {
+			kind = word
+		} else if s.IsMember(word) || word == "all" || isID(word) && kind == "" {
 			names = append(names, word)
 		}
 	}
-	name := cmp.Or(strings.Join(names, ","), "NAME")
-	if state != "" && name != "NAME" {
-		return c.Set(state, name)
+	e, who := failure.Usage("atm wait takes flags, not %q", letter.Clip(words[0], 40)), strings.Join(names, ",")
+	switch {
+	case kind != "":
+		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "NAME"))
+	case len(names) > 0 && isID(names[0]):
+		return e.WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
+	case len(names) > 0:
+		return e.WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, names[0])
 	}
-	if state == "" && name == "NAME" {
-		return nil
-	}
-	switch state {
-	case "":
-	case "reply", "acked", "read":
-		return needsID(state, "")
-	default:
-		return failure.Usage("--%s needs the name of an agent, or all", state).WithHint("atm wait --%s NAME; atm team lists them", state)
-	}
-	hint := "atm wait --idle %s, atm read --wait --from %[1]s, atm wait 30s"
-	if isID(name) {
-		hint = "atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s"
-	}
-	isStranger := func(word string) bool { return !s.IsMember(word) && !isID(word) } // "bob to finish"
-	known := cmp.Or(strings.Join(slices.DeleteFunc(names, isStranger), ","), "NAME")
-	what := "a state of " + known
-	if isID(name) {
-		what = "a reply to " + known + ", or an ack"
-	}
-	return failure.Usage("say what to wait for: %s", what).WithHint(hint, known)
+	return e.WithHint("atm wait waits for mail; atm wait --idle NAME, atm wait --reply ID")
 }
 
 // needsID is the error for a word that is not the id that a flag needs.

@@ -23,12 +23,16 @@ import (
 
 var watchCommand = &cli.Command{
 	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
+	UsageText: `atm watch
+atm watch bob --since 1h --no-follow`,
+	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
-		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones"),
+		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
-		&cli.BoolFlag{Name: "follow", Hidden: true}, // tail -f, which is watch --no-follow without the -f
+		cmdline.NoFlag("follow f all", "leave it out: atm watch follows everybody until interrupted"),
+		cmdline.NoFlag("from author by agent", "atm watch NAME; mail from somebody: atm ls --from NAME"),
 	},
 	Action: command.With(app.OpenMeIfGiven, watch),
 }
@@ -58,7 +62,7 @@ func watch(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	isFollowing := !c.Bool("no-follow") || c.Bool("follow")
+	isFollowing := !c.Bool("no-follow")
 	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
 	return s.FollowFor(command.GivenTimeout(c), func(ctx context.Context) error {

@@ -23,7 +23,8 @@ import (
 
 var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
-	Flags: []cli.Flag{command.MessageFlag()},
+	UsageText: `atm session message bob "Focus on auth"`,
+	Flags:     []cli.Flag{command.MessageFlag()},
 	Action: withSession(app.OpenToWrite, func(k *call) error {
 		text, err := command.MessageText(k.c, k.c.Args().Tail())
 		if err != nil {
@@ -35,8 +36,7 @@ var messageCommand = &cli.Command{
 		}
 		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
 		if k.session.State != wire.SessionPaused {
-			m, _ := k.s.Team.Summary(k.agent())
-			outlook = m.Forecast(out.Message)
+			_, outlook = k.s.Root.Forecast(out.To, out.Message)
 		}
 		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
 	}),
@@ -44,6 +44,10 @@ var messageCommand = &cli.Command{
 
 var attachCommand = &cli.Command{
 	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
+	UsageText: `atm session attach bob
+atm session attach bob --read-only`,
+	Description: `Starts with the end of the log. Each line you type is a message; Ctrl-D leaves, and the session
+continues. Without a terminal it ends with stdin, unless --follow.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "read-only", Usage: "only look"},
 		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},
@@ -185,7 +189,7 @@ func (k *call) sendLine(text string) error {
 	if k.c.Bool("read-only") {
 		return errors.New("read only: nothing is sent")
 	}
-	if err := command.CheckText(text); err != nil {
+	if err := app.CheckText(text); err != nil {
 		return err
 	}
 	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})

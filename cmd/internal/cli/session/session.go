@@ -30,6 +30,11 @@ import (
 func Commands() []*cli.Command {
 	return []*cli.Command{{
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
+		UsageText: `atm session new --agent bob
+atm session message bob "Focus on auth"
+atm session attach bob`,
+		Description: `ID is the session's id, at least four digits of it, or the name of an agent that has only one.
+Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.`,
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
 			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(wire.SessionPaused)),
@@ -44,7 +49,7 @@ func Commands() []*cli.Command {
 // verb is a verb that needs permission to act on the session's agent.
 func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
-		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage,
+		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
 		Action: withSession(open, func(k *call) error {
 			err := k.s.MayAct(name, k.agent())
 			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end
@@ -83,6 +88,8 @@ func withSession(open opener, do func(*call) error) cli.ActionFunc {
 
 var newCommand = &cli.Command{
 	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
+	UsageText:   "atm session new --agent bob",
+	Description: "An agent has one session, unless you say --another.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "agent", Usage: "the agent's `NAME`"},
 		&cli.StringFlag{Name: "goal", Usage: "`UUID` of the goal; reaching it completes the session"},
@@ -257,14 +264,17 @@ func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session
 
 var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include those that are over"}},
+	UsageText: `atm session ls
+atm session ls --all`,
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
 	Action: command.With(app.OpenTeam, list),
 }
 
 var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
+	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept"),
+		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
 		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
 	},
 	Action: func(c *cli.Context) error {

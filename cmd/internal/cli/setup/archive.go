@@ -28,10 +28,13 @@ import (
 
 var gcCommand = &cli.Command{
 	Name: "gc", Usage: "move old finished messages and events to the archive",
+	UsageText: `atm gc --dry-run
+atm gc --keep 7d`,
+	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
 	Flags: []cli.Flag{
-		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)"),
+		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "only count; the totals are the same"},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
 	},
 	Action: command.With(app.OpenTeam, gc),
 }
@@ -73,12 +76,16 @@ func gc(c *cli.Context, s *app.Scope) error {
 }
 
 var backupCommand = &cli.Command{
-	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "save the whole root in one file",
-	Action: command.With(app.OpenRoot, runBackup),
+	Name: "backup", ArgsUsage: "FILE", Usage: "save the whole root in one file",
+	UsageText:   "atm backup atm-2026-05-01.tar",
+	Description: "Safe while others send. Never replaces a file. Leaves out what is not atm's: atm doctor names it.",
+	Action:      command.With(app.OpenRoot, runBackup),
 }
 
 var restoreCommand = &cli.Command{
 	Name: "restore", ArgsUsage: "FILE", Usage: "bring back the contents of a backup",
+	UsageText: `atm restore atm-2026-05-01.tar
+atm restore atm-2026-05-01.tar --root .atm     where there is no root yet`,
 	Action: restore,
 }
 

@@ -39,6 +39,11 @@ const (
 
 var hookCommand = &cli.Command{
 	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "called by an agent's hooks: records its events and hands it mail",
+	UsageText: `atm hook claude < event.json
+atm hook codex-notify JSON`,
+	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
+Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
+Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
 	Action: runHook,
 }
 
@@ -133,6 +138,9 @@ func (h *hookCall) options() hook.Options {
 		Ends:       func() { team.ForgetProgram(name, h.program) },
 		Primer:     h.primer,
 	}
+	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
+		o.Take, o.Told = h.takePushed, h.tellPushed
+	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
 			return askFor(ctx, s, h.tool, p, give)
@@ -168,7 +176,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 		}
 		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
 		if h.tool == hook.Codex && !h.isSecond {
-			h.err = errors.Join(h.err, startFollower(h.scope, session.ID))
+			h.err = errors.Join(h.err, h.follow(session.ID))
 		}
 	}
 	if !isNew {
@@ -243,7 +251,7 @@ func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
 	if err == nil {
 		err = s.Root.CheckNoted()
 	}
-	if err != nil || os.Getenv(app.ShellOf) == s.Me.Address().String() {
+	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
 		return nil, false, err
 	}
 	err = s.MayWrite()

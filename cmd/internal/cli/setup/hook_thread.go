@@ -41,12 +41,14 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if err != nil {
 		return p, "", err
 	}
-	of, bound, isBound := root.MemberOfThread(cmp.Or(call.Text("session_id"), call.Text("thread-id")))
+	thread := cmp.Or(call.Text("session_id"), call.Text("thread-id"))
+	of, bound, isBound := root.MemberOfThread(thread)
 	if isBound && (!c.IsSet("as") || c.String("as") == string(of.Agent)) {
 		actAs(of.String())
 		return bound, "", nil
 	}
-	name, shows, names := root.FindProgram(call.Text("cwd"), os.Getenv)
+	isNew := call.Text("hook_event_name") == "SessionStart" && call.Text("source") != "resume"
+	name, shows, names := root.FindProgram(thread, call.Text("cwd"), isNew, os.Getenv)
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
 		p.Tool = string(tool)
 	}

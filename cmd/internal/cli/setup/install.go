@@ -25,17 +25,33 @@ import (
 
 var installCommand = &cli.Command{
 	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
+	UsageText: `atm install claude
+atm install codex --local --as bob
+atm install gemini --mcp --dry-run
+atm install claude --accept`,
+	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
+file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
+read and send without asking you (for opencode it prints what to allow), with files of its project
+only, but not run, type, approve or stop. Refuses what the tool would ignore, with the reason.
+--local --as NAME also names the agent in this worktree. A claude that bypasses permissions asks you
+about what other programs send it, so atm sends it nothing and its hook wakes it; not with --accept.`,
 	Flags: installFlags, Action: install,
 }
 
 var uninstallCommand = &cli.Command{
 	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "remove what atm install added to a coding agent's configuration",
-	Flags: uninstallFlags, Action: install,
+	UsageText: `atm uninstall claude
+atm uninstall codex --local`,
+	Description: "Restores what was in the files before, and keeps your own changes since then.",
+	Flags:       uninstallFlags, Action: install,
 }
 
 var uninstallFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "local", Usage: "use this worktree's own file, which git ignores"},
-	&cli.BoolFlag{Name: "dry-run", Usage: "print what would change, and write nothing"},
+	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
+	cmdline.NoFlag("scope project", "this worktree only: atm install TOOL --local"),
+	cmdline.NoFlag("user global u", "leave it out: without --local it is your own configuration"),
+	cmdline.NoFlag("all hooks tool claude codex gemini opencode", "one tool, without dashes: atm install claude"),
 }
 
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,

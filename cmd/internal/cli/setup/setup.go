@@ -18,12 +18,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -32,31 +32,71 @@ import (
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
-	return []*cli.Command{
+	return append(otherWords, []*cli.Command{
 		initCommand, whereCommand, teamCommand, statusCommand, primerCommand,
 		installCommand, uninstallCommand, hookCommand,
 		doctorCommand, gcCommand, backupCommand, restoreCommand,
-	}
+	}...)
+}
+
+// otherWords are what other programs call what the verbs here do.
+var otherWords = []*cli.Command{
+	cmdline.NoCommand("create", "a team: atm init NAME…; a member: atm team add NAME; a session: atm session new --agent NAME"),
+	cmdline.NoCommand("setup", "a team: atm init NAME…; hooks of a coding agent: atm install TOOL"),
+	cmdline.NoCommand("add join invite register", "a member: atm team add NAME; another team: atm init --team TEAM NAME…"),
+	cmdline.NoCommand("retire unregister kick leave", "atm team retire NAME"),
+	cmdline.NoCommand("rename", "names never change; atm team add NEW, atm team retire OLD"),
+	cmdline.NoCommand("teams", "atm team ls lists the teams; atm team shows the members"),
+	cmdline.NoCommand("ps top", "atm team shows who runs; atm team --watch repaints"),
+	cmdline.NoCommand("info", "atm team, atm where, atm status NAME"),
+	cmdline.NoCommand("set state presence report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing`),
+	cmdline.NoCommand("config settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
+	cmdline.NoCommand("use login as su switch identity", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
+	cmdline.NoCommand("hooks", "atm install TOOL writes the hooks of a coding agent"),
+	cmdline.NoCommand("archive", "atm gc moves what was read long ago to the archive; atm backup FILE copies everything"),
+	cmdline.NoCommand("export dump", "atm backup FILE copies everything; atm ls --all --json prints messages"),
+	cmdline.NoCommand("import load", "atm restore FILE"),
+	cmdline.NoCommand("clean cleanup prune purge clear", "atm read reads new mail; atm gc --dry-run shows what is old"),
+	cmdline.NoCommand("validate lint verify", "atm doctor"),
+	cmdline.NoCommand("serve server daemon service", "atm needs no server; a browser: atm web; other programs: atm mcp, atm acp, atm bridge"),
+	cmdline.NoCommand("gui browser", "atm web"),
+	cmdline.NoCommand("ui dashboard", "atm tui, or atm team --watch"),
+	cmdline.NoCommand("remote remotes sync host hosts peers connect", "the team on other machines: atm help bridge; an agent's terminal: atm attach NAME"),
+	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
+	cmdline.NoCommand("keygen", "atm bridge keygen"),
+	cmdline.NoCommand("docs guide tutorial instructions", "atm help, atm help VERB; agents run atm primer"),
 }
 
 var initCommand = &cli.Command{
-	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	UsageText: `atm init alice bob me
+atm init --toml alice bob me
+atm init --here carol`,
+	Description: `In a git repository the root is made at the top of the main worktree, and git ignores it.
+If a directory above has a root, init adds to that one. Run again, it adds what is missing.
+In a root that you have not accepted, as from a clone, somebody's branch or a backup, it changes
+nothing: it shows what would act there, and the command that says yes to just that. Exit 5.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
 		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
+		cmdline.NoFlag("name t", "another team: atm init --team TEAM NAME…"),
+		cmdline.NoFlag("person role model command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
+		cmdline.NoFlag("agent agents member members", "atm init NAME NAME"),
 	},
 	Action: initRoot,
 }
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "who-am-i", "pwd", "env", "root"}, Usage: "show the root, team and agent in force, and the source of each",
-	Action: where,
+	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "show the root, team and agent in force, and the source of each",
+	UsageText: "atm where",
+	Action:    where,
 }
 
 var primerCommand = &cli.Command{
 	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
-	Action: primer,
+	UsageText: "atm primer --as bob",
+	Action:    primer,
 }
 
 type madeRoot struct {
@@ -222,8 +262,17 @@ func parseNames(words []string) (names []wire.Name, err error) {
 	return names, nil
 }
 
+// reserved are names that nobody gets any more, though a member that has one keeps it.
+var reserved = []wire.Name{"team", "everyone", "everybody", "here", "channel"}
+
 func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
+	for _, n := range names {
+		if slices.Contains(reserved, n) && !t.IsAgent(n) {
+			return added, failure.Usage("%q is no name: it would read as a word of atm", n).
+				WithHint("another name; another team: atm init --team TEAM NAME…")
+		}
+	}
 	for _, n := range names {
 		if err := t.Create(ctx, n); err == nil {
 			added = append(added, n)
@@ -302,9 +351,13 @@ func primerText(s *app.Scope, inHook bool) (string, error) {
 }
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health", "healthcheck"}, Usage: "check everything, and name the command that fixes it",
+	Name: "doctor", Aliases: []string{"fsck", "health"}, Usage: "check everything, and name the command that fixes it",
+	UsageText: `atm doctor
+atm doctor --fix`,
+	Description: `Checks the root, team.toml line by line, locks, disk, stray files, runners and hooks.
+Exits 1 if something is wrong.`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "fix", Usage: "fix what can be fixed without loss"},
+		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "fix what can be fixed without loss"},
 	},
 	Action: command.With(app.OpenRoot, runDoctor),
 }

@@ -21,10 +21,16 @@ import (
 )
 
 var statusCommand = &cli.Command{
-	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
+	Name: "status", Aliases: []string{"describe", "inspect"}, ArgsUsage: "[AGENT]", Usage: "show one agent in full, with the evidence",
+	UsageText: `atm status bob
+atm status bob --json
+atm status --all --as-wire missiond`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
+		cmdline.NoFlag("agent name", "atm status NAME"),
+		cmdline.NoFlag("watch follow w f", "everybody: atm team --watch; one: atm watch NAME"),
+		cmdline.NoFlag("set busy working", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you do`),
 	},
 	Action: command.With(app.OpenTeam, status),
 }
@@ -85,7 +91,7 @@ func statusText(m teams.Member) string {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := string(m.TurnStatus) + ": " + letter.Name(string(m.TurnID), 80)
+		turn := strings.Replace(string(m.TurnStatus), string(reducer.TurnTerminal), "ended", 1) + ": " + letter.Name(string(m.TurnID), 80)
 		if m.ThreadID == m.Session { // as most programs have it
 			m.ThreadID = ""
 		}

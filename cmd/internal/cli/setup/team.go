@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -19,23 +20,45 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	UsageText: `atm team
+atm team --watch
+atm team add carol`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Usage: "repaint until you press q"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint until you press q"},
+		cmdline.NoFlag("agent member name", "one agent: atm status NAME"),
+		cmdline.NoFlag("state filter busy idle running active online", "atm team shows it for each member"),
+		cmdline.NoFlag("all a", "leave it out: atm team shows every member; atm team ls lists the teams"),
 	},
 	Action: command.With(app.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "list the teams of the root", Action: command.With(app.OpenRoot, teamLs)},
+		{Name: "ls", Aliases: []string{"list"}, Usage: "list the teams of the root",
+			UsageText: "atm team ls",
+			Action:    command.With(app.OpenRoot, teamLs)},
 		{
 			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
-			Flags:  []cli.Flag{&cli.BoolFlag{Name: "shared", Usage: "let others take from the inbox with atm take"}},
+			UsageText: `atm team add carol
+atm team add jobs --shared`,
+			Flags: []cli.Flag{
+				&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"},
+				cmdline.NoFlag("person role model prompt command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
+				cmdline.NoFlag("agent name names member", "atm team add NAME"),
+			},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
 		{
 			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
-			Action: command.With(app.OpenTeam, teamRetire),
+			UsageText: "atm team retire bob",
+			Action:    command.With(app.OpenTeam, teamRetire),
 		},
-		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", Action: command.With(app.OpenTeam, teamRestore)},
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member",
+			UsageText: "atm team restore bob",
+			Action:    command.With(app.OpenTeam, teamRestore)},
+		cmdline.NoCommand("remove rm delete del archive kick leave", "atm team retire NAME"),
+		cmdline.NoCommand("create new join invite init", "a member: atm team add NAME; another team: atm init --team TEAM NAME…"),
+		cmdline.NoCommand("edit set config lead set-lead", "team.toml says it: atm init --toml writes one to edit, atm doctor checks it"),
+		cmdline.NoCommand("show info get describe", "atm team, atm status NAME"),
+		cmdline.NoCommand("check validate", "atm doctor"),
 	},
 }
 
@@ -123,7 +146,7 @@ func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (line
 	}
 	if s.Me != nil {
 		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
+			lines = append(lines, fmt.Sprintf("%d unread: atm read%s", len(ids), s.Given.Flags("", "root", "team", "as")))
 		}
 	}
 	return lines

@@ -1,4 +1,4 @@
-package mail
+package claudeteam
 
 import (
 	"cmp"
@@ -10,34 +10,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/claudeteam"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-var claudeCommand = &cli.Command{
-	Name: "claude", Usage: "exchange mail with Claude Code's own agent teams",
-	Action: func(*cli.Context) error {
-		return failure.Usage("claude what?").WithHint("atm claude sync; to run Claude Code as an agent: atm run NAME -- claude")
-	},
-	Subcommands: []*cli.Command{{
-		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a Claude Code team until interrupted",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "carry what is waiting, then exit"},
-			&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
-		},
-		Action: command.With(app.OpenTeam, claudeSync),
-	}},
+// Main runs the program atm-claude, which is atm claude sync, and returns its exit code.
+func Main(version string, words []string) int {
+	return command.RunCompanion("claude", version, words, command.With(app.OpenTeam, run))
 }
 
-func claudeSync(c *cli.Context, s *app.Scope) error {
+func run(c *cli.Context, s *app.Scope) error {
 	dir, err := claudeTeam(c)
 	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
-	sync := &claudeteam.Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t claudeteam.Transfer) {
+	sync := &Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t Transfer) {
 		command.PrintAs(c, t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
@@ -48,7 +37,7 @@ func claudeSync(c *cli.Context, s *app.Scope) error {
 			return sync.Run(ctx, func(err error) { s.Given.Explain(explainFile(dir, err)).Print() })
 		})
 	}
-	if errors.Is(err, claudeteam.ErrEnded) {
+	if errors.Is(err, ErrEnded) {
 		return failure.NotFound("%w", err).WithHint("mail that its members did not get is unread here: atm team")
 	}
 	return explainFile(dir, err)
@@ -56,7 +45,7 @@ func claudeSync(c *cli.Context, s *app.Scope) error {
 
 // explainFile says what to do about a file of Claude Code's in a team's directory, of which doctor knows nothing.
 func explainFile(dir string, err error) error {
-	bad, isBad := errors.AsType[*claudeteam.FileError](err)
+	bad, isBad := errors.AsType[*FileError](err)
 	if !isBad {
 		return err
 	}

@@ -17,14 +17,14 @@ import (
 // (cmd/internal/ask). For each question there is a directory with that process's control socket. What such a process has
 // left that was killed is a socket on which nobody listens.
 
-// servedDir, in a member's directory, has a directory for each of these questions.
-const servedDir = "/run/asks"
+// questionsDir, in a member's directory, has a directory for each of these questions.
+const questionsDir = "/run/asks"
 
 // questionDir returns the directory of a question. Its name is short, for the socket's path, and safe, for the id may be
 // the program's own.
 func questionDir(name wire.Name, id string) string {
 	sum := sha256.Sum256([]byte(id))
-	return string(name) + servedDir + "/" + hex.EncodeToString(sum[:6])
+	return string(name) + questionsDir + "/" + hex.EncodeToString(sum[:6])
 }
 
 // leftAfter is how old a question's directory is at least before it is removed because nobody serves it: its process may
@@ -34,7 +34,7 @@ const leftAfter = time.Minute
 // MakeQuestionDir makes the directory of a member's question, and removes those that killed processes have left. The
 // result is its path.
 func (t *Team) MakeQuestionDir(ctx context.Context, name wire.Name, id string) (string, error) {
-	all, dir := string(name)+servedDir, questionDir(name, id)
+	all, dir := string(name)+questionsDir, questionDir(name, id)
 	old, _ := t.Dir().Names(all) // there is none, usually
 	for _, file := range old {
 		info, err := t.Dir().Lstat(all + "/" + file)

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Companion finds another of atm's programs: beside this one, else on PATH.
+func Companion(name string) (string, error) {
+	self, _ := os.Executable()
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(name)
+}
+
+// followerVariables are what atm-codex gets of the environment of the program that it follows. It gets nothing of whoever
+// starts it, which may be another agent.
+var followerVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
+
+// startFollower starts the program that gives mail to a thread of Codex. It outlives this one.
+func startFollower(t *teams.Team, name wire.Name, p teams.Program) error {
+	program, err := Companion("atm-codex")
+	if err != nil {
+		return err
+	}
+	root := t.Root().Path
+	cmd := exec.Command(program, "follow", string(name), p.Session, "--root", root, "--team", string(t.Name))
+	cmd.Dir = root
+	cmd.Env = slices.DeleteFunc(process.Environment(p.PID), func(pair string) bool {
+		variable, _, _ := strings.Cut(pair, "=")
+		return !slices.Contains(followerVariables, variable)
+	})
+	Detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An Outcome says what became of a message at each of its recipients. As JSON it is what send, reply, ack and withdraw
+// print.
+type Outcome struct {
+	ID        wire.ID     `json:"id,omitempty"`
+	Short     string      `json:"short,omitempty"` // of ID
+	Delivered []Delivered `json:"delivered"`
+	Failed    []Failed    `json:"failed"`
+
+	Reply json.Marshaler `json:"reply,omitempty"` // for whoever waits for it
+	Acked []*Outcome     `json:"acked,omitempty"` // each of several acks; ID is then the first's
+
+	Warnings []string `json:"-"`
+
+	team wire.Name // whose members need no team behind their names
+}
+
+// Delivered is a recipient that has the message.
+type Delivered struct {
+	To       string `json:"to"`
+	Running  bool   `json:"running"`
+	State    string `json:"state"`
+	Inject   string `json:"inject,omitempty"`      // how its runner hands over mail
+	By       string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
+	IsIn     bool   `json:"handed_over,omitempty"` // and that was given it
+	IsUnsure bool   `json:"unconfirmed,omitempty"` // but may not have taken it
+
+	note string // when the recipient will probably see it
+}
+
+// Failed is a recipient that does not have the message, as far as is known.
+type Failed struct {
+	To string `json:"to"`
+	*failure.Error
+}
+
+// NewOutcome is the outcome of a message that nobody has yet.
+func (s *Scope) NewOutcome(id wire.ID) *Outcome {
+	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name}
+}
+
+func (o *Outcome) warn(format string, args ...any) {
+	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
+}
+
+// addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
+// seen.
+func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, note string) teams.Member {
+	member, forecast := s.Root.Forecast(to, m)
+	o.Delivered = append(o.Delivered, Delivered{
+		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
+		By: to.Pushed.By, IsIn: to.Pushed.IsIn, IsUnsure: to.Pushed.IsUnsure, note: cmp.Or(note, forecast),
+	})
+	return member
+}
+
+func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
+	o.Failed = append(o.Failed, Failed{to.String(), s.Given.Explain(err)})
+}
+
+// addRetry says how to send a message again that a recipient has already: this one, if it may not be durable, or
+// another.
+func (f *Failed) addRetry(m *Message, to teams.Recipient, isStored bool) {
+	again := m.Again + string(m.Content.ID)
+	if m.Once != "" { // which excludes an id
+		again = "the same command"
+	}
+	retry := "retry with " + again + ": it stays one message"
+	switch {
+	case m.Again == "" || to.Box == nil:
+	case to.Stored: // instead of its own hint, which forbids to send it again: with its id that is safe
+		f.Hint = retry
+	case isStored:
+		f.Hint += "; " + retry
+	}
+}
+
+// addKnown adds a recipient that has a message with this id from an earlier call.
+func (o *Outcome) addKnown(s *Scope, to teams.Recipient, m *Message) {
+	note := "already sent"
+	if it, err := to.Box.Get(o.ID); err == nil {
+		note += ": " + StateAt(it)
+		switch isOther := it.Body != m.Content.Body; {
+		case isOther && m.IsAwaited:
+			o.addFailed(s, to.Address, &teams.OtherTextError{ID: o.ID})
+			return
+		case isOther:
+			o.warn("%s was already sent to %s with another text; this text was not sent", o.Short, to.Box.Agent())
+		}
+	}
+	o.addDelivered(s, to, m.Content, note)
+}
+
+// StateAt says in a word what a recipient has done with its copy of a message.
+func StateAt(it *mailbox.Item) string {
+	switch {
+	case it.Lease != nil:
+		return "taken"
+	case it.RequiresAck && it.State == mailbox.Done:
+		return "acked"
+	case it.State == mailbox.Owed || it.State == mailbox.Done:
+		return "read"
+	}
+	return string(it.State)
+}
+
+// Err is the error for the recipients that do not have the message; nil if all have it. did says what was not done:
+// "sent to".
+func (o *Outcome) Err(did string) error {
+	if len(o.Failed) == 0 {
+		return nil
+	}
+	e := *o.Failed[0].Error
+	if len(o.Delivered)+len(o.Failed) == 1 {
+		return &e
+	}
+	var not []string
+	for _, f := range o.Failed {
+		not = append(not, "not "+did+" "+f.To+": "+f.Message)
+	}
+	if e.Message = strings.Join(not, "; "); len(o.Delivered) > 0 {
+		e.Code, e.Exit = "partial", failure.ExitPartial
+	}
+	e.Done = o
+	return &e
+}
+
+// Text lists the recipients that have the message, with what several in a row have in common said once; "": nobody has
+// it.
+func (o *Outcome) Text(did string) string {
+	var to []string
+	for i, d := range o.Delivered {
+		who := o.Called(d.To)
+		if i+1 == len(o.Delivered) || o.Delivered[i+1].note != d.note {
+			who += " (" + d.note + ")"
+		}
+		to = append(to, who)
+	}
+	if len(to) == 0 {
+		return ""
+	}
+	verb, preposition, _ := strings.Cut(did, " ")
+	return verb + " " + o.Short + " " + preposition + " " + strings.Join(to, ", ")
+}
+
+// Called shows a recipient as people of this team write it.
+func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.team}).Called(to) }

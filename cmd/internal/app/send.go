@@ -1,0 +1,233 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Message is what Send sends. A verb fills it from its flags.
+type Message struct {
+	Content   *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
+	To        []string      // names as people type them: bob, bob@web, all; none: whom an answer to Parent goes to
+	Parent    *wire.Message // the message that it answers; nil: none
+	ToAll     bool          // an answer goes to all recipients of Parent as well
+	Files     []string      // paths of files that go with it
+	Once      string        // an idempotency key; "": none
+	IsAwaited bool          // the caller waits for an answer: another text under its id or key is then a failure
+	Again     string        // the command that sends it again, up to its id; "": there is none
+}
+
+// Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says
+// what became of it at each recipient. With an error nothing was sent.
+func (s *Scope) Send(ctx context.Context, m *Message) (*Outcome, error) {
+	o, err := s.outgoing(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range m.Files {
+		f, err := s.openAttached(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		o.Files = append(o.Files, teams.File{Name: filepath.Base(name), Content: f})
+	}
+	doubts := s.doubtsOf(o)
+	sent, err := s.Root.Send(ctx, o)
+	if sent == nil {
+		return nil, err
+	}
+	out := s.NewOutcome(m.Content.ID)
+	out.Warnings = doubts
+	isStored := slices.ContainsFunc(sent.To, func(to teams.Recipient) bool { return to.Stored })
+	for _, to := range sent.To {
+		switch {
+		case to.Err != nil:
+			out.addFailed(s, to.Address, to.Err)
+			out.Failed[len(out.Failed)-1].addRetry(m, to, isStored)
+		case to.AlreadyStored:
+			out.addKnown(s, to, m)
+		default:
+			if member := out.addDelivered(s, to, m.Content, ""); member.RunsNoMail() {
+				out.warn("%s does not run its mail; with atm run --inject run it does", member.Name)
+			}
+		}
+	}
+	if sent.Unmarked != nil {
+		out.warn("sent, but %v", sent.Unmarked)
+	}
+	if sent.Unlisted != nil {
+		out.warn("sent, but atm ls --sent shows it only after atm doctor --fix: %v", sent.Unlisted)
+	}
+	return out, nil
+}
+
+// outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
+// session that the session's own verbs would refuse.
+func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, err error) {
+	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: Person(), Once: m.Once}
+	if m.Parent != nil && len(m.To) == 0 {
+		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
+	} else if o.To, o.All, err = s.Addresses(m.To); err != nil {
+		return nil, err
+	}
+	o.Message.From, o.Message.Origin = s.Me.Address(), s.Origin()
+	if err := checkType(o.Message); err != nil {
+		return nil, err
+	}
+	input, _ := session.InputOf(o.Message)
+	for _, to := range o.To {
+		isOurs := to.Host == "" && to.Team == s.Team.Name
+		switch {
+		case input.Kind != "abort" && !input.IsVerdict():
+		case !isOurs:
+			err = failure.Refused("%s is not in your team: only its members may abort a session there, or answer a draft", to)
+		case input.Kind == "abort":
+			err = s.MayAct("abort", to.Agent)
+		default:
+			err = s.MayAnswer(policy.Question{Agent: to.Agent, Kind: policy.KindDraft})
+			if err == nil {
+				err = s.Team.CheckVerdict(to.Agent, o.Message)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// doubtsOf says why an answer will not count as one.
+func (s *Scope) doubtsOf(o *teams.Outgoing) (why []string) {
+	p := o.Parent
+	if p == nil {
+		return nil
+	}
+	if p.Type == wire.TypePermissionRequest {
+		why = append(why, "a reply is mail, and answers no question: atm pending")
+	}
+	if p.From == s.Me.Address() || len(p.To) == 0 {
+		return why
+	}
+	if err := s.Root.CheckAnswer(p, o.Message); err != nil {
+		why = append(why, fmt.Sprintf("this is mail, and does not count as the answer: %v", err))
+	}
+	return why
+}
+
+func checkType(m *wire.Message) error {
+	switch m.Type {
+	case wire.TypeAck:
+		return failure.Usage("an ack cannot be sent as a message").WithHint("atm ack ID --text \"…\"")
+	case wire.TypeNotice, wire.TypePermissionRequest:
+		return failure.Usage("a %s cannot be sent as a message", m.Type).WithHint("leave --type out")
+	case wire.TypePermissionReply:
+		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
+	case wire.TypeHumanInput:
+		if _, _, err := wire.HumanText(m.Payload); err != nil {
+			return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
+		}
+	}
+	return nil
+}
+
+// MaxText is how many bytes the text of a message may have.
+const MaxText = 1 << 20
+
+// CheckText refuses a text that no message can have.
+func CheckText(s string) error {
+	fault := ""
+	switch {
+	case strings.TrimSpace(s) == "":
+		return failure.Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
+	case len(s) > MaxText:
+		fault = "is over 1 MiB"
+	case !utf8.ValidString(s):
+		fault = "is not UTF-8"
+	case strings.Contains(s, "\x00"):
+		fault = "has a NUL byte"
+	default:
+		return nil
+	}
+	return failure.Usage("the text %s", fault).WithHint("send it as a file: --attach FILE")
+}
+
+func (s *Scope) openAttached(name string) (*os.File, error) {
+	f, err := s.Given.OpenRegular("--attach", name)
+	if errors.Is(err, durable.ErrNotRegular) { // a FIFO or a device may never end
+		err = failure.Usage("--attach: %s is not a regular file", name).WithHint("cat or tar it into one")
+	}
+	return f, err
+}
+
+// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
+func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, text string) (out *Outcome, did string, err error) {
+	if it.State == mailbox.Withdrawn {
+		return nil, "", WithdrawnError(it.ID)
+	}
+	ack := &wire.Message{Body: text, Origin: s.Origin()}
+	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)
+	if err != nil {
+		return nil, "", repeatable(err)
+	}
+	out = s.NewOutcome(a.ID)
+	out.Warnings = a.Notes
+	if a.To.Box != nil {
+		out.addDelivered(s, a.To, ack, "")
+	}
+	if did = "acked " + it.ID.Short(6); a.WasAcked {
+		did += " before"
+	}
+	return out, did, nil
+}
+
+// repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
+func repeatable(err error) error {
+	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
+	}
+	return err
+}
+
+// Withdraw withdraws a message of mine from all its recipients.
+func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
+	out := s.NewOutcome(m.ID)
+	for _, to := range m.To {
+		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
+		state, err := s.Root.Withdraw(ctx, s.Me, m, to, s.Origin())
+		if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // only an event is missing
+			out.warn("%v", unlogged)
+			err = nil
+		}
+		switch {
+		case err != nil:
+		case state == "":
+			err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
+				WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
+		case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
+			d.note = "already withdrawn"
+		case state != mailbox.Unread && state != mailbox.Withdrawn:
+			d.State, d.note = "notified", "a notice was sent"
+		}
+		if err != nil {
+			out.addFailed(s, to, repeatable(err))
+		} else {
+			out.Delivered = append(out.Delivered, d)
+		}
+	}
+	return out
+}

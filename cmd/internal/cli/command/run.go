@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/teams"
+)
+
+// Prepare gives a program and its commands what they have in common.
+func Prepare(program *cli.App) {
+	cli.HelpFlag = nil // --help is among the flags of the program
+	program.HideHelp, program.HideVersion, program.DisableSliceFlagSeparator = true, true, true
+	program.Metadata = map[string]any{}
+	program.ExitErrHandler = func(*cli.Context, error) {} // Run reports it
+	program.Before = func(c *cli.Context) error {
+		program.Metadata[innermost] = c
+		return nil
+	}
+	program.OnUsageError = func(c *cli.Context, err error, _ bool) error {
+		program.Metadata[innermost] = cli.NewContext(c.App, new(flag.FlagSet), c)
+		return cmdline.BadValue(c, err)
+	}
+	prepare(program, program.Commands)
+	program.Setup()
+}
+
+// innermost is where Run finds the context of an error.
+const innermost = "innermost"
+
+func prepare(program *cli.App, commands []*cli.Command) {
+	for _, c := range commands {
+		c.HideHelp, c.Before, c.OnUsageError = true, program.Before, program.OnUsageError
+		act := c.Action
+		c.Action = func(c *cli.Context) error {
+			if err := cmdline.CheckWords(c); err != nil && !c.Bool("help") {
+				return err
+			}
+			return explainWord(c, act(c))
+		}
+		prepare(program, c.Subcommands)
+	}
+}
+
+// Run runs the command of a prepared program that the words behind the program's name ask for, prints any error, and
+// returns the exit code.
+func Run(program *cli.App, words []string) int {
+	line, err := cmdline.Sort(program, words)
+	if err != nil {
+		line.Instead(func(*cli.Context) error { return err })
+	}
+	err = program.Run(append([]string{program.Name}, line.Args()...))
+	c, ok := program.Metadata[innermost].(*cli.Context)
+	if !ok {
+		panic(err) // two commands have the same name
+	}
+	return Report(c, err, line.Command.Name == "hook")
+}
+
+// explainWord adds to the error for a word that is no agent's name or no message's id what it may mean: "ls done" is
+// "ls --done".
+func explainWord(c *cli.Context, err error) error {
+	word := ""
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+		word = string(e.Name)
+	} else if e, ok := errors.AsType[*app.WordError](err); ok {
+		word = e.Word
+	}
+	hint := cmdline.Meant(c.App, c.Command, word)
+	if hint == "" || !slices.Contains(c.Args().Slice(), word) {
+		return err
+	}
+	e := Given(c).Explain(err)
+	return e.WithHint("%s; %s", hint, e.Hint)
+}

@@ -1,0 +1,87 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// queue returns the messages of ours that wait in the server's queue.
+func (f *follower) queue(ctx context.Context) (map[wire.ID]string, error) {
+	all, err := f.client.QueueList(ctx, f.thread)
+	inside := map[wire.ID]string{}
+	for _, q := range all {
+		if f.isMail(q.ClientID) {
+			inside[wire.ID(q.ClientID)] = q.ID
+		}
+	}
+	return inside, err
+}
+
+// isMail reports whether an id that the server has is of a message to the member. Codex has ids of that form as well, for
+// what its person writes.
+func (f *follower) isMail(id string) bool {
+	if !wire.IsID(id) {
+		return false
+	}
+	_, err := f.box.Get(wire.ID(id))
+	return err == nil
+}
+
+// maxItems is how many of a thread's last items are looked through for messages of ours.
+const maxItems = 100
+
+// settle marks messages as read that the thread's items show.
+func (f *follower) settle(ctx context.Context, turn string) error {
+	items, err := f.client.Items(ctx, f.thread, maxItems)
+	if isRefusal(err) { // it has none yet
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.settleItems(ctx, turn, items)
+}
+
+func (f *follower) settleItems(ctx context.Context, turn string, items []codex.Item) error {
+	call := mailbox.HookCall{Session: f.thread, Name: "receipt", Now: time.Now()}
+	for _, item := range items {
+		if item.Type == codex.UserMessage && f.isMail(item.ClientID) {
+			call.Shown = append(call.Shown, wire.ID(item.ClientID).Short(32))
+			delete(f.inside, wire.ID(item.ClientID))
+		}
+	}
+	if len(call.Shown) == 0 {
+		return nil
+	}
+	h, err := f.box.HandOver(ctx, call, mailbox.ReadOptions{})
+	for i := range h.Received {
+		h.Received[i].TurnID = turn
+	}
+	err = errors.Join(err, f.box.Log().Append(ctx, h.Received...))
+	if f.isUnsettled = err != nil; f.isUnsettled && ctx.Err() == nil {
+		f.log.Error("noting what the agent has read", "err", err)
+	}
+	return nil
+}
+
+// isInside reports whether the server has the message, and settles it if the agent has it.
+func (f *follower) isInside(ctx context.Context, id wire.ID) (bool, error) {
+	items, err := f.client.Items(ctx, f.thread, maxItems)
+	if err = ignoreRefusal(err); err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(items, func(i codex.Item) bool { return i.ClientID == string(id) }) {
+		return true, f.settleItems(ctx, "", items)
+	}
+	if f.inside, err = f.queue(ctx); err != nil {
+		return false, err
+	}
+	_, isQueued := f.inside[id]
+	return isQueued, nil
+}
