@@ -367,7 +367,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 	for _, a := range late {
 		var gone error
 		if s.CopyAt(c.sent, a).State == mailbox.Withdrawn {
-			gone = WithdrawnError(c.sent.ID)
+			gone = withdrawnError(c.sent.ID)
 		} else if gone = s.retired(a); gone == nil && c.noReply != nil {
 			gone = c.noReply(ctx, a)
 		}
@@ -392,8 +392,8 @@ func (s *Scope) retired(a wire.Address) error {
 	return nil
 }
 
-// WithdrawnError says that a message was withdrawn.
-func WithdrawnError(id wire.ID) error {
+// withdrawnError says that a message was withdrawn.
+func withdrawnError(id wire.ID) error {
 	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
 }
 
