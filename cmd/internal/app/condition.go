@@ -396,22 +396,3 @@ func (s *Scope) retired(a wire.Address) error {
 func withdrawnError(id wire.ID) error {
 	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
 }
-
-// CopyAt returns a recipient's copy of a message; its State is "" without evidence.
-func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *mailbox.Item {
-	if a.Host != "" {
-		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
-	}
-	box, err := s.Root.Mailbox(a)
-	if err == nil {
-		var it *mailbox.Item
-		if it, err = box.Get(m.ID); err == nil {
-			return it
-		}
-	}
-	state := mailbox.State("")
-	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-		state = "bad"
-	}
-	return &mailbox.Item{Message: m, State: state}
-}
