@@ -113,6 +113,8 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 		return rest, unknownFlag(l.Command, name).WithHint("%s", other.hint)
 	case f == nil && letters != nil && !hasValue: // -al, -n5
 		return append(letters, rest...), nil
+	case f == nil && strings.Contains(name, " ") && l.flag("--message") != nil: // "-5 % in a run"
+		return rest, unknownFlag(l.Command, name).WithHint("%s", l.Repaired([]string{word}, []string{"--message", word}))
 	case f == nil:
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 // NoCommand is for words of other tools that are no commands here: whoever types one gets the hint.
@@ -45,6 +46,9 @@ func UnknownCommand(program *cli.App, name string) *failure.Error {
 	e := failure.Usage("unknown command %q", letter.Clip(name, 40))
 	if hint, commands := meantCommands(program, strings.ReplaceAll(name, "_", "-")); hint != "" {
 		return e.WithHint("%s", hint).WithCandidates(commands...)
+	}
+	if _, err := wire.ParseFragment(name); err == nil {
+		return e.WithHint("the id of a message? atm show %s, atm reply %[1]s \"…\", atm ack %[1]s", name)
 	}
 	return suggest(e, name, commandNames(program.VisibleCommands()), "commands: "+listed(program.VisibleCommands(), " "))
 }

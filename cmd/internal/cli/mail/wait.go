@@ -35,6 +35,7 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag("t"),
+		cmdline.NoFlag("wait w", "leave it out: atm wait 30s"),
 		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail, atm read --wait shows it as well; an answer: atm wait --reply ID"),
 		cmdline.NoFlag("from", "atm read --wait --from NAME"),
 		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit; its mail: atm read --wait --from NAME"),
