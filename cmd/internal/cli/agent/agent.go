@@ -37,7 +37,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("start start-all", "atm run NAME -- CMD starts an agent, atm up those whom team.toml names"),
 	cmdline.NoCommand("kill terminate halt quit kill-session", "atm stop NAME; all of them: atm down"),
 	cmdline.NoCommand("shutdown stop-all", "atm down stops the team, atm stop NAME one agent"),
-	cmdline.NoCommand("console a", "atm attach NAME"),
+	cmdline.NoCommand("console a ssh", "atm attach NAME"),
 	cmdline.NoCommand("exec", `to type into its terminal: atm type NAME "…" --enter; to start one: atm run NAME -- CMD`),
 	cmdline.NoCommand("apply scale rollout", "atm up starts those whom team.toml names, atm down stops them; atm restart NAME"),
 	cmdline.NoCommand("compose", `a message: atm send NAME "…"; the team: atm up, atm down`),

@@ -43,7 +43,8 @@ var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
 	UsageText:   "atm restart bob",
 	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"}},
+	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"},
+		cmdline.NoFlag("all a", "atm down, then atm up; one at a time: atm restart NAME")},
 	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
 		before, err := client.Status(ctx)
 		if err != nil {

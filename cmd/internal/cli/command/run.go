@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"slices"
@@ -40,6 +41,9 @@ func prepare(program *cli.App, commands []*cli.Command) {
 		act := c.Action
 		c.Action = func(c *cli.Context) error {
 			if err := cmdline.CheckWords(c); err != nil && !c.Bool("help") {
+				if len(c.Command.Subcommands) > 0 { // team bob
+					err = cmp.Or(app.MemberAsVerb(Given(c), c.Args().First()), err)
+				}
 				return err
 			}
 			return explainWord(c, act(c))

@@ -49,7 +49,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("broadcast announce send-all wall", `atm send all "…" sends to everybody but you`),
 	cmdline.NoCommand("done complete finish resolve close", `atm ack ID, or atm reply ID "Done."; a session: atm session complete ID`),
 	cmdline.NoCommand("mark mark-read mark-all-read mark-as-read", "atm read ID marks it as read; atm unread ID puts it back"),
-	cmdline.NoCommand("mark-unread nack release requeue undelete", "atm unread ID puts a message back"),
+	cmdline.NoCommand("mark-unread nack release return requeue undelete", "atm unread ID puts a message back"),
 	cmdline.NoCommand("edit update amend replace supersede", `atm send NAME "…" --supersedes ID replaces what you sent`),
 	cmdline.NoCommand("cancel revert revoke", "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn"),
 	cmdline.NoCommand("sent outbox", "atm ls --sent lists what you sent, atm trace ID what became of it"),

@@ -37,7 +37,7 @@ as \u200b and <\tag>; --raw prints the exact text.
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
 		cmdline.NoFlag("attachments files download", "atm show ID --save DIR saves the attachments"),
 		cmdline.NoFlag("thread", "atm thread ID"),
-		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
+		cmdline.NoFlag("last latest", "atm read --last"),
 	},
 	Action: command.With(app.OpenMeIfGiven, show),
 }

@@ -140,6 +140,8 @@ func refuseWords(c *cli.Context, s *app.Scope) error {
 	}
 	e, who := failure.Usage("atm wait takes flags, not %q", letter.Clip(words[0], 40)), strings.Join(names, ",")
 	switch {
+	case slices.Contains([]string{"reply", "acked", "read"}, kind):
+		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "ID"))
 	case kind != "":
 		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "NAME"))
 	case len(names) > 0 && app.IsID(names[0]):

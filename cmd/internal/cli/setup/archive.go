@@ -79,6 +79,7 @@ var backupCommand = &cli.Command{
 	Name: "backup", ArgsUsage: "FILE", Usage: "save the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "Safe while others send. Never replaces a file. Leaves out what is not atm's: atm doctor names it.",
+	Flags:       []cli.Flag{cmdline.NoFlag("output o file f to", "leave it out: atm backup FILE")},
 	Action:      command.With(app.OpenRoot, runBackup),
 }
 
