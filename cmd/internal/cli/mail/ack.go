@@ -56,7 +56,7 @@ func ack(c *cli.Context, s *app.Scope) (err error) {
 }
 
 func isAckText(word string) bool {
-	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), isID)
+	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), app.IsID)
 }
 
 // forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
