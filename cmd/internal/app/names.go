@@ -71,9 +71,9 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	return a, err
 }
 
-// Addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
+// addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
 // among them.
-func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err error) {
+func (s *Scope) addresses(names []string) (to []wire.Address, hasAll bool, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		if strings.TrimPrefix(strings.TrimSpace(name), "@") == "all" { // which is nobody's name
 			others, err := s.others()

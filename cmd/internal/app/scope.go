@@ -10,6 +10,7 @@
 //	send.go        a message is sent, acknowledged or withdrawn; outcome.go has what became of it
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
+//	primer.go      what an agent is told when it starts
 //	wait.go        one wait for any or every of some conditions; condition.go has these
 //	ask.go         a question and its answer, and the end of a wait for one
 //	await.go       what ends a wait early

@@ -82,7 +82,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, er
 	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: Person(), Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
-	} else if o.To, o.All, err = s.Addresses(m.To); err != nil {
+	} else if o.To, o.All, err = s.addresses(m.To); err != nil {
 		return nil, err
 	}
 	o.Message.From, o.Message.Origin = s.Me.Address(), s.Origin()
@@ -177,7 +177,7 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
 func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, text string) (out *Outcome, did string, err error) {
 	if it.State == mailbox.Withdrawn {
-		return nil, "", WithdrawnError(it.ID)
+		return nil, "", withdrawnError(it.ID)
 	}
 	ack := &wire.Message{Body: text, Origin: s.Origin()}
 	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)
