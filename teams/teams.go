@@ -55,7 +55,7 @@ import (
 type Root struct {
 	rootdir.Found
 	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
-	Keys        hostkey.Dir   // the keys of the hosts that this user trusts
+	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
 	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
 	StartFollower func(t *Team, name wire.Name, p Program) error
@@ -258,7 +258,7 @@ func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	if a.Host == "" {
 		return t.Member(a.Agent)
 	}
-	hosts, err := r.Keys.Hosts()
+	hosts, err := hostkey.Dir(r.KeysDir).Hosts()
 	if err == nil && !slices.Contains(hosts, a.Host) {
 		err = &UnknownHostError{a.Host, hosts}
 	}

@@ -32,15 +32,14 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is the root, the team and the identity that a command works with. Only Scope reads the environment and the
-// working directory to find them.
+// A Scope is the root, the team and the identity that a command works with. They are found here and in Given only, from
+// the environment and the working directory too.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -80,7 +79,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	}
 	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
-		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
+		root.KeysDir = filepath.Join(dir, "bridge")
 	}
 	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
