@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -47,10 +48,9 @@ func prepare(program *cli.App, commands []*cli.Command) {
 	}
 }
 
-// Run runs the command of a prepared program that the words behind the program's name ask for, prints any error, and
-// returns the exit code.
-func Run(program *cli.App, words []string) int {
-	line, err := cmdline.Sort(program, words)
+// Run runs the command of a prepared program that a sorted line asks for, or refuses it for what Sort found, prints any
+// error, and returns the exit code.
+func Run(program *cli.App, line *cmdline.Line, err error) int {
 	if err != nil {
 		line.Instead(func(*cli.Context) error { return err })
 	}
@@ -72,7 +72,7 @@ func explainWord(c *cli.Context, err error) error {
 		word = e.Word
 	}
 	hint := cmdline.Meant(c.App, c.Command, word)
-	if hint == "" || !slices.Contains(c.Args().Slice(), word) {
+	if hint == "" || !slices.ContainsFunc(c.Args().Slice(), func(arg string) bool { return strings.TrimPrefix(arg, "@") == word }) {
 		return err
 	}
 	e := Given(c).Explain(err)

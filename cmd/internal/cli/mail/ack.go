@@ -95,7 +95,7 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText:   "atm unread 9f3a1c",
+	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {

@@ -35,9 +35,9 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag("t"),
-		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail; atm read --wait shows it as well"),
+		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail, atm read --wait shows it as well; an answer: atm wait --reply ID"),
 		cmdline.NoFlag("from", "atm read --wait --from NAME"),
-		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit"),
+		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit; its mail: atm read --wait --from NAME"),
 		cmdline.NoFlag("id message-id", "atm wait --reply ID, atm wait --acked ID, atm wait --read ID"),
 		cmdline.NoFlag("until state status", "atm wait --idle NAME, --busy NAME, --blocked NAME, --exit NAME"),
 	},
@@ -146,5 +146,5 @@ func refuseWords(c *cli.Context, s *app.Scope) error {
 	case len(names) > 0:
 		return e.WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, names[0])
 	}
-	return e.WithHint("atm wait waits for mail; atm wait --idle NAME, atm wait --reply ID")
+	return e.WithHint("atm wait 30s waits for mail; atm wait --idle NAME, atm wait --reply ID")
 }
