@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,86 +17,36 @@ import (
 
 const module = "github.com/agentteammail/atm/"
 
-// layers are the packages from the bottom up: each may import those above it here.
-var layers = strings.Fields(`
-	cmd/internal/output
-	internal/tomlfile
-	internal/durable
-	internal/lockfile
-	wire
-	internal/hostkey
-	mailbox/letter
-	mailbox/eventlog
-	mailbox
-	internal/push/codex
-	watcher
-	reducer
-	session
-	reducer/history
-	internal/hook
-	ptyrun/control
-	ptyrun/process
-	internal/push/claude
-	ptyrun/runinfo
-	ptyrun/record
-	ptyrun/screen
-	ptyrun/driver/agents
-	ptyrun/driver
-	internal/testagent
-	internal/testagent/cmd/fakeagent
-	internal/testtree
-	internal/testframe
-	teams/policy
-	teams/config
-	teams/git
-	teams/rootdir
-	teams
-	cmd/internal/backup
-	cmd/internal/doctor
-	cmd/internal/agentconfig
-	ptyrun/acp
-	ptyrun
-	ptyrun/sessions
-	cmd/internal/failure
-	cmd/internal/aswire
-	cmd/internal/app
-	cmd/internal/room
-	cmd/internal/cli/cmdline
-	cmd/internal/cli/command
-	cmd/internal/ask
-	cmd/internal/runspec
-	cmd/internal/runner
-	cmd/internal/acpagent
-	cmd/internal/mcp
-	cmd/internal/bridge
-	cmd/internal/claudeteam
-	cmd/internal/cli/mail
-	cmd/internal/cli/agent
-	cmd/internal/cli/session
-	cmd/internal/cli/setup
-	cmd/internal/cli
-	cmd/internal/testteam
-	cmd/internal/follow
-	cmd/internal/web
-	cmd/internal/tui
-	cmd/atm
-	cmd/atm-tui
-	cmd/atm-acp
-	cmd/atm-codex
-	cmd/atm-bridge
-	cmd/atm-claude
-	cmd/atm-runner
-	cmd/atm-mcp
-	cmd/atm-web
-	cmd/internal/crashtest
-	cmd/internal/machines
-	cmd/internal/wine
-	cmd/internal/realagents
-	cmd/internal/bench
-`)
+// layers are the packages from the bottom up, a floor at a time: each may import those above it here.
+var layers = strings.Fields(
+	// Files, locks, keys, and the words of all.
+	"internal/durable internal/lockfile internal/tomlfile wire internal/hostkey " +
+		// Messages.
+		"mailbox/letter mailbox/eventlog mailbox watcher " +
+		// What events and messages say: an agent's state, its sessions, its past.
+		"reducer session reducer/history " +
+		// One program: its process, its screen, its socket, and the ways into it.
+		"ptyrun/process ptyrun/control ptyrun/runinfo ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
+		"internal/push/claude internal/push/codex internal/hook " +
+		// Several mailboxes.
+		"teams/policy teams/config teams/git teams/rootdir teams " +
+		// What runs an agent.
+		"ptyrun/acp ptyrun ptyrun/sessions " +
+		// What all programs use; what some of them do.
+		"cmd/internal/output cmd/internal/failure cmd/internal/aswire cmd/internal/app " +
+		"cmd/internal/room cmd/internal/ask cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
+		// The command line.
+		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
+		"cmd/internal/cli/mail cmd/internal/cli/agent cmd/internal/cli/session cmd/internal/cli/setup cmd/internal/cli " +
+		// The other programs.
+		"cmd/internal/runner cmd/internal/follow cmd/internal/acpagent cmd/internal/bridge cmd/internal/claudeteam " +
+		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
+		"cmd/atm cmd/atm-runner cmd/atm-codex cmd/atm-acp cmd/atm-bridge cmd/atm-claude cmd/atm-mcp cmd/atm-tui cmd/atm-web " +
+		// What only tests use, and tests of the whole.
+		"internal/testtree internal/testframe internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
+		"cmd/internal/crashtest cmd/internal/machines cmd/internal/wine cmd/internal/realagents cmd/internal/bench")
 
-// importers are the packages that may import a module that is not ours; tests may
-// import more.
+// importers are the packages that import a module that is not ours; tests may import more.
 var importers = map[string][]string{
 	"charm.land/bubbles":                     {"cmd/internal/tui"},
 	"charm.land/bubbletea":                   {"cmd/internal/tui"},
@@ -101,7 +54,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "cmd/internal/web"},
 	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/testframe", "mailbox/letter"},
+	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/coder/websocket":             {"internal/push/codex"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
@@ -115,18 +68,26 @@ var importers = map[string][]string{
 	"github.com/rogpeppe/go-internal":        {"cmd/internal/testteam"},
 	"github.com/tailscale/peercred":          {"internal/push/claude", "internal/push/codex", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
-	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/mcp", "cmd/internal/follow", "cmd/internal/runner", "cmd/internal/tui", "cmd/internal/web"},
+	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
-	"golang.org/x/term":                      {"cmd/atm", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "internal/testagent", "cmd/internal/tui"},
-	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "cmd/internal/output", "mailbox", "cmd/internal/doctor", "teams/rootdir", "watcher", "cmd/internal/cli/agent"},
+	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/tui"},
+	"golang.org/x/sys":                       {"internal/durable", "mailbox", "ptyrun/process", "teams/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},
 }
 
 func TestImports(t *testing.T) {
+	// Without a look at them here, go test would not know that the test depends on the files that go list reads.
+	filepath.WalkDir(".", func(string, fs.DirEntry, error) error { return nil })
 	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	unused := map[[2]string]bool{} // a module, and an importer of it that was not seen to be one
+	for path, by := range importers {
+		for _, name := range by {
+			unused[[2]string{path, name}] = true
+		}
 	}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -134,7 +95,7 @@ func TestImports(t *testing.T) {
 			Imports, GoFiles []string
 		}
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return
+			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +110,14 @@ func TestImports(t *testing.T) {
 			t.Errorf("package %s does not say what it is", name)
 		}
 		for _, imported := range p.Imports {
-			checkImport(t, name, imported)
+			if path := checkImport(t, name, imported); path != "" {
+				delete(unused, [2]string{path, name})
+			}
+		}
+	}
+	if runtime.GOOS == "linux" { // where all that is listed is imported
+		for pair := range unused {
+			t.Errorf("%[2]s does not import %[1]s: take it out of importers", pair[0], pair[1])
 		}
 	}
 }
@@ -167,23 +135,25 @@ func TestEmulatorIsNotInAtm(t *testing.T) {
 	}
 }
 
-func checkImport(t *testing.T, name, imported string) {
+// checkImport returns the module of importers that was imported; "": it is ours or the standard library's.
+func checkImport(t *testing.T, name, imported string) string {
 	if ours, ok := strings.CutPrefix(imported, module); ok {
 		if slices.Index(layers, ours) >= slices.Index(layers, name) {
 			t.Errorf("%s imports %s, which is above it", name, ours)
 		}
-		return
+		return ""
 	}
 	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
-		return // the standard library
+		return "" // the standard library
 	}
 	for path, by := range importers {
 		if imported == path || strings.HasPrefix(imported, path+"/") {
 			if !slices.Contains(by, name) {
 				t.Errorf("%s imports %s: only %v may", name, imported, by)
 			}
-			return
+			return path
 		}
 	}
 	t.Errorf("%s imports %s, which is not among the chosen modules", name, imported)
+	return ""
 }

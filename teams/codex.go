@@ -42,7 +42,7 @@ func isCodexServer(pid int) bool {
 func (p Program) ServerSocket() (string, error) { return serverSocket(process.Environment(p.PID)) }
 
 func serverSocket(environ []string) (string, error) {
-	its := variables(environ)
+	its := process.Variables(environ)
 	home := its["CODEX_HOME"]
 	if home == "" {
 		home = filepath.Join(its["HOME"], ".codex")
@@ -51,15 +51,6 @@ func serverSocket(environ []string) (string, error) {
 		return "", errors.New("find codex's server: its program has neither CODEX_HOME nor HOME")
 	}
 	return filepath.Join(home, "app-server-control", "app-server-control.sock"), nil
-}
-
-func variables(environ []string) map[string]string {
-	its := map[string]string{}
-	for _, pair := range environ {
-		name, value, _ := strings.Cut(pair, "=")
-		its[name] = value
-	}
-	return its
 }
 
 // A boundProgram is one that a person has started under a member's name.
@@ -176,7 +167,7 @@ func showsThreadsIn(pid int, dir string, env func(string) string) (name string, 
 	if len(args) == 0 || slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(notShown, arg) }) {
 		return "", false
 	}
-	its := variables(process.Environment(pid))
+	its := process.Variables(process.Environment(pid))
 	if its["HOME"] != env("HOME") || its["CODEX_HOME"] != env("CODEX_HOME") || its["ATM_RUN"] != "" {
 		return "", false
 	}

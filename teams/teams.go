@@ -12,7 +12,22 @@
 // over.
 //
 // The package reads neither the environment nor flags nor the working directory. Roots and Teams are safe for
-// concurrent use; Turns are not.
+// concurrent use.
+//
+// Where to look:
+//
+//	teams, member            the root, its teams, their members; what is known of a member
+//	config, state, history   team.toml; a member's state and past, from its events
+//	send, ack, answer, ask   a message goes out; what counts as its ack and its answer; a question and its wait
+//	due, notify              answers that are overdue; mail of atm's own
+//	trace, gate, search      how far a message got; why it waits, and when it will be seen; finding one
+//	pending, question        what waits for an answer of a person; who serves a question of a program
+//	runner                   members that atm runs
+//	program, push            programs that people started themselves; mail is given to those
+//	claude, codex            what is special about these; conversation: who gives mail to a thread of Codex
+//	session                  sessions of members
+//	bridge                   members on other machines
+//	workdir, worktree        where members work; git worktrees of their own
 package teams
 
 import (
@@ -40,7 +55,7 @@ import (
 type Root struct {
 	rootdir.Found
 	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
-	Keys        hostkey.Dir   // the keys of the hosts that this user trusts
+	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
 	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
 	StartFollower func(t *Team, name wire.Name, p Program) error
@@ -243,7 +258,7 @@ func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	if a.Host == "" {
 		return t.Member(a.Agent)
 	}
-	hosts, err := r.Keys.Hosts()
+	hosts, err := hostkey.Dir(r.KeysDir).Hosts()
 	if err == nil && !slices.Contains(hosts, a.Host) {
 		err = &UnknownHostError{a.Host, hosts}
 	}

@@ -18,6 +18,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // NoProgramError says why a program cannot be started: it is not there, or it is none.
@@ -63,4 +64,14 @@ func Names(processes []Info) (names []string) {
 		names = append(names, p.String())
 	}
 	return names
+}
+
+// Variables returns the variables of an environment; of one that stands in it twice the last value counts.
+func Variables(environment []string) map[string]string {
+	values := map[string]string{}
+	for _, pair := range environment {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+	}
+	return values
 }

@@ -78,7 +78,7 @@ type History struct {
 	state      reducer.State
 }
 
-// Of folds evenh.
+// Of folds events, in order.
 func Of(events []wire.Event) *History {
 	h := &History{}
 	for i := range events {

@@ -89,7 +89,7 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 			var a wire.Address
 			some = make([]*Condition, 1)
 			if a, err = s.Address(word); err == nil {
-				some[0], err = s.WhenIs(kind, a)
+				some[0], err = s.whenIs(kind, a)
 			}
 		}
 		if err != nil {
@@ -227,8 +227,8 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 	return met
 }
 
-// WhenIs is met when an agent has a state: idle, busy, blocked, turn-done or exit.
-func (s *Scope) WhenIs(kind string, a wire.Address) (*Condition, error) {
+// whenIs is met when an agent has a state: idle, busy, blocked, turn-done or exit.
+func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	team, err := s.Root.Team(a.Team)
 	if err != nil {
 		return nil, err
@@ -264,14 +264,14 @@ func (s *Scope) WhenIs(kind string, a wire.Address) (*Condition, error) {
 	return c, nil
 }
 
-// whenAllAre returns WhenIs for each agent of this machine but me.
+// whenAllAre returns whenIs for each agent of this machine but me.
 func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
 	for _, name := range s.Names() {
 		a := wire.Address{Agent: name, Team: s.Team.Name}
 		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
 			continue
 		}
-		c, err := s.WhenIs(kind, a)
+		c, err := s.whenIs(kind, a)
 		if err != nil {
 			return nil, err
 		}

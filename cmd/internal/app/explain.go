@@ -38,7 +38,7 @@ var known = []struct {
 	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
-	{isUnknown, failure.Refused, "git status says more; then try again"},
+	{isGitUnsure, failure.Refused, "git status says more; then try again"},
 	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
@@ -79,8 +79,8 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// isUnknown reports whether git did not say what it tracks in a root.
-func isUnknown(err error) bool {
+// isGitUnsure reports whether git did not say what it tracks in a root.
+func isGitUnsure(err error) bool {
 	e, ok := errors.AsType[*rootdir.UnacceptedError](err)
 	return ok && e.Unknown != nil
 }
@@ -91,7 +91,7 @@ func IsOutputError(err error) bool {
 	return ok && p.Path == os.Stdout.Name()
 }
 
-// Explain gives any error an exit code and a hint. An *Error keeps its own, and gets the message of what wraps it.
+// Explain gives any error an exit code and a hint. A *failure.Error keeps its own, and gets the message of what wraps it.
 func (g *Given) Explain(err error) *failure.Error {
 	e := g.explain(err)
 	e.Hint = g.CompleteHint(e.Hint)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -17,11 +18,14 @@ func (s *Scope) Host() wire.Name {
 	if team, _ := s.Team.Config(); team.Bridge.Host != "" {
 		return team.Bridge.Host
 	}
-	if own, _ := s.Root.Keys.Own(); len(own) == 1 {
+	if own, _ := s.Keys().Own(); len(own) == 1 {
 		return own[0]
 	}
 	return ""
 }
+
+// Keys are the keys of the hosts that this user trusts.
+func (s *Scope) Keys() hostkey.Dir { return hostkey.Dir(s.Root.KeysDir) }
 
 // Address parses agent, @agent, agent@team, agent@host or agent@team.host. Behind one @ a trusted host goes before a
 // team of that name, and the team before this machine.
@@ -40,7 +44,7 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	place := a.Team // a host, or a team
-	hosts, err := s.Root.Keys.Hosts()
+	hosts, err := s.Keys().Hosts()
 	if slices.Contains(hosts, place) {
 		a.Team, a.Host = s.Team.Name, place
 		return a, err
@@ -71,9 +75,9 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	return a, err
 }
 
-// Addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
+// addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
 // among them.
-func (s *Scope) Addresses(names []string) (to []wire.Address, hasAll bool, err error) {
+func (s *Scope) addresses(names []string) (to []wire.Address, hasAll bool, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		if strings.TrimPrefix(strings.TrimSpace(name), "@") == "all" { // which is nobody's name
 			others, err := s.others()

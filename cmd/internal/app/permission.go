@@ -54,11 +54,7 @@ func (s *Scope) AgentOf(pid int) (by wire.Address, isInAgent bool) {
 
 // variablesOf returns os.Getenv for another environment.
 func variablesOf(environment []string) func(string) string {
-	env := map[string]string{}
-	for _, pair := range environment {
-		name, value, _ := strings.Cut(pair, "=")
-		env[name] = value
-	}
+	env := process.Variables(environment)
 	return func(name string) string { return env[name] }
 }
 

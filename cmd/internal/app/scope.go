@@ -10,6 +10,7 @@
 //	send.go        a message is sent, acknowledged or withdrawn; outcome.go has what became of it
 //	answer.go      answers to questions
 //	runner.go      requests to an agent's runner
+//	primer.go      what an agent is told when it starts
 //	wait.go        one wait for any or every of some conditions; condition.go has these
 //	ask.go         a question and its answer, and the end of a wait for one
 //	await.go       what ends a wait early
@@ -31,15 +32,14 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is the root, the team and the identity that a command works with. Only Scope reads the environment and the
-// working directory to find them.
+// A Scope is the root, the team and the identity that a command works with. They are found here and in Given only, from
+// the environment and the working directory too.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -79,7 +79,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	}
 	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
 	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
-		root.Keys = hostkey.Dir(filepath.Join(dir, "bridge"))
+		root.KeysDir = filepath.Join(dir, "bridge")
 	}
 	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil

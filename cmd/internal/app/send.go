@@ -82,7 +82,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, er
 	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: Person(), Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
-	} else if o.To, o.All, err = s.Addresses(m.To); err != nil {
+	} else if o.To, o.All, err = s.addresses(m.To); err != nil {
 		return nil, err
 	}
 	o.Message.From, o.Message.Origin = s.Me.Address(), s.Origin()

@@ -34,6 +34,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -106,6 +107,9 @@ func (t Transfer) String() string {
 func (b *Bridge) reportMail(kind string, m *wire.Message, host wire.Name, to, reason string) {
 	b.Report(Transfer{Kind: kind, ID: m.ID, Host: host, From: b.display(m.From), To: to, Title: letter.Clip(cmp.Or(m.Title(), string(m.Type)), 100), Reason: reason})
 }
+
+// keys are those of the hosts that this user trusts.
+func (b *Bridge) keys() hostkey.Dir { return hostkey.Dir(b.Root.KeysDir) }
 
 func (b *Bridge) warn(format string, args ...any) { b.Warn(fmt.Sprintf(format, args...)) }
 
@@ -235,7 +239,7 @@ func (b *Bridge) serve(ctx context.Context) error {
 
 // connect connects to the server, unless it is connected, makes the team's stores there, and takes the lease.
 func (b *Bridge) connect(ctx context.Context) (err error) {
-	if b.key, err = b.Root.Keys.Private(b.Host); err != nil {
+	if b.key, err = b.keys().Private(b.Host); err != nil {
 		return err
 	}
 	if b.conn == nil || b.conn.IsClosed() {

@@ -73,13 +73,13 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 	root, err := teams.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
-	root.Keys = hostkey.Dir(t.TempDir())
+	root.KeysDir = t.TempDir()
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, name := range members {
 		must(t, team.Create(t.Context(), name))
 	}
-	_, err = root.Keys.Generate(host)
+	_, err = hostkey.Dir(root.KeysDir).Generate(host)
 	must(t, err)
 	say := func(line string) {
 		m.mu.Lock()
@@ -102,11 +102,11 @@ func (m *machine) log() string {
 // allTrust makes machines trust each other.
 func allTrust(t testing.TB, all ...*machine) {
 	for _, m := range all {
-		private, err := m.Root.Keys.Private(m.Host)
+		private, err := m.keys().Private(m.Host)
 		must(t, err)
 		for _, other := range all {
 			if other != m {
-				must(t, other.Root.Keys.Trust(m.Host, private.Public().(ed25519.PublicKey), true))
+				must(t, other.keys().Trust(m.Host, private.Public().(ed25519.PublicKey), true))
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func Main(version string, words []string) int {
 		if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
 			return failure.Usage("--host: %v", err)
 		}
-		if _, err := s.Root.Keys.Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
+		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
 			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
 		if !c.Bool("once") {

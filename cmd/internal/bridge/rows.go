@@ -88,7 +88,7 @@ func (b *Bridge) receiveRows(ctx context.Context) error {
 
 // saveRows saves the rows of a host if it has signed them and they are newer than the saved ones.
 func (b *Bridge) saveRows(entry jetstream.KeyValueEntry, at time.Time) error {
-	e, err := Open(entry.Value(), b.Root.Keys.Key)
+	e, err := Open(entry.Value(), b.keys().Key)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 // addOutboxDirs watches the outboxes, and the directory where the first message for a host makes its outbox.
 func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
-	hosts, _ := b.Root.Keys.Hosts() // send reports the error
+	hosts, _ := b.keys().Hosts() // send reports the error
 	for _, host := range hosts {
 		path := b.Team.Outbox(wire.Address{Host: host}).Path()
 		w.Add(path, path+"/new")
@@ -35,7 +35,7 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 // returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
 	b.room.next()
-	hosts, err := b.Root.Keys.Hosts()
+	hosts, err := b.keys().Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
 		mayAct := b.Team.BeforeLook()

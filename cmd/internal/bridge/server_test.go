@@ -286,7 +286,7 @@ func TestDeadLetter(t *testing.T) {
 // sign makes an envelope from a machine with a message of the same id.
 func (m *machine) sign(e *Envelope, message string) []byte {
 	m.t.Helper()
-	key, err := m.Root.Keys.Private(m.Host)
+	key, err := m.keys().Private(m.Host)
 	must(m.t, err)
 	e.Kind, e.ID, e.Team, e.FromHost, e.At = cmp.Or(e.Kind, KindMail), cmp.Or(e.ID, wire.NewID()), cmp.Or(e.Team, "main"), cmp.Or(e.FromHost, m.Host), time.Now()
 	e.Content = []byte(strings.ReplaceAll(message, "%s", string(e.ID)))

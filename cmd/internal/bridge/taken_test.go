@@ -97,7 +97,7 @@ func TestTakenOnce(t *testing.T) {
 func (m *machine) signedAt(at time.Time) (*Envelope, []byte) {
 	e := &Envelope{ToHost: "build"}
 	m.sign(e, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi"}`)
-	key, err := m.Root.Keys.Private(m.Host)
+	key, err := m.keys().Private(m.Host)
 	must(m.t, err)
 	e.At = at
 	return e, e.Sign(key)

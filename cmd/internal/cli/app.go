@@ -1,5 +1,11 @@
 // Package cli is the program atm: an urfave/cli app whose verbs come from the packages below it (mail, agent, session,
-// setup). Package command says how a verb is made and how a command line is read.
+// setup). Package command says how a verb is made, package cmdline how a command line is read.
+//
+//	app.go         the commands, and what runs without one
+//	home.go        atm alone
+//	help.go        help pages; manual.go: all of them as atm(1)
+//	completion.go  what a shell may offer next; offer.go: names, ids and options
+//	companion.go   verbs that are programs of their own, and programs of others
 package cli
 
 import (

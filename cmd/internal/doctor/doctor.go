@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -326,7 +327,7 @@ func (d *doctor) checkSessions(t *teams.Team) {
 }
 
 func (d *doctor) checkBridge(t *teams.Team) {
-	hosts, err := d.root.Keys.Hosts()
+	hosts, err := hostkey.Dir(d.root.KeysDir).Hosts()
 	boxes, err2 := t.Outboxes()
 	errs := []error{err, err2}
 	for _, b := range boxes {
@@ -355,7 +356,7 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "%v", err)
 	}
 	if d.about = ""; slices.Contains(hosts, t.Name) {
-		key := filepath.Join(string(d.root.Keys), "trusted", string(t.Name))
+		key := filepath.Join(d.root.KeysDir, "trusted", string(t.Name))
 		d.add("bridge.clash", "warning", "ls -l "+policy.Quote(key),
 			"%s is both a team here and a host: NAME@%[1]s means a member on that host", t.Name)
 	}

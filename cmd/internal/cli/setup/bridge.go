@@ -54,7 +54,7 @@ func keygen(c *cli.Context, s *app.Scope) error {
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
 	}
-	public, err := s.Root.Keys.Generate(host)
+	public, err := s.Keys().Generate(host)
 	if err == nil {
 		err = s.Root.RaiseFormat()
 	}
@@ -68,7 +68,7 @@ func trust(c *cli.Context, s *app.Scope) error {
 	if err := cmp.Or(err, keyErr); err != nil {
 		return failure.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints what to type here")
 	}
-	err = s.Root.Keys.Trust(host, key, c.Bool("replace"))
+	err = s.Keys().Trust(host, key, c.Bool("replace"))
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		return failure.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	}

@@ -23,7 +23,7 @@ func (t *Team) SharesDir(name wire.Name, dir string) (string, error) {
 				return "", err
 			}
 		}
-		other, err := team.worksIn(dir, func(a wire.Name) bool { return team.Name == t.Name && a == name })
+		other, err := team.memberIn(dir, func(a wire.Name) bool { return team.Name == t.Name && a == name })
 		if err != nil || other != "" {
 			return other, err
 		}
@@ -31,8 +31,8 @@ func (t *Team) SharesDir(name wire.Name, dir string) (string, error) {
 	return "", nil
 }
 
-// worksIn returns a member, but not one of which isSelf is true, that works in a directory.
-func (t *Team) worksIn(dir string, isSelf func(wire.Name) bool) (string, error) {
+// memberIn returns a member, but not one of which isSelf is true, that works in a directory.
+func (t *Team) memberIn(dir string, isSelf func(wire.Name) bool) (string, error) {
 	plan, err := t.Config()
 	if err != nil {
 		return "", err
