@@ -49,7 +49,6 @@ var layers = strings.Fields(`
 	teams/rootdir
 	teams
 	cmd/internal/backup
-	cmd/internal/doctor
 	cmd/internal/agentconfig
 	ptyrun/acp
 	ptyrun
@@ -57,6 +56,7 @@ var layers = strings.Fields(`
 	cmd/internal/failure
 	cmd/internal/aswire
 	cmd/internal/app
+	cmd/internal/doctor
 	cmd/internal/room
 	cmd/internal/cli/cmdline
 	cmd/internal/cli/command
