@@ -182,7 +182,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 	if !isNew {
 		return ""
 	}
-	return h.scope.Team.SharingWarning(h.scope.Me.Agent(), h.program, !h.isSecond)
+	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program, !h.isSecond)
 }
 
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
