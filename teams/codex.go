@@ -68,7 +68,7 @@ type boundProgram struct {
 	of wire.Address
 }
 
-// programs returns those of the members of all teams.
+// programs returns those of the members of all teams, as far as they are noted.
 func (r *Root) programs() (all []boundProgram) {
 	teams, _ := r.Teams()
 	for _, team := range teams {
@@ -78,7 +78,7 @@ func (r *Root) programs() (all []boundProgram) {
 		}
 		members, _ := t.Agents()
 		for _, name := range members {
-			for _, p := range t.Programs(name) {
+			for _, p := range t.notedPrograms(name) {
 				all = append(all, boundProgram{p, t.Box(name).Address()})
 			}
 		}
@@ -88,11 +88,20 @@ func (r *Root) programs() (all []boundProgram) {
 
 // MemberOfThread returns the member, of any team, to whom a thread is bound, and its program. A binding ends with that.
 func (r *Root) MemberOfThread(thread string) (of wire.Address, p Program, ok bool) {
+	return r.noted(thread, true)
+}
+
+// LastMemberOfThread is MemberOfThread for a thread whose program has ended: the server ends it a minute later.
+func (r *Root) LastMemberOfThread(thread string) (of wire.Address, p Program, ok bool) {
+	return r.noted(thread, false)
+}
+
+func (r *Root) noted(thread string, isRunning bool) (of wire.Address, p Program, ok bool) {
 	if thread == "" {
 		return of, p, false
 	}
 	for _, b := range r.programs() {
-		if b.Tool == codexTool && b.Session == thread {
+		if b.Tool == codexTool && b.Session == thread && b.isRunning() == isRunning {
 			return b.of, b.Program, true
 		}
 	}

@@ -339,7 +339,7 @@ func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTi
 }
 
 // askWithin is how long a look asks a runner, so that one that hangs holds up little else.
-const askWithin = 100 * time.Millisecond
+const askWithin = 200 * time.Millisecond
 
 // summary returns a member as far as it is known at once.
 func (s *Scope) summary(ctx context.Context, a wire.Address) (teams.Member, error) {
@@ -367,7 +367,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 	for _, a := range late {
 		var gone error
 		if s.CopyAt(c.sent, a).State == mailbox.Withdrawn {
-			gone = WithdrawnError(c.sent.ID)
+			gone = withdrawnError(c.sent.ID)
 		} else if gone = s.retired(a); gone == nil && c.noReply != nil {
 			gone = c.noReply(ctx, a)
 		}
@@ -392,26 +392,7 @@ func (s *Scope) retired(a wire.Address) error {
 	return nil
 }
 
-// WithdrawnError says that a message was withdrawn.
-func WithdrawnError(id wire.ID) error {
+// withdrawnError says that a message was withdrawn.
+func withdrawnError(id wire.ID) error {
 	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
-}
-
-// CopyAt returns a recipient's copy of a message; its State is "" without evidence.
-func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *mailbox.Item {
-	if a.Host != "" {
-		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
-	}
-	box, err := s.Root.Mailbox(a)
-	if err == nil {
-		var it *mailbox.Item
-		if it, err = box.Get(m.ID); err == nil {
-			return it
-		}
-	}
-	state := mailbox.State("")
-	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-		state = "bad"
-	}
-	return &mailbox.Item{Message: m, State: state}
 }

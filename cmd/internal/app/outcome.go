@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -159,3 +160,22 @@ func (o *Outcome) Text(did string) string {
 
 // Called shows a recipient as people of this team write it.
 func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.team}).Called(to) }
+
+// CopyAt returns a recipient's copy of a message; its State is "" without evidence.
+func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *mailbox.Item {
+	if a.Host != "" {
+		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
+	}
+	box, err := s.Root.Mailbox(a)
+	if err == nil {
+		var it *mailbox.Item
+		if it, err = box.Get(m.ID); err == nil {
+			return it
+		}
+	}
+	state := mailbox.State("")
+	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+		state = "bad"
+	}
+	return &mailbox.Item{Message: m, State: state}
+}

@@ -177,7 +177,7 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
 func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, text string) (out *Outcome, did string, err error) {
 	if it.State == mailbox.Withdrawn {
-		return nil, "", WithdrawnError(it.ID)
+		return nil, "", withdrawnError(it.ID)
 	}
 	ack := &wire.Message{Body: text, Origin: s.Origin()}
 	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)

@@ -39,7 +39,7 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 	for _, f := range app.VisibleFlags() {
 		flags["--"+f.Names()[0]] = true
 	}
-	for _, f := range c.Flags {
+	for _, f := range c.VisibleFlags() {
 		for _, flag := range f.Names() {
 			if flags["--"+flag] {
 				t.Errorf("%s: --%s is there twice", name, flag)

@@ -20,7 +20,11 @@ import (
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
 var companions = []*cli.Command{
-	{Name: "mcp", Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
+	{Name: "mcp", Flags: []cli.Flag{
+		cmdline.NoFlag("add install config", "atm install claude --mcp; also codex, gemini, opencode"),
+		cmdline.NoFlag("serve server start run stdio", "leave it out: atm mcp --as NAME"),
+		cmdline.NoFlag("tools list-tools call", "an MCP client finds them in atm mcp --as NAME; here each is a command: atm help"),
+	}, Action: runCompanion, Usage: "offer the mail as MCP tools, on stdio",
 		UsageText: `atm mcp --as bob
 atm install claude --mcp      makes Claude Code start it; also codex, gemini, opencode`,
 		Description: `Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.
@@ -49,7 +53,10 @@ atm bridge --once                                      send and fetch once, then
 Two projects that share a server need teams of different names.
 Mail waits in the outbox until the server has it, then on the server until the other machine has it.
 First run atm bridge keygen on each machine, and atm bridge trust on the others.`,
-		Flags: command.CompanionFlags["bridge"], Subcommands: setup.BridgeCommands,
+		Flags: command.CompanionFlags["bridge"], Subcommands: append(setup.BridgeCommands,
+			cmdline.NoCommand("add connect join init setup", "on each machine: atm bridge keygen, and on the others what it prints"),
+			cmdline.NoCommand("start up run", "atm bridge --nats URL"),
+			cmdline.NoCommand("status ls list hosts", "atm doctor lists the hosts and the waiting mail; atm team shows their members")),
 	},
 	{
 		Name: "web", Action: runCompanion, Usage: "the team in a browser: who is busy, what is waiting for you, all mail",

@@ -33,7 +33,7 @@ turn was cut short: then it gets the question again. --json has the exact answer
 
 var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
-	UsageText: `atm history bob
+	UsageText: `atm history bob    its mail: atm ls bob --all
 atm history bob --limit 1 --json`,
 	Description: "Shows only what events report; --json has whole prompts and responses.",
 	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),

@@ -55,7 +55,7 @@ atm events bob --as-wire daemon --since 120`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f", "watch"}, Usage: "keep printing new events until interrupted"},
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
-		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ`"},
+		&cli.Uint64Flag{Name: "since", Usage: "only events after event `SEQ` (by time: atm watch --since 1h)"},
 		cmdline.ListFlag("kind", "only events of kind `K`, repeatable", "type"),
 		cmdline.CountFlag("limit", 0, "only the last `N`", "all", "n", "tail"),
 		cmdline.NoFlag("agent name", "atm events NAME prints somebody's events"),

@@ -23,7 +23,7 @@ var stopCommand = &cli.Command{
 	Name: "stop", ArgsUsage: "NAME", Usage: "stop an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9", "leave it out: atm stop asks, then kills")},
+	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9 s", "leave it out: atm stop asks, then kills")},
 	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 

@@ -34,7 +34,7 @@ atm types no mail in while a line that you began is unsent.`,
 }
 
 var screenCommand = &cli.Command{
-	Name: "screen", Aliases: []string{"capture", "capture-pane", "peek", "screenshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
+	Name: "screen", Aliases: []string{"capture", "capture-pane", "screenshot"}, ArgsUsage: "NAME", Usage: "print an agent's terminal as text",
 	UsageText: `atm screen bob
 atm screen bob --last 200`,
 	Description: "--json: lines, cursor (from 0), title, state.",

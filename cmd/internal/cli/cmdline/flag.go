@@ -29,6 +29,7 @@ func Flags() []cli.Flag {
 		NoFlag("fields jq template", "--json prints all fields; jq picks some"),
 		NoFlag("C cd dir directory cwd", "cd there first, or --root DIR names the root"),
 		NoFlag("y yes force no-input non-interactive no-pager", "leave it out: atm never asks, and has no pager"),
+		NoFlag("no-wait", "leave it out: atm waits only if you ask it to"),
 		NoFlag("verbose debug", "leave it out: atm doctor checks everything"),
 		NoFlag("color colour", "only a terminal gets colour, and NO_COLOR=1 turns it off"),
 		NoFlag("poll interval poll-interval", "no need to poll: atm read --wait --timeout 5m"),
@@ -44,18 +45,24 @@ func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && word[1] != '='
 }
 
-// flag looks up "--name" or "--name=value" among the flags of the command, then of the app.
+// flag looks up "--name" or "--name=value" among the flags of the command, then of the app; a misnomer comes last.
 func (l *Line) flag(word string) cli.Flag {
 	if !isFlag(word) {
 		return nil
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	var other cli.Flag
 	for _, f := range slices.Concat(l.Command.Flags, l.app.Flags) {
-		if slices.Contains(f.Names(), name) && (f != VersionFlag || l.Command.Name == "") {
+		_, isMisnomer := f.(*misnomer)
+		switch {
+		case !slices.Contains(f.Names(), name) || f == VersionFlag && l.Command.Name != "":
+		case !isMisnomer:
 			return f
+		case other == nil:
+			other = f
 		}
 	}
-	return nil
+	return other
 }
 
 // takesNext reports whether a word is a flag whose value is the next word; for an unknown flag it returns ifUnknown.

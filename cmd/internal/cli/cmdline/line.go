@@ -111,7 +111,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	case f == nil:
 		return rest, l.suggestFlag(name)
 	case takesValue(f) && !hasValue && (len(rest) == 0 || next == "--" || l.flag(next) != nil),
-		takesValue(f) && value == "" && next == "" && slices.Contains(l.app.Flags, f): // --team=
+		takesValue(f) && value == "" && next == "" && slices.Contains(l.app.Flags, f) && len(l.app.Commands) > 0: // --team=
 		typed, _ := FlagUsage(f)
 		return rest, failure.Usage("%s needs a value", name).WithHint("%s %s", l.Command.HelpName, typed)
 	case takesValue(f) && !hasValue:
@@ -198,7 +198,7 @@ func CheckWords(c *cli.Context) error {
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
 		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
-		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", Example(command))
+		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", strings.ReplaceAll(firstLine(command.UsageText), "    ", "; "))
 	}
 	if len(words) > 0 && command.ArgsUsage == "FILE" && c.App.Command(words[0]) != nil { // backup list
 		return failure.Usage("%q is not the name of a file", words[0]).WithHint("%s", Example(command))

@@ -41,31 +41,58 @@ func NoFlag(names, hint string) cli.Flag {
 func (*misnomer) Apply(*flag.FlagSet) error { return nil }
 
 // UnknownCommand is the error for a command that atm does not have.
-func UnknownCommand(app *cli.App, name string) *failure.Error {
+func UnknownCommand(program *cli.App, name string) *failure.Error {
 	e := failure.Usage("unknown command %q", letter.Clip(name, 40))
-	if c := app.Command(strings.ReplaceAll(name, "_", "-")); c != nil && c.Hidden {
-		return e.WithHint("%s", c.Usage)
+	if hint, commands := meantCommands(program, strings.ReplaceAll(name, "_", "-")); hint != "" {
+		return e.WithHint("%s", hint).WithCandidates(commands...)
 	}
-	if near := meantCommands(app, name); near != "" {
-		return e.WithHint("did you mean %s?", near).WithCandidates(strings.Split(strings.ReplaceAll(near, `"`, ""), " or ")...)
-	}
-	return suggest(e, name, commandNames(app.VisibleCommands()), "commands: "+listed(app.VisibleCommands(), " "))
+	return suggest(e, name, commandNames(program.VisibleCommands()), "commands: "+listed(program.VisibleCommands(), " "))
 }
 
-// meantCommands finds the commands in a name such as list_messages or send-message.
-func meantCommands(app *cli.App, name string) string {
-	var found []string
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
-		if c := app.Command(part); c != nil && !c.Hidden && part != name && !slices.Contains(found, strconv.Quote(c.HelpName)) {
-			found = append(found, strconv.Quote(c.HelpName))
+// meantCommands finds commands in a name such as send-message, team-add or kill-agent.
+func meantCommands(program *cli.App, name string) (hint string, commands []string) {
+	if c := program.Command(name); c != nil { // mark_read
+		return c.Usage, nil
+	}
+	var others []string
+	parts := strings.Split(name, "-")
+	for i, part := range parts {
+		c := program.Command(part)
+		if c != nil && c.Name == part && len(parts) == 2 {
+			if sub := c.Command(parts[1-i]); sub != nil && !sub.Hidden { // new-session
+				return "did you mean " + strconv.Quote(Synopsis(sub)) + "?", []string{sub.HelpName}
+			}
+		}
+		switch {
+		case c == nil || len(parts) == 1:
+		case c.Hidden:
+			others = append(others, c.Usage)
+		case !slices.Contains(commands, c.HelpName):
+			commands = append(commands, c.HelpName)
 		}
 	}
-	return strings.Join(found, " or ")
+	if len(commands) > 0 {
+		hint = "did you mean " + strings.Join(quoted(commands), " or ") + "?"
+	}
+	if hint != "" {
+		others = append(others, hint)
+	}
+	return strings.Join(others, "; "), commands
+}
+
+func quoted(names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, strconv.Quote(name))
+	}
+	return out
 }
 
 // UnknownWord is the error for a word that a command does not take.
 func UnknownWord(program *cli.App, c *cli.Command, word string) *failure.Error {
 	subs, overview := c.VisibleCommands(), Example(c)
+	if c.ArgsUsage != "" {
+		overview = "one at a time: " + Synopsis(c)
+	}
 	e := failure.Usage("unexpected argument %q for %s", letter.Clip(word, 40), Synopsis(c))
 	if len(subs) > 0 {
 		overview = c.HelpName + " " + listed(subs, "|")
@@ -83,13 +110,13 @@ func Meant(program *cli.App, c *cli.Command, word string) string {
 	if word == "help" {
 		return c.HelpName + " --help"
 	}
-	l := &Line{Command: c, app: program}
-	if f := l.flag("--" + word); f != nil && slices.Contains(c.Flags, f) {
-		if other, ok := f.(*misnomer); ok {
+	for _, f := range c.Flags {
+		if other, ok := f.(*misnomer); ok && slices.Contains(f.Names(), word) {
 			return other.hint
+		} else if slices.Contains(f.Names(), word) {
+			typed, _ := FlagUsage(f)
+			return c.HelpName + " " + typed
 		}
-		typed, _ := FlagUsage(f)
-		return c.HelpName + " " + typed
 	}
 	switch other := program.Command(word); {
 	case other == nil:
@@ -110,17 +137,15 @@ func unknownFlag(c *cli.Command, flag string) *failure.Error {
 // suggestFlag is the error for an unknown flag.
 func (l *Line) suggestFlag(flag string) error {
 	c, known, overview := l.Command, map[string]string{}, Synopsis(l.Command)+" takes"
-	for _, f := range slices.Concat(c.VisibleFlags(), l.app.VisibleFlags()) {
-		if f == VersionFlag && c.Name != "" {
-			continue
-		}
+	ofApp := slices.DeleteFunc(l.app.VisibleFlags(), func(f cli.Flag) bool { return f == VersionFlag && c.Name != "" })
+	for _, f := range slices.Concat(c.VisibleFlags(), ofApp) {
 		for _, name := range f.Names() {
 			known[name] = "--" + f.Names()[0]
 		}
 	}
 	visible := c.VisibleFlags()
 	if len(visible) == 0 {
-		visible = l.app.VisibleFlags()
+		visible = ofApp
 	}
 	for _, f := range visible {
 		typed, _ := FlagUsage(f)
@@ -181,7 +206,11 @@ func Synopsis(c *cli.Command) string { return strings.TrimSpace(c.HelpName + " "
 
 // Example returns the first example of a command, without its explanation.
 func Example(c *cli.Command) string {
-	example, _, _ := strings.Cut(c.UsageText, "\n")
-	example, _, _ = strings.Cut(example, "    ")
+	example, _, _ := strings.Cut(firstLine(c.UsageText), "    ")
 	return example
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }

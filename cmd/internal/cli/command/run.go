@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -72,7 +73,7 @@ func explainWord(c *cli.Context, err error) error {
 		word = e.Word
 	}
 	hint := cmdline.Meant(c.App, c.Command, word)
-	if hint == "" || !slices.Contains(c.Args().Slice(), word) {
+	if hint == "" || !slices.ContainsFunc(c.Args().Slice(), func(arg string) bool { return strings.TrimPrefix(arg, "@") == word }) {
 		return err
 	}
 	e := Given(c).Explain(err)

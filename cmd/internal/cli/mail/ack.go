@@ -56,7 +56,7 @@ func ack(c *cli.Context, s *app.Scope) (err error) {
 }
 
 func isAckText(word string) bool {
-	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), isID)
+	return strings.Contains(word, " ") && !slices.ContainsFunc(strings.Fields(word), app.IsID)
 }
 
 // forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
@@ -95,7 +95,7 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText:   "atm unread 9f3a1c",
+	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {

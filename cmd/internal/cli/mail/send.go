@@ -31,8 +31,9 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
 		&cli.BoolFlag{Name: "batch", Usage: "read NDJSON from stdin"},
 		cmdline.ListFlag("cc", "", "c"), &cli.BoolFlag{Name: "all", Hidden: true},
-		cmdline.NoFlag("everyone everybody here channel broadcast *", `atm send all "…" sends to everybody but you`),
+		cmdline.NoFlag("everyone everybody here channel team broadcast *", `atm send all "…" sends to everybody but you`),
 		cmdline.NoFlag("reply-to in-reply-to", `atm reply ID "…" answers a message`),
+		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
@@ -83,6 +84,8 @@ var replyCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
 		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
+		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
+		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
 		parent, _, err := s.Find(c.Args().First())

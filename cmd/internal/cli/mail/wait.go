@@ -35,9 +35,9 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 		cmdline.ListFlag("exit", "`AGENT` is off", "off", "stopped"),
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "wait for all of these, not any; with --reply, for every recipient"},
 		cmdline.TimeoutFlag("t"),
-		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail; atm read --wait shows it as well"),
+		cmdline.NoFlag("mail message messages unread any inbox", "atm wait waits for mail, atm read --wait shows it as well; an answer: atm wait --reply ID"),
 		cmdline.NoFlag("from", "atm read --wait --from NAME"),
-		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit"),
+		cmdline.NoFlag("agent name for", "atm wait --idle NAME, or --turn-done, --busy, --blocked, --exit; its mail: atm read --wait --from NAME"),
 		cmdline.NoFlag("id message-id", "atm wait --reply ID, atm wait --acked ID, atm wait --read ID"),
 		cmdline.NoFlag("until state status", "atm wait --idle NAME, --busy NAME, --blocked NAME, --exit NAME"),
 	},
@@ -126,14 +126,14 @@ func refuseWords(c *cli.Context, s *app.Scope) error {
 	switch {
 	case len(words) == 1 && err == nil:
 		return c.Set("timeout", words[0])
-	case errors.Is(err, cmdline.ErrNoUnit) && !isID(words[0]):
+	case errors.Is(err, cmdline.ErrNoUnit) && !app.IsID(words[0]):
 		return failure.Usage("%s %w", words[0], err).WithHint("atm wait %ss", words[0])
 	}
 	kind, names := "", []string{}
 	for _, word := range words {
 		if slices.Contains(kinds, word) {
 			kind = word
-		} else if s.IsMember(word) || word == "all" || isID(word) && kind == "" {
+		} else if s.IsMember(word) || word == "all" || app.IsID(word) && kind == "" {
 			names = append(names, word)
 		}
 	}
@@ -141,21 +141,10 @@ func refuseWords(c *cli.Context, s *app.Scope) error {
 	switch {
 	case kind != "":
 		return e.WithHint("atm wait --%s %s", kind, cmp.Or(who, "NAME"))
-	case len(names) > 0 && isID(names[0]):
+	case len(names) > 0 && app.IsID(names[0]):
 		return e.WithHint("atm wait --reply %s, atm wait --acked %[1]s, atm wait --turn-done %[1]s", who)
 	case len(names) > 0:
 		return e.WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, names[0])
 	}
-	return e.WithHint("atm wait waits for mail; atm wait --idle NAME, atm wait --reply ID")
-}
-
-// needsID is the error for a word that is not the id that a flag needs.
-func needsID(flag, word string) error {
-	return failure.Usage("--%s needs the id of a message that you sent, not %q", flag, word).
-		WithHint("atm ls --sent shows the ids; any new mail: atm read --wait --from NAME")
-}
-
-func isID(word string) bool {
-	_, err := wire.ParseFragment(strings.TrimPrefix(word, "#"))
-	return err == nil
+	return e.WithHint("atm wait 30s waits for mail; atm wait --idle NAME, atm wait --reply ID")
 }

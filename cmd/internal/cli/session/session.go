@@ -40,6 +40,7 @@ Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer th
 			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(wire.SessionPaused)),
 			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
 			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			cmdline.NoCommand("stop close delete kill rm", "atm session complete ID, or atm session abort ID"),
 			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
 		},
 		Action: command.With(app.OpenTeam, list),

@@ -43,6 +43,9 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	}
 	thread := cmp.Or(call.Text("session_id"), call.Text("thread-id"))
 	of, bound, isBound := root.MemberOfThread(thread)
+	if !isBound && call.Text("hook_event_name") == "SessionEnd" {
+		of, bound, isBound = root.LastMemberOfThread(thread)
+	}
 	if isBound && (!c.IsSet("as") || c.String("as") == string(of.Agent)) {
 		actAs(of.String())
 		return bound, "", nil

@@ -43,16 +43,19 @@ func Commands() []*cli.Command {
 var otherWords = []*cli.Command{
 	cmdline.NoCommand("create", "a team: atm init NAME…; a member: atm team add NAME; a session: atm session new --agent NAME"),
 	cmdline.NoCommand("setup", "a team: atm init NAME…; hooks of a coding agent: atm install TOOL"),
-	cmdline.NoCommand("add join invite register", "a member: atm team add NAME; another team: atm init --team TEAM NAME…"),
+	cmdline.NoCommand("add join invite register add-agent add-member", "a member: atm team add NAME; another team: atm init --team TEAM NAME…"),
 	cmdline.NoCommand("retire unregister kick leave", "atm team retire NAME"),
+	cmdline.NoCommand("lead set-lead", "team.toml sets it: atm init --toml writes one to edit"),
 	cmdline.NoCommand("rename", "names never change; atm team add NEW, atm team retire OLD"),
 	cmdline.NoCommand("teams", "atm team ls lists the teams; atm team shows the members"),
-	cmdline.NoCommand("ps top", "atm team shows who runs; atm team --watch repaints"),
+	cmdline.NoCommand("ps top stats summary overview availability", "atm team shows who runs; atm team --watch repaints"),
 	cmdline.NoCommand("info", "atm team, atm where, atm status NAME"),
-	cmdline.NoCommand("set state presence report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing`),
+	cmdline.NoCommand("state presence whois", "atm status NAME, atm team"),
+	cmdline.NoCommand("set set-status report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing; no heartbeat is needed`),
 	cmdline.NoCommand("config settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
-	cmdline.NoCommand("use login as su switch identity", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
-	cmdline.NoCommand("hooks", "atm install TOOL writes the hooks of a coding agent"),
+	cmdline.NoCommand("id identity who-am-i root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
+	cmdline.NoCommand("use login as su switch switch-client", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
+	cmdline.NoCommand("hooks", "atm install claude writes its hooks; also codex, gemini, opencode"),
 	cmdline.NoCommand("archive", "atm gc moves what was read long ago to the archive; atm backup FILE copies everything"),
 	cmdline.NoCommand("export dump", "atm backup FILE copies everything; atm ls --all --json prints messages"),
 	cmdline.NoCommand("import load", "atm restore FILE"),
@@ -64,7 +67,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("remote remotes sync host hosts peers connect", "the team on other machines: atm help bridge; an agent's terminal: atm attach NAME"),
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
-	cmdline.NoCommand("docs guide tutorial instructions", "atm help, atm help VERB; agents run atm primer"),
+	cmdline.NoCommand("docs guide tutorial instructions explain examples topics", "atm help, atm help VERB; agents run atm primer"),
 }
 
 var initCommand = &cli.Command{
