@@ -27,7 +27,13 @@ func Run(version string, words []string) int {
 		complete(program, words[:n])
 		return failure.ExitDone
 	}
-	return command.Run(program, words)
+	line, err := cmdline.Sort(program, words)
+	if line.IsUnknown() {
+		if code, found := runExternal(line); found {
+			return code
+		}
+	}
+	return command.Run(program, line, err)
 }
 
 func newApp(version string) *cli.App {
@@ -45,14 +51,10 @@ func newApp(version string) *cli.App {
 // prepare names the commands, and has each print its help page where that is asked for.
 func prepare(commands []*cli.Command, parent string) {
 	for _, c := range commands {
-		act, isHidden := c.Action, c.Hidden
+		act := c.Action
 		c.HelpName = parent + c.Name // App.Run puts the program's name in front
 		c.Action = func(c *cli.Context) error {
-			if isHidden && parent == "" {
-				if code, found := runExternal(cmdline.LineOf(c)); found {
-					return failure.Exit(code)
-				}
-			} else if c.Bool("help") && !isHidden {
+			if c.Bool("help") && !c.Command.Hidden {
 				return printHelp(c, helpPage(c.Command, command.Width()))
 			}
 			return act(c)
@@ -66,9 +68,6 @@ func withoutCommand(c *cli.Context) error {
 	line := cmdline.LineOf(c)
 	switch {
 	case line.At >= 0:
-		if code, found := runExternal(line); found {
-			return failure.Exit(code)
-		}
 		name := line.Typed[line.At]
 		return cmp.Or(app.MemberAsVerb(command.Given(c), name), error(cmdline.UnknownCommand(c.App, name)))
 	case c.Bool("help"):

@@ -30,6 +30,11 @@ type Line struct {
 	flags   []string // flags of the command
 }
 
+// IsUnknown reports whether a word stands where the command should be that is none.
+func (l *Line) IsUnknown() bool {
+	return l.At >= 0 && (len(l.names) == 1 && l.Command.Hidden || len(l.names) == 0 && len(l.app.Commands) > 0)
+}
+
 // LineOf returns the command line that a command was called with.
 func LineOf(c *cli.Context) *Line { return c.App.Metadata["line"].(*Line) }
 
@@ -54,14 +59,14 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 	for len(rest) > 0 {
 		word, err := rest[0], error(nil)
 		switch rest = rest[1:]; {
+		case programAt > 0 && len(l.Words) > programAt:
+			l.Words, rest = append(append(l.Words, word), rest...), nil
 		case word == "--" && len(l.Words) < programAt: // run --as bob -- claude
 			return l, failure.Usage("%s needs NAME before --", l.Command.HelpName).WithHint("%s", Example(l.Command))
 		case word == "--" && strings.Trim(l.Command.ArgsUsage, "[]") == "NAME…" && len(rest) > 0: // team add bob -- claude
 			return l, failure.Usage("%s takes only names", l.Command.HelpName).WithHint("to start a program: atm run NAME -- CMD")
 		case word == "--":
 			l.Words, rest = append(l.Words, rest...), nil
-		case programAt > 0 && len(l.Words) > programAt:
-			l.Words, rest = append(append(l.Words, word), rest...), nil
 		case isFlag(word):
 			rest, err = l.addFlag(word, rest)
 		default:
@@ -102,7 +107,7 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	}
 	other, isMisnomer := f.(*misnomer)
 	switch letters := l.splitLetters(name); {
-	case (f == nil || isMisnomer) && (l.Command.SkipFlagParsing || l.At >= 0 && l.Command.Name == "" && len(l.app.Commands) > 0):
+	case (f == nil || isMisnomer) && (l.Command.Hidden || l.IsUnknown()):
 		return rest, nil // the error is that there is no such command
 	case isMisnomer:
 		return rest, unknownFlag(l.Command, name).WithHint("%s", other.hint)

@@ -67,6 +67,8 @@ func TestSort(t *testing.T) {
 		{"ls -n5", "ls -n 5 --"},
 		{"run bob --detach bash --login -x", "run --detach -- bob bash --login -x"},
 		{"run bob --detach -- bash --detach", "run --detach -- bob bash --detach"},
+		{"run bob npm -- --port 80", "run -- bob npm -- --port 80"},
+		{"run bob -- npm test -- -v", "run -- bob npm test -- -v"},
 		{"team --watch", "team --watch --"},
 		{"team add --shared jobs --json", "--json team add --shared -- jobs"},
 		{"--json sned -x", "--json -- sned"},

@@ -83,5 +83,6 @@ func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (cod
 		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
 	Prepare(program)
-	return Run(program, words)
+	line, err := cmdline.Sort(program, words)
+	return Run(program, line, err)
 }

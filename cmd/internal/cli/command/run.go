@@ -48,10 +48,9 @@ func prepare(program *cli.App, commands []*cli.Command) {
 	}
 }
 
-// Run runs the command of a prepared program that the words behind the program's name ask for, prints any error, and
-// returns the exit code.
-func Run(program *cli.App, words []string) int {
-	line, err := cmdline.Sort(program, words)
+// Run runs the command of a prepared program that a sorted line asks for, or refuses it for what Sort found, prints any
+// error, and returns the exit code.
+func Run(program *cli.App, line *cmdline.Line, err error) int {
 	if err != nil {
 		line.Instead(func(*cli.Context) error { return err })
 	}
