@@ -17,6 +17,7 @@ type Acked struct {
 	ID       wire.ID   // of the ack
 	To       Recipient // who got it; zero: none was sent
 	WasAcked bool      // it was acknowledged before, by an ack or an answer
+	Unsent   string    // why the ack's text was not sent, which a reply can say; "": it was
 	Notes    []string  // messages to the caller's user
 }
 
@@ -57,15 +58,14 @@ func (r *Root) Ack(ctx context.Context, me, box *mailbox.Box, m, ack *wire.Messa
 	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) { // an answer was the ack
 		a.WasAcked = true
 		if ack.Body != "" {
-			a.Notes = append(a.Notes, fmt.Sprintf("already answered; your text was not sent: atm reply %s \"…\"", m.ID.Short(6)))
+			a.Unsent = "already answered; your text was not sent"
 		}
 		return a, nil
 	}
 	a.To = r.deliver(ctx, &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Derived: isAck, Sender: me})[0]
 	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored // the id that was free
 	if a.WasAcked && before != nil && ack.Body != "" && before.Body != ack.Body {
-		const note = "already acknowledged with another text; yours was not sent: atm reply %s \"…\""
-		a.Notes = append(a.Notes, fmt.Sprintf(note, m.ID.Short(6)))
+		a.Unsent = "already acknowledged with another text; yours was not sent"
 	}
 	if a.To.Err != nil {
 		return a, a.To.Err

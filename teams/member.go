@@ -60,7 +60,7 @@ type Member struct {
 	Questions  []policy.Question `json:"-"` // what is open in all sessions of its program; none while it is off
 	EventsErr  error             `json:"-"` // an *UnreadableError if its events cannot be read
 	note       string            // the end of Detail that is atm's own
-	atPrompt   reducer.Word      // State but for a question on the session channel, which holds up no mail; "": State
+	AtPrompt   reducer.Word      `json:"-"` // State but for a question on the session channel, which holds up no mail; "": State
 }
 
 // OtherHost says from which host a row came; zero: from this one.
@@ -202,7 +202,7 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 		if m.WaitingOn.IsOnChannel {
 			unasked := *s
 			unasked.Asked = nil
-			m.atPrompt = unasked.Evaluate(evidence).Word
+			m.AtPrompt = unasked.Evaluate(evidence).Word
 		}
 	}
 	if m.RunnerGone {
@@ -257,7 +257,7 @@ func (m *Member) addNote(text string) {
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.status(ctx, known{config: c}, name)
-	m.Sources, m.Ways, m.Doors = m.sources(), m.Runner.Ways, t.waysNow(name)
+	m.Sources, m.Ways, m.Doors = m.sources(), m.Runner.Ways, t.WaysNow(name)
 	return m, err
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,7 +26,7 @@ type Pushed struct {
 	By       string // of agents.WayNames; "": no way is open now
 	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
 	IsUnsure bool   // and it may not have taken it
-	to       Member // as the member was before
+	To       Member // as the member was before
 	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
@@ -118,7 +117,7 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 	if h.By = d.by; d.put == nil {
 		return h
 	}
-	h.to, _ = t.Summary(name) // the mail may begin a turn
+	h.To, _ = t.Summary(name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
 	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: d.put})
@@ -158,7 +157,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 	h, err := box.HandOver(ctx, call, mailbox.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *mailbox.Item) bool {
-			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == ""
+			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (Hold{})
 		},
 	})
 	if err != nil || len(h.Items) == 0 {
@@ -193,7 +192,7 @@ func (r *Root) pushAll(ctx context.Context, post *mailbox.Post) map[wire.Address
 	pushed := make([]Pushed, len(reached))
 	AtOnce(len(reached), func(i int) {
 		a := reached[i].Box.Address()
-		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == "" {
+		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
 			pushed[i] = t.pushUnread(ctx, a.Agent)
 		}
 	})
@@ -211,8 +210,8 @@ type WayNow struct {
 	Why string `json:"why,omitempty"` // why a better one is not
 }
 
-// waysNow returns the ways into a member's program that its person started; none if there is no such program.
-func (t *Team) waysNow(name wire.Name) (all []WayNow) {
+// WaysNow returns the ways into a member's program that its person started; none if there is no such program.
+func (t *Team) WaysNow(name wire.Name) (all []WayNow) {
 	p, ok := t.Bound(name)
 	if !ok {
 		return nil
@@ -236,35 +235,4 @@ func (t *Team) ReachesIdle(name wire.Name) bool {
 	}
 	d, _ := p.doorAt(agents.AtIdle)
 	return d != nil
-}
-
-// waitsInside reports whether there is a way into the member's program while it is idle.
-func (m *Member) waitsInside() bool {
-	return slices.ContainsFunc(m.Doors, func(w WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
-}
-
-// handed says when the member sees a message that was given to its program; "": it was not.
-func (m *Member) handed(h Pushed) string {
-	if h.IsIn {
-		m = &h.to
-	}
-	state := string(m.State)
-	if m.State == reducer.WordBusy && m.Since != nil {
-		state += " " + letter.Span(time.Since(*m.Since))
-	}
-	switch {
-	case h.By == "" || h.By == agents.Hook:
-		return ""
-	case h.IsUnsure:
-		return state + ": handed over, not confirmed"
-	case m.State == reducer.WordBlocked && h.IsIn:
-		return state + ": handed over, and comes once that is answered"
-	case m.State == reducer.WordBusy && h.IsIn:
-		return state + ": handed over, and comes behind the tool that runs"
-	case h.IsIn:
-		return state + ": handed over now"
-	case m.State == reducer.WordIdle:
-		return state + ": it takes it now"
-	}
-	return state + ": it takes it at once, or behind what it does"
 }

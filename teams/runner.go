@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -110,29 +108,6 @@ func (t *Team) askRunners(ctx context.Context, boxes []*mailbox.Box) map[wire.Na
 	}
 	asked.Wait()
 	return answers
-}
-
-// RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the
-// program if neither is known or the command cannot be typed.
-func (t *Team) RunCommand(name wire.Name) string {
-	c, _ := t.Config()
-	run, configured := t.runInfo(name), c.Members[name].Command
-	last := run.Command
-	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
-		return "atm up " + string(name)
-	}
-	line := "atm run " + string(name)
-	if run.Driver == "acp" {
-		line += " --driver acp"
-	}
-	again := line + " --"
-	for _, word := range last {
-		again += " " + policy.Quote(word)
-	}
-	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
-		return line + " -- CMD"
-	}
-	return again
 }
 
 const stoppedFile = "stopped" // in <agent>/run: changes whenever the member is stopped

@@ -53,23 +53,26 @@ func (t *Team) checkHumanInput(agent wire.Name) error {
 	return err
 }
 
-// HoldReason returns why an unread message is withheld from an agent for now, and what to do; "" if it is not. Only
-// handing it over is withheld: atm read shows the message.
-func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
+// A Hold says why an unread message is withheld from an agent for now. The zero Hold: it is not.
+type Hold struct {
+	Why     string
+	Because string    // of Why
+	Paused  wire.UUID // the session that it waits for to be resumed
+}
+
+// HoldReason returns why an unread message is withheld from an agent for now. Only handing it over is withheld: atm read
+// shows the message.
+func (t *Team) HoldReason(m *wire.Message, agent wire.Name) (h Hold) {
 	if m.Kind() != wire.TypeHumanInput {
-		return ""
+		return h
 	}
 	muted, because := t.isMuted(agent)
 	list, _, _ := t.Sessions().List() // an unreadable session withholds nothing
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-	why, paused := session.WithholdReason(m, list, muted)
-	if paused != "" {
-		return fmt.Sprintf("%s, so its input waits: atm session resume %s", why, wire.ID(paused).Short(6))
+	if h.Why, h.Paused = session.WithholdReason(m, list, muted); h.Why != "" && h.Paused == "" {
+		h.Because = because
 	}
-	if why != "" {
-		why = fmt.Sprintf("%s (%s); %s gets it only with atm read", why, because, agent)
-	}
-	return why
+	return h
 }
 
 // isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and

@@ -28,38 +28,24 @@ type DeliveryTrace struct {
 	To     string        `json:"to"`
 	State  mailbox.State `json:"state"`
 	Stages []Stage       `json:"stages"`
-	Due    string        `json:"due,omitempty"`  // when the missing answer is due
-	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and a command that helps
+	Due    string        `json:"due,omitempty"` // when the missing answer is due
+
+	Item     *mailbox.Item     `json:"-"` // in its inbox, or in the outbox of its host
+	Delivery *history.Delivery `json:"-"` // by its events; nil: it has no mailbox here
+	Err      error             `json:"-"` // why there is no Item
+	Returned *wire.Message     `json:"-"` // the notice that it is not there
 }
 
-// Trace returns the progress of a message at one recipient.
+// Trace returns the progress of a message at one recipient. It asks no runner.
 func (r *Root) Trace(ctx context.Context, m *wire.Message, a wire.Address) DeliveryTrace {
-	return r.trace(ctx, m, a, true)
-}
-
-// HasReached reports whether there is evidence for a stage of a message at one recipient. It asks no runner.
-func (r *Root) HasReached(ctx context.Context, m *wire.Message, a wire.Address, stage string) bool {
-	t := r.trace(ctx, m, a, false)
-	return t.Reached(stage)
-}
-
-func (r *Root) trace(ctx context.Context, m *wire.Message, a wire.Address, withGate bool) DeliveryTrace {
 	t := newTrace(a)
 	t.addAnswers(ctx, r, m, a)
-	box, err := r.Mailbox(a)
-	unknown, _ := errors.AsType[*UnknownError](err)
-	switch {
-	case a.Host != "":
+	if a.Host != "" {
 		t.fillRemote(r, m, a)
-	case err == nil:
-		t.fill(r, m, box, withGate)
-	case unknown != nil && unknown.Retired:
-		const gate = "%s is retired; its mail is kept: atm team restore %s --team %s"
-		t.Gate = fmt.Sprintf(gate, a, a.Agent, a.Team)
-	case unknown != nil || errors.Is(err, ErrNoTeam):
-		t.Gate = fmt.Sprintf("%s has no mailbox here: atm team", a)
-	default:
-		t.Gate = fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
+	} else if box, err := r.Mailbox(a); err != nil {
+		t.Err = err
+	} else {
+		t.fill(r, m, box)
 	}
 	if reply := t.stage("replied"); reply.At != nil && m.RequiresAck {
 		t.add("acked", *reply.At, "", "the reply")
@@ -72,10 +58,16 @@ func (r *Root) trace(ctx context.Context, m *wire.Message, a wire.Address, withG
 	return t
 }
 
+// HasReached reports whether there is evidence for a stage of a message at one recipient.
+func (r *Root) HasReached(ctx context.Context, m *wire.Message, a wire.Address, stage string) bool {
+	t := r.Trace(ctx, m, a)
+	return t.Reached(stage)
+}
+
 // IsTurnOver reports whether the turn is over into which a recipient was handed a message, also because its runner was
 // killed. Events tell nothing about people.
 func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) bool {
-	t := r.trace(ctx, m, a, false)
+	t := r.Trace(ctx, m, a)
 	if r.IsPerson(a) || t.Reached("turn_done") || !t.Reached("turn_started") {
 		return !r.IsPerson(a) && t.Reached("turn_done")
 	}
@@ -125,16 +117,16 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 }
 
 // fill adds what the recipient's events and mailbox show.
-func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box, withGate bool) {
+func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
 	team, _ := r.Team(box.Address().Team)
 	turns, _ := team.HistorySince(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
-	d := turns.Delivery(m.ID)
-	t.addStages(StagesOf(d, box.Agent()))
+	t.Delivery = turns.Delivery(m.ID)
+	t.addStages(StagesOf(t.Delivery, box.Agent()))
 	it, err := box.Get(m.ID)
-	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
-		t.State, t.Gate = "bad", fmt.Sprintf("it cannot be read there: %v; atm doctor", err)
-	}
-	if err != nil {
+	if t.Item, t.Err = it, err; err != nil {
+		if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+			t.State = "bad"
+		}
 		return
 	}
 	t.State = it.State
@@ -144,18 +136,6 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box, withGat
 	t.add("stored", m.SentAt, "", "%s", it.Dir)
 	if hasRead(it) {
 		t.add("read", time.Time{}, "", "it is in %s", it.Dir)
-	}
-	// It need not be read to be answered: an answer may be a dropped file.
-	if !withGate || t.Reached("acked") || t.Reached("replied") {
-		return
-	}
-	if t.State == mailbox.Unread {
-		t.Gate = team.unreadGate(box.Agent(), it, d)
-	} else if d.Turn != nil && !d.Turn.HasEnded() {
-		t.Gate = team.turnGate(box.Agent())
-	}
-	if t.State == mailbox.Owed && t.Gate == "" {
-		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", box.Agent(), m.ID.Short(6))
 	}
 }
 
@@ -199,34 +179,22 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 			}
 		}
 	}
-	notice := returnNotice(team.Box(m.From.Agent), m.ID, a)
+	t.Returned = returnNotice(team.Box(m.From.Agent), m.ID, a)
 	it, err := team.Outbox(a).Get(m.ID)
-	if err == nil { // the bridge has not sent it
+	t.Item, t.Err = it, err
+	switch {
+	case err == nil: // the bridge has not sent it
 		t.State = it.State
 		if hasRead(it) { // by the bridge, which waits for the server
 			t.State = mailbox.Unread
 		}
 		t.add("stored", m.SentAt, "", "%s", it.Dir)
-	}
-	switch {
-	case err == nil && t.State == mailbox.Withdrawn:
-	case err == nil && team.IsBridged():
-		t.Gate = "the bridge runs, but the server has not accepted it yet"
-	case err == nil:
-		t.Gate = "the bridge is off: it goes out when `atm bridge` runs"
 	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
 		t.State = mailbox.Done
 	case t.Reached("read"):
-		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
+		t.State = mailbox.Owed
 	case t.Reached("stored"):
 		t.State = mailbox.Unread
-	case m.From.Host != "": // its own host knows more
-	case notice != nil:
-		t.Gate = fmt.Sprintf("it was returned: atm show %s", notice.ID.Short(6))
-	case errors.Is(err, mailbox.ErrNotFound):
-		t.Gate = fmt.Sprintf("it was sent; host %s has reported nothing yet", a.Host)
-	default:
-		t.Gate = fmt.Sprintf("atm cannot tell whether it was sent: %v", err)
 	}
 }
 

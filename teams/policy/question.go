@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -124,29 +123,6 @@ func (q *Question) Choose(word string) (string, error) {
 		return matching[0], nil
 	}
 	return "", fmt.Errorf("%q is not one of the options: %s", word, strings.Join(all, ", "))
-}
-
-// AnsweredElsewhere returns why atm approve and atm reject cannot answer the question, and a command that does, or that
-// helps; "" if they can.
-func (q *Question) AnsweredElsewhere() (why, hint string) {
-	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
-	where := ""
-	if isRemote {
-		where = "there: "
-	}
-	switch {
-	case q.Kind == KindDraft, q.ByWire && q.ID != "", q.Served:
-		return "", ""
-	case q.OnChannel && q.Session != "":
-		return "takes the answer as a message in its session", where + `atm session message ` + name + ` "…"`
-	case q.OnChannel:
-		return "takes the answer as a message", where + `atm send ` + name + ` "…" --type human_input`
-	case !q.Running:
-		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
-	case q.ID == "" || reducer.IsForTerminal(q.Dialog):
-		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
-	}
-	return "", ""
 }
 
 // ParseOptions reads options as a runner writes them or, byWire, as ACP does, and skips what is neither. The result is

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // RestoringFile in a root says that a restore has begun and not ended: it runs, was killed, or failed.
@@ -24,15 +23,6 @@ type UnfinishedError struct {
 
 func (e *UnfinishedError) Error() string {
 	return fmt.Sprintf("a restore of %s into %s did not finish", cmp.Or(e.File, "a backup"), e.Root)
-}
-
-// Finish is the command that finishes the restore.
-func (e *UnfinishedError) Finish() string {
-	file := "FILE"
-	if e.File != "" {
-		file = policy.Quote(e.File)
-	}
-	return "atm restore " + file + " --root " + policy.Quote(e.Root)
 }
 
 // CheckRestored returns an *UnfinishedError if a restore into a root did not finish.

@@ -94,7 +94,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 }
 
 func (p *prompt) showSent(r *teams.Response) {
-	_, forecast := p.Root.Forecast(r.To, p.message)
+	_, forecast := app.Forecast(p.Root, r.To, p.message)
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()

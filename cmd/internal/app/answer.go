@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -193,4 +194,27 @@ func (a *Answer) chooseOption(q policy.Question) error {
 		return failure.Usage("%q does not reject it", a.Option).WithHint("atm approve %s %q", q.Agent, a.Option)
 	}
 	return nil
+}
+
+// AnsweredElsewhere returns why atm approve and atm reject cannot answer a question, and a command that does, or that
+// helps; "" if they can.
+func AnsweredElsewhere(q *policy.Question) (why, hint string) {
+	name, isRemote := strings.CutSuffix(string(q.Agent), "@"+string(q.Host))
+	where := ""
+	if isRemote {
+		where = "there: "
+	}
+	switch {
+	case q.Kind == policy.KindDraft, q.ByWire && q.ID != "", q.Served:
+		return "", ""
+	case q.OnChannel && q.Session != "":
+		return "takes the answer as a message in its session", where + `atm session message ` + name + ` "…"`
+	case q.OnChannel:
+		return "takes the answer as a message", where + `atm send ` + name + ` "…" --type human_input`
+	case !q.Running:
+		return "has no runner, so only its own terminal can answer", where + "next time atm run " + name
+	case q.ID == "" || reducer.IsForTerminal(q.Dialog):
+		return "asks something that only a person at its terminal can answer", where + "atm attach " + name
+	}
+	return "", ""
 }

@@ -23,7 +23,7 @@ func (s *Scope) Ask(ctx context.Context, o *teams.Outgoing, timeout time.Duratio
 	to, isSent := o.To[0], false
 	r, err := s.Root.Ask(limited, o, teams.Observer{Other: s.warnNoAnswer, Sent: func(r *teams.Response) {
 		isSent = true
-		_, forecast := s.Root.Forecast(r.To, o.Message)
+		_, forecast := Forecast(s.Root, r.To, o.Message)
 		sent(forecast)
 		time.AfterFunc(cmp.Or(timeout, 1<<62), cancel) // from here: however short it is, the question is sent
 	}})

@@ -61,7 +61,7 @@ func (o *Outcome) warn(format string, args ...any) {
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
 // seen.
 func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, note string) teams.Member {
-	member, forecast := s.Root.Forecast(to, m)
+	member, forecast := Forecast(s.Root, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
 		By: to.Pushed.By, IsIn: to.Pushed.IsIn, IsUnsure: to.Pushed.IsUnsure, note: cmp.Or(note, forecast),

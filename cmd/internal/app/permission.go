@@ -247,7 +247,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 			return err
 		}
 	}
-	if why, hint := q.AnsweredElsewhere(); why != "" {
+	if why, hint := AnsweredElsewhere(&q); why != "" {
 		return failure.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -50,7 +53,7 @@ func (s *Scope) RunnerError(name wire.Name, err error) error {
 			WithHint("atm stop %s ends it; in a container, it has to be typed there", name)
 	}
 	if errors.Is(err, control.ErrNoRunner) {
-		return failure.Failed("%s is not running", name).WithHint("%s", s.Team.RunCommand(name))
+		return failure.Failed("%s is not running", name).WithHint("%s", RunCommand(s.Team, name))
 	}
 	return err
 }
@@ -106,6 +109,29 @@ func tryHint(name wire.Name, tries []control.Try) string {
 		acts[n] = "or " + acts[n]
 	}
 	return JoinFilled("; ", look, strings.Join(acts, ", "))
+}
+
+// RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the
+// program if neither is known or the command cannot be typed.
+func RunCommand(t *teams.Team, name wire.Name) string {
+	c, _ := t.Config()
+	run, _ := runinfo.Read(t.Dir(), name)
+	last, configured := run.Command, c.Members[name].Command
+	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
+		return "atm up " + string(name)
+	}
+	line := "atm run " + string(name)
+	if run.Driver == "acp" {
+		line += " --driver acp"
+	}
+	again := line + " --"
+	for _, word := range last {
+		again += " " + policy.Quote(word)
+	}
+	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
+		return line + " -- CMD"
+	}
+	return again
 }
 
 // Interrupt interrupts a member's turn.

@@ -185,7 +185,10 @@ func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, tex
 		return nil, "", repeatable(err)
 	}
 	out = s.NewOutcome(a.ID)
-	out.Warnings = a.Notes
+	if a.Unsent != "" {
+		out.warn("%s: atm reply %s \"…\"", a.Unsent, it.ID.Short(6))
+	}
+	out.Warnings = append(out.Warnings, a.Notes...)
 	if a.To.Box != nil {
 		out.addDelivered(s, a.To, ack, "")
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
@@ -169,7 +170,7 @@ func (d *doctor) checkRoot() {
 		d.add("root.shared", severity, fix, "the root is open to others: %s", why)
 	}
 	if unfinished, is := errors.AsType[*rootdir.UnfinishedError](rootdir.CheckRestored(d.root.Path)); is {
-		d.add("restore.unfinished", "error", unfinished.Finish(), "%v: members and mail may be missing", unfinished)
+		d.add("restore.unfinished", "error", app.FinishRestore(unfinished), "%v: members and mail may be missing", unfinished)
 	} else if err := d.root.CheckAccepted(d.ctx); err != nil {
 		fix := "atm init --root " + policy.Quote(d.root.Path)
 		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -140,7 +141,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
 			"its runner, process %d, does not answer; unless it is suspended, atm stop %s ends it", silent.PID, name)
 	}
 	if t.HasOtherRules(name) {
-		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, t.RunCommand(name)),
+		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name)),
 			"team.toml has other rules, or other people who may answer, than when its runner started; they apply from its next start")
 	}
 }
@@ -177,7 +178,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 		}
 		lastRead = "it last read " + letter.Ago(time.Now(), *m.ReadAt)
 	}
-	d.add("message.unheard", "info", t.RunCommand(m.Name),
+	d.add("message.unheard", "info", app.RunCommand(t, m.Name),
 		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
 		len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
 }

@@ -185,7 +185,7 @@ func (m *model) setSnapshot(s *room.Snapshot) tea.Cmd {
 // notification says what waits for me now and did not before, "" if nothing.
 func notification(old, s *room.Snapshot) string {
 	isForMe := func(q room.Question) bool {
-		reason, _ := q.AnsweredElsewhere()
+		reason, _ := app.AnsweredElsewhere(&q.Question)
 		return q.MayAnswer || reason != ""
 	}
 	for _, q := range s.Waiting {

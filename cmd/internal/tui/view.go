@@ -48,7 +48,7 @@ func (m *model) selectedQuestion() (lines []string, isWhole bool) {
 // in a row, which are before everything of ours.
 func questionLine(q room.Question, about string) string {
 	line := fmt.Sprintf("%s %s", q.Agent, letter.KeepDirection(letter.Escape(about)))
-	if reason, _ := q.AnsweredElsewhere(); q.TakesText() {
+	if reason, _ := app.AnsweredElsewhere(&q.Question); q.TakesText() {
 		line += "   (r answers)"
 	} else if reason != "" {
 		line += "   (" + reason + ")"

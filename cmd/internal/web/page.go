@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
@@ -41,7 +42,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text":   letter.EscapeBody,
 	"size":   letter.Size,
 	"hint": func(q room.Question) string { // why it cannot be answered from here, and what to do
-		if reason, hint := q.AnsweredElsewhere(); reason != "" {
+		if reason, hint := app.AnsweredElsewhere(&q.Question); reason != "" {
 			return fmt.Sprintf("%s %s: %s", q.Agent, reason, hint)
 		}
 		return ""

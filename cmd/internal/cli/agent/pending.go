@@ -167,7 +167,7 @@ func answers(q policy.Question) (lines []string) {
 	}
 	if q.Kind == policy.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", q.Short()))
-	} else if why, hint := q.AnsweredElsewhere(); why != "" {
+	} else if why, hint := app.AnsweredElsewhere(&q); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines

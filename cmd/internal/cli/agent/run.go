@@ -143,7 +143,7 @@ func (k *call) mayAdd(e *teams.UnknownError) bool {
 }
 
 func noCommand(t *teams.Team, name wire.Name) error {
-	hint := strings.Replace(t.RunCommand(name), "-- CMD", "-- claude", 1)
+	hint := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
 	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -147,9 +146,9 @@ var traceCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		recipients, text := []teams.DeliveryTrace{}, ""
+		recipients, text := []app.Trace{}, ""
 		for _, to := range it.To {
-			r := s.Root.Trace(c.Context, it.Message, to)
+			r := app.TraceOf(c.Context, s.Root, it.Message, to)
 			r.Gate = command.Given(c).CompleteHint(r.Gate)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
@@ -167,7 +166,7 @@ var traceCommand = &cli.Command{
 }
 
 // stagesText lists in a line the stages of a delivery that there is evidence for.
-func stagesText(r teams.DeliveryTrace) string {
+func stagesText(r app.Trace) string {
 	var parts []string
 	for _, stage := range r.Stages {
 		if stage.Evidence == nil {

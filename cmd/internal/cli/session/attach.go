@@ -36,7 +36,7 @@ var messageCommand = &cli.Command{
 		}
 		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
 		if k.session.State != wire.SessionPaused {
-			_, outlook = k.s.Root.Forecast(out.To, out.Message)
+			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
 		}
 		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
 	}),

@@ -165,7 +165,7 @@ func resume(k *call) error {
 		return moveTo(wire.SessionActive)(k)
 	}
 	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
-	config, again := plan.SessionOf(k.agent()), k.s.Team.RunCommand(k.agent())
+	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
 	words, isPlain := config.ResumeWords(own), regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`).MatchString(string(own))
 	switch {
 	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag

@@ -130,7 +130,7 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: os.Stdout, Stderr: os.Stderr,
-		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == "" },
+		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == (teams.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
 		Arguments:  arguments,
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
@@ -182,7 +182,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 	if !isNew {
 		return ""
 	}
-	return h.scope.Team.SharingWarning(h.scope.Me.Agent(), h.program, !h.isSecond)
+	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program, !h.isSecond)
 }
 
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {

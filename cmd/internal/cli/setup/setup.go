@@ -332,7 +332,7 @@ func primer(c *cli.Context) error {
 		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
 			own.PID = shows.PID
 		}
-		if warning := s.Team.SharingWarning(s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
+		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
 			text = "Careful: " + warning + "\n\n" + text
 		}
 	}

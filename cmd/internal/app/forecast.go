@@ -1,0 +1,117 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
+func Forecast(r *teams.Root, to teams.Recipient, sent *wire.Message) (m teams.Member, when string) {
+	a := to.Address
+	m, _ = r.Summary(a) // with an error it has no State
+	if when := handed(&m, to.Pushed); when != "" {
+		return m, when
+	}
+	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
+		if t.IsBridged() {
+			return m, "the bridge sends it"
+		}
+		return m, "bridge is off: goes out when it runs"
+	}
+	return m, forecast(&m, sent)
+}
+
+// forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
+func forecast(m *teams.Member, sent *wire.Message) string {
+	m = m.ToMail()
+	now := time.Now()
+	state, lastRead, typed := string(m.State), "not read yet", "typed in"
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + letter.Span(now.Sub(*m.Since))
+	}
+	if m.ReadAt != nil {
+		lastRead = "last read " + letter.Ago(now, *m.ReadAt)
+	}
+	switch m.Inject {
+	case "body":
+		if m.Runner.Ways.IsPush() {
+			typed = "handed over"
+		}
+	case "pointer":
+		typed = "told to run atm read"
+	case "run":
+		typed = "typed in and run"
+	}
+	isByLine := m.Runner.ByLine && m.Inject == "run" // then a line is all that a program gets at once
+	switch {
+	case m.State == "": // it could not be read, or was retired meanwhile
+		return "unknown"
+	case m.State == reducer.WordPerson:
+		return "person"
+	case m.IsSilent() && m.State == reducer.WordUnknown:
+		return "its runner does not answer"
+	case m.IsSilent():
+		return state + ", but its runner does not answer"
+	case m.Running && m.Inject == "off":
+		return state + "; not typed in"
+	case m.State == reducer.WordBlocked:
+		return "blocked: " + m.StateDetail()
+	case m.Runner.Gate == control.GateMoved, m.Runner.Gate == control.GateStranger:
+		return state + ", but " + m.GateReason() + ": not typed in"
+	case m.Running && m.State == reducer.WordIdle && m.GateReason() != "":
+		return "idle, but " + m.GateReason() + ": " + typed + " later"
+	case m.Running && m.State == reducer.WordIdle && isByLine && len(sent.Body) > control.MaxLine():
+		return fmt.Sprintf("idle, but %d bytes do not fit into a line of its terminal: not typed in", len(sent.Body))
+	case m.Running && m.State == reducer.WordIdle && isByLine && strings.Contains(strings.TrimSpace(sent.Body), "\n"):
+		return "idle: typed in and run now, line by line"
+	case m.Running && m.State == reducer.WordIdle:
+		return "idle: " + typed + " now"
+	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
+		return state + ": interrupts it"
+	case m.Running && m.State == reducer.WordLimited:
+		return "at its usage limit: " + typed + " when that ends"
+	case m.Running && m.State != reducer.WordUnknown:
+		return state + ": " + typed + " when idle"
+	case m.Running:
+		return "running"
+	case m.State == reducer.WordUnknown:
+		return lastRead
+	case m.State != reducer.WordOff && m.HasHooks() && m.PresenceAt != nil:
+		return "at its next turn; last seen " + letter.Ago(now, *m.PresenceAt)
+	}
+	return state + "; " + lastRead
+}
+
+// handed says when the member sees a message that was given to its program; "": it was not.
+func handed(m *teams.Member, h teams.Pushed) string {
+	if h.IsIn {
+		m = &h.To
+	}
+	state := string(m.State)
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + letter.Span(time.Since(*m.Since))
+	}
+	switch {
+	case h.By == "" || h.By == agents.Hook:
+		return ""
+	case h.IsUnsure:
+		return state + ": handed over, not confirmed"
+	case m.State == reducer.WordBlocked && h.IsIn:
+		return state + ": handed over, and comes once that is answered"
+	case m.State == reducer.WordBusy && h.IsIn:
+		return state + ": handed over, and comes behind the tool that runs"
+	case h.IsIn:
+		return state + ": handed over now"
+	case m.State == reducer.WordIdle:
+		return state + ": it takes it now"
+	}
+	return state + ": it takes it at once, or behind what it does"
+}

@@ -1,0 +1,211 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/reducer/history"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// This file says what a message waits for, from evidence only, and a command that helps.
+
+// A Trace is how far a message got at one recipient, and what its next stage waits for.
+type Trace struct {
+	teams.DeliveryTrace
+	Gate string `json:"gate,omitempty"` // and a command that helps
+}
+
+// TraceOf returns the progress of a message at one recipient.
+func TraceOf(ctx context.Context, r *teams.Root, m *wire.Message, a wire.Address) Trace {
+	t := Trace{DeliveryTrace: r.Trace(ctx, m, a)}
+	if a.Host == "" {
+		t.Gate = t.localGate(r, m, a)
+	} else if team, err := r.Team(a.Team); err == nil {
+		t.Gate = t.remoteGate(team, m, a)
+	}
+	return t
+}
+
+func (t *Trace) localGate(r *teams.Root, m *wire.Message, a wire.Address) string {
+	unknown, _ := errors.AsType[*teams.UnknownError](t.Err)
+	switch {
+	case t.State == "bad":
+		return fmt.Sprintf("it cannot be read there: %v; atm doctor", t.Err)
+	case unknown != nil && unknown.Retired:
+		return fmt.Sprintf("%s is retired; its mail is kept: atm team restore %s --team %s", a, a.Agent, a.Team)
+	case unknown != nil || errors.Is(t.Err, teams.ErrNoTeam):
+		return fmt.Sprintf("%s has no mailbox here: atm team", a)
+	case t.Delivery == nil:
+		return fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
+	// It need not be read to be answered: an answer may be a dropped file.
+	case t.Err != nil, t.Reached("acked"), t.Reached("replied"):
+		return ""
+	}
+	team, _ := r.Team(a.Team)
+	if t.State == mailbox.Unread {
+		return unreadGate(team, a.Agent, t.Item, t.Delivery)
+	}
+	why := ""
+	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
+		why = turnGate(team, a.Agent)
+	}
+	if why == "" && t.State == mailbox.Owed {
+		why = ackGate(m, a)
+	}
+	return why
+}
+
+func (t *Trace) remoteGate(team *teams.Team, m *wire.Message, a wire.Address) string {
+	switch isInOutbox := t.Err == nil; {
+	case isInOutbox && t.State == mailbox.Withdrawn:
+	case isInOutbox && team.IsBridged():
+		return "the bridge runs, but the server has not accepted it yet"
+	case isInOutbox:
+		return "the bridge is off: it goes out when `atm bridge` runs"
+	case t.State == mailbox.Owed:
+		return ackGate(m, a)
+	case t.State != "", m.From.Host != "": // its own host knows more
+	case t.Returned != nil:
+		return "it was returned: atm show " + t.Returned.ID.Short(6)
+	case errors.Is(t.Err, mailbox.ErrNotFound):
+		return fmt.Sprintf("it was sent; host %s has reported nothing yet", a.Host)
+	default:
+		return fmt.Sprintf("atm cannot tell whether it was sent: %v", t.Err)
+	}
+	return ""
+}
+
+func ackGate(m *wire.Message, a wire.Address) string {
+	return fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
+}
+
+// unreadGate says what an unread message waits for, and a command that helps.
+func unreadGate(t *teams.Team, name wire.Name, it *mailbox.Item, d *history.Delivery) string {
+	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(teams.LeaseFlags(it))
+	if it.Lease != nil {
+		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
+	}
+	m, err := t.Summary(name)
+	if err != nil {
+		return lease
+	}
+	m.Doors = t.WaysNow(name)
+	why := mailGate(&m, it, d, RunCommand(t, name))
+	if isShared, _ := t.Box(name).Shared(); isShared {
+		why = "whoever takes it first gets it: atm take " + string(name)
+	}
+	return strings.TrimPrefix(lease+"; unread; "+cmp.Or(holdText(t.HoldReason(it.Message, name), name), why), "; ")
+}
+
+// turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
+func turnGate(t *teams.Team, name wire.Name) string {
+	m, err := t.Summary(name)
+	if err != nil {
+		return ""
+	}
+	return firstShut(&m, append(questionGates(&m),
+		gate{m.State == reducer.WordOff, "{name} {has been} off{for}: {run}"},
+		gate{m.State == reducer.WordBusy, "{name} {has been} busy{for}: atm wait --idle {name}"},
+	), RunCommand(t, name))
+}
+
+// gate is a possible reason why a message waits. firstShut fills in {name}, {has been} and {for} ("has been" and
+// " for 3m", or "is" and "" without a time), {state}, {about}, and {run}, the command that runs the member again.
+type gate struct {
+	isShut bool
+	why    string
+}
+
+func firstShut(m *teams.Member, gates []gate, again string) string {
+	i, hasBeen, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), "is", ""
+	if m.Since != nil {
+		hasBeen, since = "has been", " for "+letter.Span(time.Since(*m.Since))
+	}
+	if i < 0 {
+		return ""
+	}
+	state := strings.Replace(string(m.State), "error", "in error", 1)
+	return strings.NewReplacer("{name}", string(m.Name), "{has been}", hasBeen, "{for}", since, "{state}", state,
+		"{about}", m.StateDetail(), "{run}", again).Replace(gates[i].why)
+}
+
+// questionGates are shut while the member itself waits for an answer.
+func questionGates(m *teams.Member) []gate {
+	return []gate{
+		{m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog), "{name} {has been} waiting for an answer{for} ({about}), which only a person at its terminal may give: atm attach {name}"},
+		{m.AtPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
+		{m.State == reducer.WordBlocked && m.Running, "{name} {has been} waiting for an answer{for} ({about}): atm pending, then atm approve {name}, or atm attach {name}"},
+		{m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm status {name}"},
+		{m.Runner.Gate == control.GateDialog, runnerGates[control.GateDialog]},
+	}
+}
+
+// mailGate is unreadGate by what is known of the member. again is the command that runs it again.
+func mailGate(m *teams.Member, it *mailbox.Item, d *history.Delivery, again string) string {
+	m = m.ToMail()
+	now := time.Now()
+	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
+	return firstShut(m, slices.Concat([]gate{
+		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
+		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},
+		{m.IsSilent(), "the runner of {name} does not answer and types nothing in: atm doctor"},
+		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
+		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
+	}, questionGates(m), []gate{
+		{m.State == reducer.WordLimited && m.Running, "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: atm wait --idle {name}"},
+		{runnerGates[m.Runner.Gate] != "", runnerGates[m.Runner.Gate]},
+		{m.State == reducer.WordBusy && m.Running || m.Runner.Gate == control.GateBusy, "{name} {has been} busy{for} and gets it when idle: atm wait --idle {name}"},
+		{d.IsOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
+		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
+		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
+		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},
+		{d.Failed.Exists(), "typing it in failed " + failed + "; {name} can still get it with atm read: atm screen {name}"},
+		{d.Announced.Exists() && waitsInside(m), "it was handed to the program of {name} and counts as read once that shows it to its model: atm status {name}"},
+		{d.Announced.Exists(), "it was handed to {name} and counts as read when its hooks next run: atm status {name}"},
+		{m.Running, "{name} {has been} {state}{for} and has not received it yet: atm screen {name}"},
+		{m.State == reducer.WordBusy && m.HasHooks(), "{name} {has been} busy{for} and gets it at its next tool call or turn: atm wait --idle {name}"},
+		{m.HasHooks() && waitsInside(m), "the program of {name} takes it as soon as it can: atm status {name} says how"},
+		{m.HasHooks(), "{name} gets it when its next turn begins: atm wait --busy {name}"},
+		{true, "no runner brings mail to {name}: it must run atm read"},
+	}), again)
+}
+
+// waitsInside reports whether there is a way into the member's program while it is idle.
+func waitsInside(m *teams.Member) bool {
+	return slices.ContainsFunc(m.Doors, func(w teams.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
+}
+
+// runnerGates says for firstShut what the gates of a runner mean.
+var runnerGates = map[control.Gate]string{
+	control.GateDialog:   "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}",
+	control.GateDraft:    "the prompt of {name} has a half-written line, which atm does not type over: atm attach {name}, and send or clear it",
+	control.GateTyping:   "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}",
+	control.GateMoved:    "the root of {name} was moved while it ran, so atm types nothing in: atm stop {name}, then start it again",
+	control.GateStranger: "the root of {name} is not accepted, so atm types nothing in: atm init says why, and how to accept it",
+	control.GateLimit:    "{name} is at its usage limit and gets it when that ends: atm wait --idle {name}",
+	control.GateUnread: "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
+		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key",
+}
+
+// holdText says why an unread message is withheld from an agent, and what to do; "": it is not.
+func holdText(h teams.Hold, agent wire.Name) string {
+	switch {
+	case h.Paused != "":
+		return fmt.Sprintf("%s, so its input waits: atm session resume %s", h.Why, wire.ID(h.Paused).Short(6))
+	case h.Why != "":
+		return fmt.Sprintf("%s (%s); %s gets it only with atm read", h.Why, h.Because, agent)
+	}
+	return ""
+}
