@@ -445,9 +445,9 @@ func TestMail(t *testing.T) {
 	w.types(",bob\tLunch?\x13")
 	w.shows(`sent [0-9a-f]{6} to alice .*, bob`)
 	w.types("s\t,nobody\tAgain?\x13")
-	w.shows(`draft kept; no agent "nobody"`) // and alice has not got it
+	w.shows(`sent [0-9a-f]{6} to alice .*; draft kept; not sent to nobody`)
 	w.types("s\t")
-	w.shows(`to: alice,nobody`)
+	w.shows(`to: nobody`)
 	w.types("\x15bob\x13")
 	w.shows(`sent [0-9a-f]{6} to bob`)
 	w.types("/message from:alice\r")
