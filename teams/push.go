@@ -69,11 +69,12 @@ func (p Program) open(way agents.Way) (*door, error) {
 	return &door{by: way.By}, nil
 }
 
-// doorAt opens the best way to a program for a moment (of agents.Moments), and says why better ones are not open.
-func (p Program) doorAt(moment string) (*door, string) {
+// doorAt opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
+// why better ones are not open.
+func (p Program) doorAt(moment string, tried ...string) (*door, string) {
 	var why []string
 	for _, way := range agents.WaysOf(p.Tool) {
-		if !slices.Contains(way.At, moment) {
+		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
 			continue
 		}
 		d, err := p.open(way)
@@ -110,7 +111,8 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 	if !ok {
 		return h
 	}
-	d, why := t.followAgain(ctx, name, p).doorAt(agents.AtIdle)
+	p = t.followAgain(ctx, name, p)
+	d, why := p.doorAt(agents.AtIdle)
 	if d == nil {
 		return Pushed{Why: why}
 	}
@@ -125,7 +127,11 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 		err = errors.New("as much is in it as it takes at a time")
 	}
 	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
-		return Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
+		h = Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
+		if next, _ := p.doorAt(agents.AtIdle, d.by); next != nil && next.put == nil {
+			h.By = next.by
+		}
+		return h
 	}
 	h.IsIn = true
 	return h

@@ -17,8 +17,8 @@ import (
 )
 
 // beClaude acts like a Claude Code that a person has started: it has a session file and an inbox socket, and calls atm's
-// hooks. What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, or "deaf": then it reads
-// nothing. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
+// hooks. What it gets becomes a turn, unless its argument is "busy": then a tool runs for ever, "deaf": then it reads
+// nothing, or "closed": then nobody listens at its socket. It ends when it is told to. A script starts it with ATM_CLAUDE set, to the session's id.
 func beClaude(session string, args []string) error {
 	dir, err := os.MkdirTemp("", "cc-") // a socket's path is short
 	if err != nil {
@@ -60,6 +60,10 @@ func beClaude(session string, args []string) error {
 	if isBusy := len(args) > 0 && args[0] == "busy"; isBusy {
 		turns++
 		call("UserPromptSubmit", map[string]any{"prompt": "Work."})
+	}
+	if len(args) > 0 && args[0] == "closed" {
+		listener.(*net.UnixListener).SetUnlinkOnClose(false)
+		listener.Close()
 	}
 	fmt.Println("ready")
 	go func() {
