@@ -20,9 +20,10 @@ import (
 
 // A fakeServer has one thread, "T", as Codex's server has. An idle thread begins no turn by itself: the test says when.
 type fakeServer struct {
-	t      *testing.T
-	socket string
-	http   *http.Server
+	t        *testing.T
+	socket   string
+	http     *http.Server
+	listener net.Listener
 
 	mu      sync.Mutex
 	conn    *websocket.Conn
@@ -62,11 +63,13 @@ func newServer(t *testing.T, socket string) *fakeServer {
 func (s *fakeServer) listen() {
 	l, err := net.Listen("unix", s.socket)
 	must(s.t, err)
+	s.listener = l
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve)}
 	go s.http.Serve(l)
 }
 
 func (s *fakeServer) stop() {
+	s.listener.Close() // http.Server closes only what its goroutine serves already
 	s.http.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
