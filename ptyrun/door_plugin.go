@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	ways "github.com/agentteammail/atm/ptyrun/driver/agents"
 )
@@ -44,7 +44,7 @@ func (l *plugin) stageNow() pushStage {
 // pluginDoor is the way through a plugin.
 type pluginDoor struct {
 	*plugin
-	box *mailbox.Box
+	box *maildir.Box
 }
 
 func (d *pluginDoor) by() string { return ways.Plugin }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,8 +36,8 @@ func (f *fakeFollower) followed() Followed {
 	return f.run
 }
 
-func (f *fakeFollower) WhyWithheld(it *mailbox.Item) string {
-	if it.Body != "wait" || it.State != mailbox.Unread || f.mayPass {
+func (f *fakeFollower) WhyWithheld(it *maildir.Item) string {
+	if it.Body != "wait" || it.State != maildir.Unread || f.mayPass {
 		return ""
 	}
 	f.mu.Lock()

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -112,7 +112,7 @@ func (r *runner) returnGate() string {
 }
 
 // typable returns those of queued messages that may still be typed, and why the others may not.
-func (r *runner) typable(items []*mailbox.Item) (ids []wire.ID, why string) {
+func (r *runner) typable(items []*maildir.Item) (ids []wire.ID, why string) {
 	for _, it := range items {
 		withheld := r.follower.WhyWithheld(it)
 		switch {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -201,13 +201,13 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
 	var ids []wire.ID
-	var posts []*mailbox.Post
+	var posts []*maildir.Post
 	for range reducer.MaxMail + 3 {
 		m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{rg.bob.Address()}, Body: "x", SentAt: time.Now().UTC()}
 		ids = append(ids, m.ID)
-		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
+		posts = append(posts, &maildir.Post{Message: m, Sender: rg.store.Box("alice"), To: []*maildir.Box{rg.bob}})
 	}
-	mailbox.Deliver(t.Context(), posts...)
+	maildir.Deliver(t.Context(), posts...)
 	r := &runner{Options: rg.opt, Box: rg.bob, ctx: t.Context(), calls: make(chan func()), follower: noFollower{}}
 	r.setDefaults()
 
@@ -230,7 +230,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
-		it := &mailbox.Item{Message: &wire.Message{ID: wire.NewID()}, State: mailbox.Unread}
+		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: maildir.Unread}
 		it.ID = it.Message.ID
 		r.messageArrived(it, now)
 	}

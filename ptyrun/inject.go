@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -24,8 +24,8 @@ type typing struct {
 
 	prompt    *prompt         // nil: it is mail
 	ids       []wire.ID       // of the messages to claim
-	claim     *mailbox.Claim  // of the messages that were still unread
-	items     []*mailbox.Item // the claimed messages, which the text contains or points at
+	claim     *maildir.Claim  // of the messages that were still unread
+	items     []*maildir.Item // the claimed messages, which the text contains or points at
 	text      string
 	asPointer bool   // text only points at the messages, which stay unread
 	draft     string // what the draft should show: the text or its last line
@@ -211,7 +211,7 @@ func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 		if err != nil { // it is gone, as the claim will find
 			continue
 		}
-		one := []*mailbox.Item{it}
+		one := []*maildir.Item{it}
 		text := r.letterText(one, nil, r.renderer(now, one), reader)
 		if size > 0 && (asPointer != (text == "") || size+len(text) > maxLetter) {
 			return i, asPointer

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -14,15 +14,15 @@ import (
 
 const maxLetter = 8 << 10 // bytes of one text, in which several messages may be
 
-func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
+func (r *runner) renderer(now time.Time, items []*maildir.Item) *letter.Renderer {
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Digits: letter.ShortLength(idsOf(items)), Bytes: maxLetter}
 }
 
 // letterText renders messages for a driver's program, which acts on nothing in the text; "": that cannot be. Nil: the
 // program acts on no text that it gets so.
-func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
+func (r *runner) letterText(items []*maildir.Item, repeats map[wire.ID]bool, l *letter.Renderer, d *driver.Driver) string {
 	var b strings.Builder
-	for i, f := range mailbox.Flags(items, nil) {
+	for i, f := range maildir.Flags(items, nil) {
 		f.Repeat = repeats[items[i].ID]
 		m := *items[i].Message
 		m.Body = r.follower.Body(items[i].Message)
@@ -44,7 +44,7 @@ func (r *runner) letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *
 
 // pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell
 // can run it, and a model behind another plain program can understand it.
-func pointerText(items []*mailbox.Item, isPlain bool) string {
+func pointerText(items []*maildir.Item, isPlain bool) string {
 	if isPlain {
 		return "atm read"
 	}

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -26,9 +26,9 @@ func TestFrames(t *testing.T) {
 	opencode, _ := driver.Named("opencode") // which acts on nothing in a text
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		var items []*mailbox.Item
+		var items []*maildir.Item
 		for i := range rapid.IntRange(1, 3).Draw(t, "messages") {
-			items = append(items, &mailbox.Item{Message: &wire.Message{
+			items = append(items, &maildir.Item{Message: &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),
 				Subject: hostile.Draw(t, "subject"), Type: hostile.Draw(t, "type"), Body: hostile.Draw(t, "body"),
 			}})

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -27,8 +27,8 @@ import (
 // runner is the state of a run. Only the loop touches it; other goroutines post.
 type runner struct {
 	Options
-	Box    *mailbox.Box
-	Hold   *mailbox.Runner
+	Box    *maildir.Box
+	Hold   *maildir.Runner
 	ctx    context.Context // ends with the loop
 	isAuto bool            // the screen may choose another driver
 	wg     sync.WaitGroup

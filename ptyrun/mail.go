@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
@@ -53,7 +53,7 @@ func (p *prompt) tell(err error) bool {
 
 // changedBy reads the message that an entry of the watcher changes besides its own, which the watcher has reported once;
 // nil: there is none. It runs beside the loop.
-func (r *runner) changedBy(e watcher.Entry) *mailbox.Item {
+func (r *runner) changedBy(e watcher.Entry) *maildir.Item {
 	id := wire.ID("")
 	switch {
 	case e.Message != nil && e.Message.Supersedes != "":
@@ -73,7 +73,7 @@ func (r *runner) changedBy(e watcher.Entry) *mailbox.Item {
 	return it
 }
 
-func (r *runner) handleEntry(e watcher.Entry, changed *mailbox.Item) {
+func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
 	switch {
 	case e.Message != nil:
 		r.messageArrived(e.Message, r.now())
@@ -114,10 +114,10 @@ func (r *runner) rereadMessage(id wire.ID) {
 }
 
 // messageArrived tells the reducer of a message that is new or has changed, if the reducer has any use for it.
-func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
+func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	mail := &reducer.Mail{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
-		IsRead: it.State != mailbox.Unread, IsSuppressed: it.SupersededBy != "",
+		IsRead: it.State != maildir.Unread, IsSuppressed: it.SupersededBy != "",
 	}
 	if r.follower.WhyWithheld(it) != "" { // it may have been queued
 		r.mail.unqueue(it.ID)
@@ -263,7 +263,7 @@ func (r *runner) stepReminders(now time.Time) {
 
 // undoLastTyping makes unread what a killed runner typed last, unless the program has shown since then that its model got
 // it: the program may have exited before. A shell has run the text, which must not be repeated.
-func undoLastTyping(ctx context.Context, box *mailbox.Box) error {
+func undoLastTyping(ctx context.Context, box *maildir.Box) error {
 	if last, _ := runinfo.Read(box.Store().Dir(), box.Agent()); last.Driver == "plain" {
 		return nil
 	}

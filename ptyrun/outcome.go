@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -112,7 +112,7 @@ func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {
 	}
 }
 
-func idsOf(items []*mailbox.Item) []wire.ID {
+func idsOf(items []*maildir.Item) []wire.ID {
 	ids := make([]wire.ID, 0, len(items))
 	for _, it := range items {
 		ids = append(ids, it.ID)

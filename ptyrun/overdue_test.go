@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 )
 
 // A message leased by a colleague is not typed, not even by a runner that starts meanwhile; it is when the lease is
@@ -20,8 +20,8 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{})
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
-			var held mailbox.Lease
-			it, err := r.bob.Lease(t.Context(), carol, lease, mailbox.ReadOptions{}, func(_ *mailbox.Item, l mailbox.Lease) (bool, error) {
+			var held maildir.Lease
+			it, err := r.bob.Lease(t.Context(), carol, lease, maildir.ReadOptions{}, func(_ *maildir.Item, l maildir.Lease) (bool, error) {
 				held = l
 				return true, nil
 			})
@@ -31,7 +31,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			r.run().idle()
 			r.wait("the other to be read", r.read(r.send("for bob")))
 			if name == "given back" {
-				if it, err := r.bob.Get(taken); err != nil || it.State != mailbox.Unread {
+				if it, err := r.bob.Get(taken); err != nil || it.State != maildir.Unread {
 					t.Fatal(it, err)
 				}
 				must(t, r.bob.EndLease(t.Context(), taken, carol))

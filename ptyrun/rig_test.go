@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -49,11 +49,11 @@ var quick = timing{
 // rig is a team: alice writes, bob is run, carol leads.
 type rig struct {
 	t     *testing.T
-	store *mailbox.Store
-	bob   *mailbox.Box
+	store *maildir.Store
+	bob   *maildir.Box
 	log   string // the fake agent's
 	opt   Options
-	hold  *mailbox.Runner
+	hold  *maildir.Runner
 	state reducer.State
 
 	mu    sync.Mutex
@@ -73,7 +73,7 @@ func newRig(t *testing.T) *rig {
 	dir, err := durable.Open(path)
 	must(t, err)
 	must(t, dir.Mkdir(".locks"))
-	s := mailbox.NewStore(dir, "main")
+	s := maildir.NewStore(dir, "main")
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob", "carol"} {
 		must(t, s.Create(t.Context(), n))
@@ -219,8 +219,8 @@ func (r *rig) send(body string, with ...func(*wire.Message)) wire.ID {
 	for _, f := range with {
 		f(m)
 	}
-	p := &mailbox.Post{Message: m, Sender: r.store.Box("alice"), To: []*mailbox.Box{r.bob}}
-	mailbox.Deliver(r.t.Context(), p)
+	p := &maildir.Post{Message: m, Sender: r.store.Box("alice"), To: []*maildir.Box{r.bob}}
+	maildir.Deliver(r.t.Context(), p)
 	must(r.t, p.Outcomes[0].Err)
 	return m.ID
 }
@@ -254,13 +254,13 @@ func (r *rig) has(prefix string) func() bool {
 func (r *rig) read(id wire.ID) func() bool {
 	return func() bool {
 		it, err := r.bob.Get(id)
-		return err == nil && it.State != mailbox.Unread
+		return err == nil && it.State != maildir.Unread
 	}
 }
 
 func (r *rig) unread(id wire.ID) bool {
 	it, err := r.bob.Get(id)
-	return err == nil && it.State == mailbox.Unread
+	return err == nil && it.State == maildir.Unread
 }
 
 // fakes returns the entries of one kind in the fake agent's log.

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -39,8 +39,8 @@ type Handle struct {
 
 // Mail is an agent's mailbox, from which it gets mail and in whose log its events are.
 type Mail struct {
-	Box   *mailbox.Box
-	Hold  *mailbox.Runner // the agent's runner lock, which the caller holds until Wait has returned
+	Box   *maildir.Box
+	Hold  *maildir.Runner // the agent's runner lock, which the caller holds until Wait has returned
 	State reducer.State   // the fold of its events; those after its Seq are followed
 }
 
@@ -76,7 +76,7 @@ func ownMail(ctx context.Context) (*Mail, func(), error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(path))
 	}
-	store := mailbox.NewStore(dir, "main")
+	store := maildir.NewStore(dir, "main")
 	m := &Mail{Box: store.Box("agent")}
 	if err = dir.Mkdir(".locks"); err == nil {
 		err = store.Create(ctx, "agent")
@@ -162,7 +162,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	if err := undoLastTyping(ctx, r.Box); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
-	inbox, err := watcher.Open(ctx, []*mailbox.Box{r.Box}, watcher.Options{
+	inbox, err := watcher.Open(ctx, []*maildir.Box{r.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.State.Seq},
 	})
 	if err != nil {

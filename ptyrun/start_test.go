@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
@@ -161,8 +161,8 @@ func TestReadBehindItsTurn(t *testing.T) {
 	events, claims := make(chan struct{}), make(chan struct{})
 	h.r.events.do(func() { <-events })
 	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, Body: "SAY fine", SentAt: time.Now().UTC()}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{h.r.Box}}
-	mailbox.Deliver(t.Context(), p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{h.r.Box}}
+	maildir.Deliver(t.Context(), p)
 	must(t, p.Outcomes[0].Err)
 	if !h.r.poll(time.Minute, func() bool { return len(h.r.mail.given) > 0 }) {
 		t.Fatal("it was not given")

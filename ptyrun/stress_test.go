@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -65,7 +65,7 @@ func liveOn() {
 }
 
 // leftovers returns what a killed runner left running.
-func leftovers(box *mailbox.Box) ([]process.Info, error) {
+func leftovers(box *maildir.Box) ([]process.Info, error) {
 	info, err := runinfo.Read(box.Store().Dir(), box.Agent())
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (l *life) live() error {
 	if err != nil {
 		return err
 	}
-	s := mailbox.NewStore(dir, "main")
+	s := maildir.NewStore(dir, "main")
 	defer s.Close()
 	hold, err := s.HoldRunner(ctx, "bob")
 	if err != nil {

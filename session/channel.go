@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -31,7 +31,7 @@ type MailboxChannel struct {
 	store *Store
 	id    wire.UUID
 	name  string
-	box   *mailbox.Box
+	box   *maildir.Box
 }
 
 var _ Channel = (*MailboxChannel)(nil)
@@ -123,7 +123,7 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 		case done, err != nil, left <= 0:
 			return done, err
 		case w == nil: // then look again, for input that arrived before the watch was set
-			if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
+			if w, err = watcher.Open(ctx, []*maildir.Box{c.box}, watcher.Options{Messages: true}); err != nil {
 				return false, err
 			}
 			defer w.Close()
@@ -141,11 +141,11 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}
-	next := mailbox.ReadOptions{Limit: 1, Match: func(m *mailbox.Item) bool {
+	next := maildir.ReadOptions{Limit: 1, Match: func(m *maildir.Item) bool {
 		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
 		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
 	}}
-	batch, err := c.box.Read(ctx, next, func(b mailbox.Batch) (int, error) {
+	batch, err := c.box.Read(ctx, next, func(b maildir.Batch) (int, error) {
 		if len(b.Items) == 0 {
 			return 0, nil
 		}
@@ -157,7 +157,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		return 1, nil
 	})
 	switch {
-	case errors.Is(err, mailbox.ErrNoAgent), err == nil && !done && !s.State.Alive():
+	case errors.Is(err, maildir.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, wire.ErrChannelClosed
 	case err == nil && done && batch.MarkErr != nil: // it would be received again and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.MarkErr)

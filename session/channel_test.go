@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -194,8 +194,8 @@ func TestSameInputTwice(t *testing.T) {
 		m, err := Message(s.SessionID, text("yes"))
 		must(t, err)
 		m.From, m.To, m.SentAt = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}, at
-		p := &mailbox.Post{Message: m, To: []*mailbox.Box{st.Mail.Box("bob")}}
-		mailbox.Deliver(ctx, p)
+		p := &maildir.Post{Message: m, To: []*maildir.Box{st.Mail.Box("bob")}}
+		maildir.Deliver(ctx, p)
 		must(t, p.Outcomes[0].Err)
 	}
 	for range 2 {

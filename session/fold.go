@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -43,7 +43,7 @@ func (st *Store) catchUp(ctx context.Context, s *Session, known *unread) error {
 			s.foldMessage(st, m)
 		}
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) { // a retired agent says nothing more
+	if errors.Is(err, maildir.ErrNoAgent) { // a retired agent says nothing more
 		return nil
 	}
 	return err
@@ -68,8 +68,8 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 		u.ids[id] = true
 	}
 	human := []byte(`"` + wire.TypeHumanInput + `"`)
-	rg := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
-	_, err = st.box(s).Walk(ctx, rg, func(it *mailbox.Item) bool {
+	rg := maildir.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
+	_, err = st.box(s).Walk(ctx, rg, func(it *maildir.Item) bool {
 		u.ids[it.ID] = true
 		u.human = append(u.human, it.Message)
 		return true
@@ -78,7 +78,7 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 }
 
 // addNew opens what has arrived since, but for dropped files that nobody has looked at yet.
-func (u *unread) addNew(box *mailbox.Box) error {
+func (u *unread) addNew(box *maildir.Box) error {
 	ids, err := box.UnreadIDs()
 	for _, id := range ids {
 		if u.ids[id] {
@@ -91,7 +91,7 @@ func (u *unread) addNew(box *mailbox.Box) error {
 	return err
 }
 
-func (s *Session) foldEvents(st *Store, box *mailbox.Box) error {
+func (s *Session) foldEvents(st *Store, box *maildir.Box) error {
 	last, err := box.Log().LastSeq()
 	if err != nil || last == s.Notes.Seq {
 		return err
@@ -119,7 +119,7 @@ var activeKinds = []string{
 	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
 }
 
-func (s *Session) foldEvent(e *wire.Event, st *Store, box *mailbox.Box) {
+func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}

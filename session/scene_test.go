@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,8 +26,8 @@ func openTeam(t tb, path string) *Store {
 	root, err := durable.Open(path)
 	must(t, err)
 	must(t, root.MkdirAll(".locks"))
-	m := mailbox.NewStore(root, "main")
-	if err := m.Create(ctx, "bob"); !errors.Is(err, mailbox.ErrExists) {
+	m := maildir.NewStore(root, "main")
+	if err := m.Create(ctx, "bob"); !errors.Is(err, maildir.ErrExists) {
 		must(t, err)
 	}
 	return &Store{Mail: m}
@@ -56,8 +56,8 @@ func tell(t tb, st *Store, id wire.UUID, in wire.HumanInput) {
 	m, err := Message(id, in)
 	must(t, err)
 	m.From, m.To = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{st.Mail.Box("bob")}}
-	mailbox.Deliver(ctx, p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{st.Mail.Box("bob")}}
+	maildir.Deliver(ctx, p)
 	must(t, p.Outcomes[0].Err)
 }
 

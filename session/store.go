@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,7 +50,7 @@ func (e *SessionExistsError) Error() string { return e.Other.AgentID + " already
 
 // Store is the sessions of a team.
 type Store struct {
-	Mail *mailbox.Store // the team's
+	Mail *maildir.Store // the team's
 
 	// CheckVerdict returns why a message that approves or rejects a draft of an agent does not count. Nil: each counts.
 	CheckVerdict func(agent wire.Name, m *wire.Message) error
@@ -69,7 +69,7 @@ type Options struct {
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
-// New begins a session. The error is mailbox.ErrNoAgent if the agent does not exist.
+// New begins a session. The error is maildir.ErrNoAgent if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{Notes: notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
@@ -110,7 +110,7 @@ func (s *Session) isAliveOf(agent wire.Name) bool {
 	return s.AgentID == string(agent) && s.State.Alive()
 }
 
-func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
+func (st *Store) box(s *Session) *maildir.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
 func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
 
@@ -202,7 +202,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 		return nil, err
 	}
 	known, err := st.readUnread(ctx, s)
-	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
 		return nil, err
 	}
 	err = st.Exclusive(ctx, func() error {
@@ -233,7 +233,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 
 // Exclusive calls f under the team's lock. f must not call New, Change, Attach or Detach, which take that lock too.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
-	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
+	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, maildir.DefaultLockTimeout), nil)
 	if err != nil {
 		return err
 	}

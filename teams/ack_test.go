@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -34,7 +34,7 @@ func TestWithdrawDuringAck(t *testing.T) {
 		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
 			t.Error(requiresAck, state, err)
 		}
-		if it, err := bob.Get(m.ID); err != nil || it.State != mailbox.Done {
+		if it, err := bob.Get(m.ID); err != nil || it.State != maildir.Done {
 			t.Error(requiresAck, it.State, err)
 		}
 		if got := unreadOf(t, team, "bob"); len(got) != 0 {
@@ -59,11 +59,11 @@ func TestAckDuringWithdraw(t *testing.T) {
 	it, err := bob.Get(id)
 	must(t, err)
 	withdraw = func() {
-		if state, err := r.Withdraw(ctx, alice, it.Message, bob.Address(), nil); state != mailbox.Unread || err != nil {
+		if state, err := r.Withdraw(ctx, alice, it.Message, bob.Address(), nil); state != maildir.Unread || err != nil {
 			t.Error(state, err)
 		}
 	}
-	if _, err := r.Ack(ctx, bob, bob, it.Message, &wire.Message{}); !errors.Is(err, mailbox.ErrWithdrawn) {
+	if _, err := r.Ack(ctx, bob, bob, it.Message, &wire.Message{}); !errors.Is(err, maildir.ErrWithdrawn) {
 		t.Error(err)
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
@@ -92,7 +92,7 @@ func TestFindDuringUnread(t *testing.T) {
 	must(t, err)
 	must(t, bob.MarkRead(t.Context(), m.ID))
 	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }
-	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != mailbox.Unread {
+	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != maildir.Unread {
 		t.Error(it, box, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -86,19 +86,19 @@ func (r *Root) IsPerson(a wire.Address) bool {
 
 // Replies are the replies to a message, oldest first.
 type Replies struct {
-	Counted []*mailbox.Item
+	Counted []*maildir.Item
 	Others  []NoAnswer
 }
 
 // NoAnswer is a reply that does not count as an answer, and why.
 type NoAnswer struct {
-	*mailbox.Item
+	*maildir.Item
 	Reason error
 }
 
 // Replies finds the replies to a message of box's owner. With a recipient only those that speak for it are counted.
-func (r *Root) Replies(ctx context.Context, box *mailbox.Box, m *wire.Message, recipient wire.Address) (out Replies) {
-	box.Walk(ctx, mentioning(m.ID, box), func(it *mailbox.Item) bool {
+func (r *Root) Replies(ctx context.Context, box *maildir.Box, m *wire.Message, recipient wire.Address) (out Replies) {
+	box.Walk(ctx, mentioning(m.ID, box), func(it *maildir.Item) bool {
 		out.add(r, m, it, recipient)
 		return true
 	})
@@ -106,7 +106,7 @@ func (r *Root) Replies(ctx context.Context, box *mailbox.Box, m *wire.Message, r
 	return out
 }
 
-func (rs *Replies) add(r *Root, m *wire.Message, it *mailbox.Item, recipient wire.Address) {
+func (rs *Replies) add(r *Root, m *wire.Message, it *maildir.Item, recipient wire.Address) {
 	if it.InReplyTo != m.ID || !IsReply(it.Message) {
 		return
 	}
@@ -119,14 +119,14 @@ func (rs *Replies) add(r *Root, m *wire.Message, it *mailbox.Item, recipient wir
 
 // repliesOf returns the counted replies of a recipient from the mailbox of the message's sender. If the sender is on
 // another host, it returns those that members here have sent.
-func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Address) []*mailbox.Item {
+func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Address) []*maildir.Item {
 	sender, err := r.Mailbox(m.From)
 	if m.From.Host == "" && err == nil {
 		return r.Replies(ctx, sender, m, recipient).Counted
 	}
 	var out Replies
 	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
-		sent, _ := t.collect(ctx, mailbox.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}, nil, func(it *mailbox.Item) bool {
+		sent, _ := t.collect(ctx, maildir.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}, nil, func(it *maildir.Item) bool {
 			return it.InReplyTo == m.ID
 		})
 		slices.SortFunc(sent, byID)
@@ -139,7 +139,7 @@ func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Ad
 
 // HasFinished reports whether a member has acknowledged or answered a message for one of its recipients.
 func (r *Root) HasFinished(ctx context.Context, m *wire.Message, recipient, by wire.Address) bool {
-	isBy := func(it *mailbox.Item) bool { return it.From == by }
+	isBy := func(it *maildir.Item) bool { return it.From == by }
 	ack, err := r.AckOf(m, recipient)
 	return err == nil && isBy(ack) || slices.ContainsFunc(r.repliesOf(ctx, m, recipient), isBy)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/watcher"
@@ -19,7 +19,7 @@ type Response struct {
 	ID     wire.ID       // of the question; "": it could not be sent
 	To     Recipient     // what became of the question
 	From   wire.Address  // who has answered
-	Reply  *mailbox.Item // nil if the turn ended without a reply
+	Reply  *maildir.Item // nil if the turn ended without a reply
 	Turn   string        // the turn that the question was handed into; "": unknown
 	Status string        // replied, or how the turn ended: completed, interrupted, failed
 	Text   string        // the reply's body, or the turn's response; "": unknown
@@ -34,7 +34,7 @@ const settleTime = 1500 * time.Millisecond
 type Observer struct {
 	Sent    func(*Response)                         // after the question is delivered
 	Event   func(e *wire.Event, turn *history.Turn) // an event of the recipient; turn: that of the question, or nil
-	Message func(answer *mailbox.Item)              // a message from the recipient
+	Message func(answer *maildir.Item)              // a message from the recipient
 	Other   func(NoAnswer)                          // a reply that does not count, once
 }
 
@@ -73,7 +73,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		return a, err
 	}
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
-	return a, watcher.Until(ctx, []*mailbox.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
+	return a, watcher.Until(ctx, []*maildir.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
 		if e == (watcher.Entry{}) {
 			err = q.send(ctx, post)
 		}
@@ -98,7 +98,7 @@ type question struct {
 	observer Observer
 	root     *Root
 	message  *wire.Message
-	me, box  *mailbox.Box
+	me, box  *maildir.Box
 	team     *Team // of box
 	isPerson bool  // the recipient is
 	sentAt   time.Time
@@ -110,7 +110,7 @@ type question struct {
 	exitCode uint64
 }
 
-func (q *question) send(ctx context.Context, post *mailbox.Post) error {
+func (q *question) send(ctx context.Context, post *maildir.Post) error {
 	q.To = q.root.deliver(ctx, post)[0]
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
@@ -192,7 +192,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 		}
 		q.exitedAt = time.Time{}
 	case isTick:
-		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, mailbox.ErrNoAgent) {
+		if _, gone := q.team.Member(q.box.Agent()); errors.Is(gone, maildir.ErrNoAgent) {
 			return false, gone
 		}
 		if m, err := q.team.Summary(q.box.Agent()); err == nil && m.RunnerGone && delivery.IsHanded && !q.isPerson {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -27,7 +27,7 @@ func (t *Team) IsBridged() bool {
 
 // BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
 // reason in a second file. The bridge tries an envelope without a reason again.
-const BadEnvelopes = mailbox.BridgeDir + "/bad"
+const BadEnvelopes = maildir.BridgeDir + "/bad"
 
 // ReasonSuffix ends the name of a reason file.
 const ReasonSuffix = ".reason"
@@ -58,7 +58,7 @@ func (t *Team) RetryRejected() (n int, errs error) {
 }
 
 // ReceivedDir is the directory in which the bridge keeps what it knows of received mail.
-const ReceivedDir = mailbox.BridgeDir + "/received"
+const ReceivedDir = maildir.BridgeDir + "/received"
 
 // TakenSuffix ends the name of a file in ReceivedDir that says which envelopes signed on a day were taken.
 const TakenSuffix = ".taken"
@@ -80,7 +80,7 @@ func (t *Team) PruneTaken() error {
 }
 
 // RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
-const RowsDir = mailbox.BridgeDir + "/rows"
+const RowsDir = maildir.BridgeDir + "/rows"
 
 const (
 	rowsMaxAge   = time.Minute      // a member is unknown after that

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,12 +19,12 @@ import (
 
 // overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn,
 // superseded or expired.
-func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
+func (t *Team) overdue(ctx context.Context, box *maildir.Box) ([]*maildir.Item, error) {
 	due, err := box.Due(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
+	return slices.DeleteFunc(due, func(it *maildir.Item) bool {
 		return !it.DueAt.Before(time.Now()) || t.root.IsAnswered(ctx, it.Message, box.Address())
 	}), nil
 }
@@ -40,11 +40,11 @@ func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) 
 	return err == nil && ack.From != a || len(r.repliesOf(ctx, m, a)) > 0
 }
 
-func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
+func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }
 
 // Remind sends the notices about a member's overdue answers to the lead and, between two turns, reminders of those that
 // it has read to the member itself. Runners call it.
-func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, origin *wire.Origin) error {
+func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, origin *wire.Origin) error {
 	c, err := t.Config() // a file with mistakes names no lead
 	overdue, unreadable := t.overdue(ctx, box)
 	errs := []error{err, unreadable}
@@ -91,7 +91,7 @@ type OverdueAnswer struct {
 
 // OverdueAnswers returns all members' overdue answers by due date. With an *UnreadableError it returns the others.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
-	err = t.Each(func(b *mailbox.Box) error {
+	err = t.Each(func(b *maildir.Box) error {
 		overdue, err := t.overdue(ctx, b)
 		for _, it := range overdue {
 			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,15 +21,15 @@ func postDue(t *testing.T, team *Team, from, to wire.Name, body string, with ...
 
 func readAll(t *testing.T, team *Team, name wire.Name) {
 	t.Helper()
-	_, err := team.Box(name).Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+	_, err := team.Box(name).Read(context.Background(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
 	must(t, err)
 }
 
 // take takes a message from an inbox for a member; "" if there is none.
-func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
+func take(t *testing.T, box *maildir.Box, by wire.Name) wire.ID {
 	t.Helper()
 	taker := wire.Address{Agent: by, Team: box.Address().Team}
-	it, err := box.Lease(context.Background(), taker, time.Minute, mailbox.ReadOptions{}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	it, err := box.Lease(context.Background(), taker, time.Minute, maildir.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	if it == nil {
 		return ""
@@ -112,7 +112,7 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 				ID: wire.NewID(), Type: kind, From: team.Box(from).Address(), To: []wire.Address{team.Box("alice").Address()},
 				InReplyTo: id, Body: "done", SentAt: time.Now().UTC(),
 			}
-			mailbox.Deliver(ctx, &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box("alice")}})
+			maildir.Deliver(ctx, &maildir.Post{Message: m, To: []*maildir.Box{team.Box("alice")}})
 		}
 	}
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -73,7 +73,7 @@ func mailOf(ctx context.Context, team *teams.Team, name wire.Name) *wire.Message
 	for {
 		entry, err := inbox.Next(ctx)
 		must(err)
-		if entry.Message != nil && entry.Message.State == mailbox.Unread {
+		if entry.Message != nil && entry.Message.State == maildir.Unread {
 			return entry.Message.Message
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -53,13 +53,13 @@ func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(qu
 
 // incoming watches a member's mail, beginning with its unread messages.
 func incoming(ctx context.Context, team *teams.Team, name wire.Name) *watcher.Watcher {
-	inbox, err := watcher.Open(ctx, []*mailbox.Box{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
+	inbox, err := watcher.Open(ctx, []*maildir.Box{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
 	must(err)
 	return inbox
 }
 
 // reply answers a message, which marks it as read.
-func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Message, text string) error {
+func reply(ctx context.Context, team *teams.Team, me *maildir.Box, to *wire.Message, text string) error {
 	if text == "" {
 		err := me.MarkRead(ctx, to.ID)
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -136,7 +136,7 @@ type known struct {
 
 func (t *Team) summary(ctx context.Context, k known, name wire.Name) (Member, error) {
 	s, err := t.State(name)
-	if errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, maildir.ErrNoAgent) {
 		return Member{Name: name}, err
 	}
 	if err != nil {
@@ -318,7 +318,7 @@ func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, k, boxes[i].Agent()) })
 	members = []Member{} // in JSON nobody is [], not null
 	for i, m := range all {
-		if !errors.Is(errs[i], mailbox.ErrNoAgent) {
+		if !errors.Is(errs[i], maildir.ErrNoAgent) {
 			members = append(members, m)
 		}
 	}

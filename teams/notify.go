@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/config"
@@ -38,7 +38,7 @@ type PermissionReply struct {
 }
 
 // NotifyRequest sends a question on an agent's screen to its answerer. Without one, only `atm pending` shows it.
-func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRequest, origin *wire.Origin) error {
+func (t *Team) NotifyRequest(ctx context.Context, agent *maildir.Box, q DialogRequest, origin *wire.Origin) error {
 	name := agent.Agent()
 	to, err := t.answerer(name)
 	if to == "" || err != nil {
@@ -78,12 +78,12 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 }
 
 // WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.
-func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
+func (t *Team) WithdrawRequest(ctx context.Context, agent *maildir.Box, id wire.ID) error {
 	to, err := t.answerer(agent.Agent())
 	if to == "" || err != nil {
 		return err
 	}
-	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, mailbox.ErrNotFound) {
+	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, maildir.ErrNotFound) {
 		return nil // it was never sent
 	}
 	return err

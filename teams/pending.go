@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
@@ -117,7 +117,7 @@ func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
 			add(agent, s.SessionID, d, s.State.Alive())
 		}
 	}
-	unreadable := t.Each(func(b *mailbox.Box) error {
+	unreadable := t.Each(func(b *maildir.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
 			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == "draft_ready" {
@@ -145,12 +145,12 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 // draftAnswer returns the first answer to a whole draft that counts (CheckVerdict), or nil. Every answer is a message in
 // the mailbox of the draft's agent.
 func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
-	rg := mailbox.Range{
+	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	sessions := t.Sessions()
-	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
+	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *maildir.Item) bool {
 		in, isInput := sessions.InputOf(q.Agent, it.Message)
 		isOnWhole := string(in.DraftID) == q.ID && in.ArtifactURI == nil
 		isFirst := answer == nil || in.At.Before(answer.At)
@@ -159,7 +159,7 @@ func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *sess
 		}
 		return true
 	})
-	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
 		return answer, fmt.Errorf("the answers to drafts of %s: %w", q.Agent, err)
 	}
 	return answer, nil

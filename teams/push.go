@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/claude"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
@@ -36,7 +36,7 @@ const pushTime = 3 * time.Second
 // A door is a way that is open to a program now.
 type door struct {
 	by  string
-	put func(ctx context.Context, items []*mailbox.Item, text string) error // nil: the program looks itself
+	put func(ctx context.Context, items []*maildir.Item, text string) error // nil: the program looks itself
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
@@ -50,8 +50,8 @@ func (p Program) open(way agents.Way) (*door, error) {
 		if s.Mode = p.Mode; s.ID != p.Session {
 			return nil, errors.New("its conversation has changed since its hooks last ran")
 		}
-		return &door{way.By, func(ctx context.Context, items []*mailbox.Item, text string) error {
-			err := s.Send(ctx, (&mailbox.Batch{Items: items}).Sender(), text)
+		return &door{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
+			err := s.Send(ctx, (&maildir.Batch{Items: items}).Sender(), text)
 			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
 				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 			}
@@ -140,12 +140,12 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
 // PushOptions say how mail is put into a program's conversation.
 type PushOptions struct {
 	Limit int                      // of messages at a time
-	Match func(*mailbox.Item) bool // which; nil: all
+	Match func(*maildir.Item) bool // which; nil: all
 
 	// Has reports whether the program has a message already that was perhaps put there before; nil: it cannot be told.
 	Has func(ctx context.Context, id wire.ID) (bool, error)
 	// Put puts mail into the conversation, as a text. After an error the program has not got it, or perhaps: ErrUnconfirmed.
-	Put func(ctx context.Context, items []*mailbox.Item, text string) error
+	Put func(ctx context.Context, items []*maildir.Item, text string) error
 }
 
 // ErrUnconfirmed is among the causes of an error of PushOptions.Put if the program may have got the mail.
@@ -153,16 +153,16 @@ var ErrUnconfirmed = errors.New("the program may have got it")
 
 // Push claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
 // its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
-func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*mailbox.Handover, error) {
+func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*maildir.Handover, error) {
 	box, ended, after := t.Box(name), t.EndedSessions(name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	call := mailbox.HookCall{
+	call := maildir.HookCall{
 		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
 		IsGone: func(session string) bool { return slices.Contains(ended, session) },
 	}
-	h, err := box.HandOver(ctx, call, mailbox.ReadOptions{
+	h, err := box.HandOver(ctx, call, maildir.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
-		Match: func(m *mailbox.Item) bool {
+		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (Hold{})
 		},
 	})
@@ -191,8 +191,8 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 }
 
 // pushAll gives mail to the programs of all whom a post has just reached, side by side.
-func (r *Root) pushAll(ctx context.Context, post *mailbox.Post) map[wire.Address]Pushed {
-	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out mailbox.Outcome) bool {
+func (r *Root) pushAll(ctx context.Context, post *maildir.Post) map[wire.Address]Pushed {
+	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out maildir.Outcome) bool {
 		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
 	})
 	pushed := make([]Pushed, len(reached))

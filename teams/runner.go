@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/config"
@@ -86,7 +86,7 @@ func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
 }
 
 // askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all.
-func (t *Team) askRunners(ctx context.Context, boxes []*mailbox.Box) map[wire.Name]runnerAnswer {
+func (t *Team) askRunners(ctx context.Context, boxes []*maildir.Box) map[wire.Name]runnerAnswer {
 	var (
 		asked   sync.WaitGroup
 		mu      sync.Mutex // guards answers

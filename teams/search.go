@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,13 +29,13 @@ func (e *AmbiguousError) Error() string {
 // Find finds the message that matches a fragment of an id: in me, else in the mailboxes of the team, else in those of
 // retired members. An *AmbiguousError if the first of these places with a match has several. box is the mailbox that
 // has it; if the item's State is "", box's owner sent it.
-func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
+func (t *Team) Find(me *maildir.Box, fragment string) (it *maildir.Item, box *maildir.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
 		return nil, nil, err
 	}
 	var ids []wire.ID
-	match := func(b *mailbox.Box) error {
+	match := func(b *maildir.Box) error {
 		found, err := b.Match(f)
 		isBackInMine := me != nil && b.Address() == me.Address() && len(found) > 0 // put back just now
 		if len(ids) == 0 || isBackInMine {
@@ -58,7 +58,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 	slices.Sort(ids) // each recipient has a copy
 	switch ids = slices.Compact(ids); len(ids) {
 	case 0:
-		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+		return nil, nil, cmp.Or(err, fmt.Errorf("message %s: %w", fragment, maildir.ErrNotFound))
 	case 1:
 		it, err = t.message(ids[0], box)
 		return it, box, err
@@ -68,32 +68,32 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 
 // message returns a message that box's owner received or sent. If a power cut damaged the sent copy, it returns that of
 // a recipient.
-func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
+func (t *Team) message(id wire.ID, box *maildir.Box) (*maildir.Item, error) {
 	it, err := ownMessage(box, id)
-	if !errors.Is(err, mailbox.ErrNotFound) {
+	if !errors.Is(err, maildir.ErrNotFound) {
 		return it, err
 	}
 	boxes, _ := t.Boxes()
 	outboxes, _ := t.Outboxes()
 	for _, b := range append(boxes, outboxes...) {
 		if it, e := b.Get(id); e == nil && it.From == box.Address() {
-			return &mailbox.Item{Message: it.Message}, nil
+			return &maildir.Item{Message: it.Message}, nil
 		}
 	}
 	return nil, err
 }
 
-func ownMessage(box *mailbox.Box, id wire.ID) (*mailbox.Item, error) {
+func ownMessage(box *maildir.Box, id wire.ID) (*maildir.Item, error) {
 	it, err := box.Get(id)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		it = &mailbox.Item{}
+	if errors.Is(err, maildir.ErrNotFound) {
+		it = &maildir.Item{}
 		it.Message, err = box.Sent(id)
 	}
 	return it, err
 }
 
 // OwnMessage returns a message that box's owner received or sent, or nil.
-func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
+func OwnMessage(box *maildir.Box, id wire.ID) *wire.Message {
 	if it, err := ownMessage(box, id); err == nil {
 		return it.Message
 	}
@@ -101,8 +101,8 @@ func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
 }
 
 // mentioning selects the messages that contain a message's or thread's id, of those in which there may be some.
-func mentioning(id wire.ID, in ...*mailbox.Box) mailbox.Range {
-	return mailbox.Range{
+func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
+	return maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: beforeAnswers(id, id.Time(), in...),
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(id)) },
 	}
@@ -110,7 +110,7 @@ func mentioning(id wire.ID, in ...*mailbox.Box) mailbox.Range {
 
 // beforeAnswers returns a time before which nothing mentions a message, by the clock here: a day before it was sent,
 // since clocks differ, or before the first sign of it in these mailboxes, since the sender's clock may have been ahead.
-func beforeAnswers(id wire.ID, sent time.Time, in ...*mailbox.Box) time.Time {
+func beforeAnswers(id wire.ID, sent time.Time, in ...*maildir.Box) time.Time {
 	first := sent
 	for _, b := range in {
 		if at := b.FirstSign(id); !at.IsZero() && at.Before(first) {
@@ -124,29 +124,29 @@ func beforeAnswers(id wire.ID, sent time.Time, in ...*mailbox.Box) time.Time {
 }
 
 // everyBox returns the mailboxes of the team, also retired ones.
-func (t *Team) everyBox() []*mailbox.Box {
+func (t *Team) everyBox() []*maildir.Box {
 	boxes, _ := t.Boxes()
 	retired, _ := t.Retired("")
 	return append(boxes, retired...)
 }
 
-func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
+func byID(a, b *maildir.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }
 
 // Thread returns the messages of a thread that members have received or sent, each once, in order: all members, or only
 // the named ones.
-func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name) ([]*mailbox.Item, error) {
+func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name) ([]*maildir.Item, error) {
 	rg := mentioning(thread, t.everyBox()...)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, members, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	out, err := t.collect(ctx, rg, members, func(it *maildir.Item) bool { return it.ThreadID() == thread })
 	// Not by id alone: the id of an ack or a notice is derived from another message's.
-	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
+	slices.SortFunc(out, func(a, b *maildir.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
 }
 
 // collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and
 // retired members. It goes on after an error.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Name, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
-	found := map[wire.ID]*mailbox.Item{}
+func (t *Team) collect(ctx context.Context, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
+	found := map[wire.ID]*maildir.Item{}
 	looked, keep := 0, rg.Keep
 	if t.Progress != nil {
 		rg.Keep = func(raw []byte) bool {
@@ -155,8 +155,8 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Nam
 			return keep == nil || keep(raw)
 		}
 	}
-	walk := func(b *mailbox.Box) error {
-		_, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
+	walk := func(b *maildir.Box) error {
+		_, err := b.Walk(ctx, rg, func(it *maildir.Item) bool {
 			// A received copy has a State; a sent one has not.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
 				found[it.ID] = it
@@ -165,7 +165,7 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, members []wire.Nam
 		})
 		return err
 	}
-	err := t.Each(func(b *mailbox.Box) error {
+	err := t.Each(func(b *maildir.Box) error {
 		if len(members) > 0 && !slices.Contains(members, b.Agent()) {
 			return nil
 		}
@@ -190,18 +190,18 @@ type Query struct {
 }
 
 // Search looks through every message of the team, newest first.
-func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
+func (t *Team) Search(ctx context.Context, q Query) ([]*maildir.Item, error) {
 	in := func(place string) bool { return q.In == "" || q.In == place }
-	rg := mailbox.Range{
+	rg := maildir.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
 		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
 	}
-	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
-	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
+	out, err := t.collect(ctx, rg, nil, func(it *maildir.Item) bool { return q.matches(it, t.Name) })
+	slices.SortFunc(out, func(a, b *maildir.Item) int { return byID(b, a) })
 	return out, err
 }
 
-func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
+func (q Query) matches(it *maildir.Item, team wire.Name) bool {
 	isCalled := func(a wire.Address, word string) bool { // a name without a team means a member of this one
 		return word == "" || word == a.String() || word == (&letter.Renderer{Team: team}).Who(a)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,7 +29,7 @@ func TestClockAhead(t *testing.T) {
 			answer := post(t, team, "bob", "alice", "answer", func(m *wire.Message) { m.InReplyTo, m.Thread = ahead, ahead })
 			must(t, team.Box("alice").MarkRead(ctx, answer))
 			for _, b := range []wire.Name{"alice", "bob"} {
-				_, err := team.Box(b).GC(ctx, mailbox.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
+				_, err := team.Box(b).GC(ctx, maildir.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
 				must(t, err)
 			}
 			then := time.Now().AddDate(0, 0, -daysLater)

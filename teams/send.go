@@ -9,20 +9,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Outgoing is a message that a member sends. It needs From, To and Message.
 type Outgoing struct {
-	From    *mailbox.Box
+	From    *maildir.Box
 	To      []wire.Address
 	All     bool                         // To is everybody in the team, and anybody else who was named
 	Message *wire.Message                // its content, with or without an id; whatever sends it sets its other fields
 	Files   []File                       // what is attached to it
 	Parent  *wire.Message                // the message that it answers, or nil
 	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
-	Derived func(old *wire.Message) bool // as in mailbox.Post, if the message has a derived id
+	Derived func(old *wire.Message) bool // as in maildir.Post, if the message has a derived id
 
 	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
 	// message, with the same id. All counts as one recipient, whoever is in the team.
@@ -44,7 +44,7 @@ type Sent struct {
 
 // Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
 type Recipient struct {
-	mailbox.Outcome
+	maildir.Outcome
 	Address wire.Address
 	Pushed  Pushed // what was given to its program
 }
@@ -75,9 +75,9 @@ func (r *Root) Send(ctx context.Context, o *Outgoing) (*Sent, error) {
 }
 
 // prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
-func (r *Root) prepare(o *Outgoing) (post *mailbox.Post, unknown []Recipient, err error) {
+func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, err error) {
 	m := o.Message
-	post = &mailbox.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
+	post = &maildir.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
 	m.ID = cmp.Or(m.ID, wire.NewID())
 	if err := CheckID(m.ID); err != nil {
 		return nil, nil, err
@@ -98,20 +98,20 @@ func (r *Root) prepare(o *Outgoing) (post *mailbox.Post, unknown []Recipient, er
 		b, err := r.Mailbox(a)
 		if err == nil && a.Host != "" {
 			t, _ := r.Team(a.Team)
-			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
+			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
 				err = unknown // but unreadable rows do not prevent sending
 			} else if a.Team != m.From.Team {
 				err = fmt.Errorf("%s: only its own team can send to a member on another host", a)
 			}
 		}
 		if err != nil {
-			unknown = append(unknown, Recipient{Address: a, Outcome: mailbox.Outcome{Err: err}})
+			unknown = append(unknown, Recipient{Address: a, Outcome: maildir.Outcome{Err: err}})
 			continue
 		}
 		m.To = append(m.To, a)
 		post.To = append(post.To, b)
 	}
-	if err := mailbox.Check(m); err != nil {
+	if err := maildir.Check(m); err != nil {
 		return nil, nil, err
 	}
 	if o.Once != "" {
@@ -124,8 +124,8 @@ func (r *Root) prepare(o *Outgoing) (post *mailbox.Post, unknown []Recipient, er
 }
 
 // attach stores the files with every team that gets the message.
-func (o *Outgoing) attach(post *mailbox.Post) error {
-	stored := map[*mailbox.Store]bool{}
+func (o *Outgoing) attach(post *maildir.Post) error {
+	stored := map[*maildir.Store]bool{}
 	for _, box := range post.To {
 		store := box.Store()
 		if stored[store] || len(o.Files) == 0 {
@@ -147,11 +147,11 @@ func (o *Outgoing) attach(post *mailbox.Post) error {
 }
 
 // deliver delivers a message, and then gives it to the programs of those who have it.
-func (r *Root) deliver(ctx context.Context, post *mailbox.Post) (to []Recipient) {
+func (r *Root) deliver(ctx context.Context, post *maildir.Post) (to []Recipient) {
 	if len(post.To) == 0 {
 		return nil
 	}
-	mailbox.Deliver(ctx, post)
+	maildir.Deliver(ctx, post)
 	pushed := r.pushAll(ctx, post)
 	for _, out := range post.Outcomes {
 		a := out.Box.Address()
@@ -183,13 +183,13 @@ func (r *Root) isHot(o *Outgoing) bool {
 		return false
 	}
 	thread, _ := t.Thread(context.Background(), o.Parent.ThreadID())
-	thread = slices.DeleteFunc(thread, func(it *mailbox.Item) bool { return !isRecent(it.Message) })
+	thread = slices.DeleteFunc(thread, func(it *maildir.Item) bool { return !isRecent(it.Message) })
 	return len(thread) >= wire.MaxHops-1
 }
 
 // idOfKey returns the id of the message under its idempotency key.
 func (o *Outgoing) idOfKey() (wire.ID, error) {
-	key := &mailbox.IdempotencyKey{Name: o.Once}
+	key := &maildir.IdempotencyKey{Name: o.Once}
 	team := o.From.Address().Team
 	if o.All {
 		key.To = []string{"all@" + string(team)}
@@ -218,7 +218,7 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 		return nil // what the member itself has not answered waits for it
 	}
 	err := r.markAnswered(ctx, o.From, o.Parent)
-	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
+	if _, isLeased := errors.AsType[*maildir.LeasedError](err); isLeased || errors.Is(err, maildir.ErrNotHeld) {
 		return fmt.Errorf("it does not count as an ack: %w", err)
 	} else if err != nil {
 		return fmt.Errorf("the message you answered is not marked: %w", err)
@@ -227,7 +227,7 @@ func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
 }
 
 // sendTo is Send to one member of the team.
-func (t *Team) sendTo(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) (Recipient, error) {
+func (t *Team) sendTo(ctx context.Context, from *maildir.Box, to wire.Name, m *wire.Message) (Recipient, error) {
 	sent, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
 	if sent == nil {
 		return Recipient{}, err
@@ -257,11 +257,11 @@ func CheckID(id wire.ID) error {
 
 // ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
 // own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
-func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.Box, all bool) []wire.Address {
+func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *maildir.Box, all bool) []wire.Address {
 	to, me := []wire.Address{parent.From}, box.Address()
 	hasTaken := func() bool { // now, or before an earlier answer finished it
 		from, err := r.FindLease(box, parent, me)
-		isMine := func(it *mailbox.Item) bool { return it.From == me }
+		isMine := func(it *maildir.Item) bool { return it.From == me }
 		return from != nil && err == nil || slices.ContainsFunc(r.Replies(ctx, box, parent, wire.Address{}).Counted, isMine)
 	}
 	if all || parent.From == me && !hasTaken() {
@@ -275,21 +275,21 @@ func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *mailbox.B
 }
 
 // markAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
-// *mailbox.LeasedError or mailbox.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
-func (r *Root) markAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
+// *maildir.LeasedError or maildir.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
+func (r *Root) markAnswered(ctx context.Context, me *maildir.Box, parent *wire.Message) error {
 	taken, takenErr := r.FindLease(me, parent, me.Address())
 	if taken != nil && takenErr == nil {
 		return taken.MarkAcked(ctx, parent.ID, me.Address())
 	}
 	it, err := me.Get(parent.ID)
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound): // it is in somebody else's mailbox
+	case errors.Is(err, maildir.ErrNotFound): // it is in somebody else's mailbox
 		return takenErr
 	case err != nil:
 		return err
-	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
+	case parent.RequiresAck && (it.State == maildir.Unread || it.State == maildir.Owed):
 		return me.MarkAcked(ctx, parent.ID, me.Address())
-	case it.State == mailbox.Unread:
+	case it.State == maildir.Unread:
 		return me.MarkRead(ctx, parent.ID)
 	}
 	return nil

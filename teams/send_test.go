@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,7 +41,7 @@ func TestSend(t *testing.T) {
 	}
 	it, err := bob.Get(question.ID)
 	must(t, err)
-	if it.State != mailbox.Done {
+	if it.State != maildir.Done {
 		t.Errorf("the question is %s, not acknowledged", it.State)
 	}
 }
@@ -56,14 +56,14 @@ func TestSendToNobody(t *testing.T) {
 	gone := wire.Address{Agent: "zed", Team: "main"}
 	for _, to := range [][]wire.Address{{gone}, {gone, team.Box("carol").Address()}} {
 		sent, err := r.Send(t.Context(), &Outgoing{From: team.Box("bob"), To: to, Parent: question, Message: &wire.Message{Body: "!"}})
-		if !errors.Is(err, mailbox.ErrNoAgent) || len(sent.To) != len(to) || sent.To[len(to)-1].Address != gone || sent.Unmarked != nil {
+		if !errors.Is(err, maildir.ErrNoAgent) || len(sent.To) != len(to) || sent.To[len(to)-1].Address != gone || sent.Unmarked != nil {
 			t.Errorf("%+v, %v", sent, err)
 		}
 	}
 	if got := unreadOf(t, team, "carol"); len(got) != 1 {
 		t.Errorf("carol got %q", got)
 	}
-	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != mailbox.Unread {
+	if it, err := team.Box("bob").Get(question.ID); err != nil || it.State != maildir.Unread {
 		t.Error("the question is marked, though its sender has no answer")
 	}
 	if sent, err := r.Send(t.Context(), &Outgoing{From: team.Box("bob"), Message: &wire.Message{Body: "!"}}); sent != nil || err == nil {

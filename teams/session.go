@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -117,7 +117,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 
 // SessionInput is human input to a session.
 type SessionInput struct {
-	From   *mailbox.Box
+	From   *maildir.Box
 	Input  wire.HumanInput
 	Origin *wire.Origin // nil: a command's
 
@@ -152,7 +152,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 			return err
 		}
 		out.Message, out.To, err = t.deliverInput(ctx, id, agent, in)
-		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) { // the session of a retired agent can be aborted
+		if err != nil && !(isAbort && errors.Is(err, maildir.ErrNoAgent)) { // the session of a retired agent can be aborted
 			return err
 		}
 		if out.Message != nil {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -42,7 +42,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 
 // ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json. Sessions are
 // updated before that, so that they need not read the archive.
-func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved mailbox.Moved, err error) {
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved maildir.Moved, err error) {
 	sessions, _, err := t.Sessions().List()
 	for _, s := range sessions {
 		if err == nil && !dry && s.AgentID == string(name) {

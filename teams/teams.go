@@ -46,7 +46,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,7 +54,7 @@ import (
 // Root is an opened root.
 type Root struct {
 	rootdir.Found
-	LockTimeout time.Duration // see mailbox.Store; set it before a team is opened
+	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
 	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
@@ -100,7 +100,7 @@ func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []
 
 // Team is a team, with the mailboxes of its members.
 type Team struct {
-	*mailbox.Store
+	*maildir.Store
 	Name     wire.Name
 	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
 
@@ -149,7 +149,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	t := &Team{Store: mailbox.NewStore(d, name), Name: name, root: r}
+	t := &Team{Store: maildir.NewStore(d, name), Name: name, root: r}
 	if err = d.IsDir(".locks"); errors.Is(err, fs.ErrNotExist) {
 		err = none
 		if members, _ := t.Agents(); len(members) > 0 {
@@ -202,10 +202,10 @@ func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
 
 // Stale lists the unfinished files of killed commands outside the mailboxes. With remove it removes them.
 func (r *Root) Stale(remove bool) (stale []string) {
-	dirs, before := []string{"."}, time.Now().Add(-mailbox.TempAge)
+	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", mailbox.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
+		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}
@@ -221,7 +221,7 @@ func (r *Root) Stale(remove bool) (stale []string) {
 // Root is the team's root.
 func (t *Team) Root() *Root { return t.root }
 
-// UnknownError is a mailbox.ErrNoAgent for a name that is no member of a team.
+// UnknownError is a maildir.ErrNoAgent for a name that is no member of a team.
 type UnknownError struct {
 	Name, Team wire.Name
 	Members    []wire.Name
@@ -230,13 +230,13 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
-func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAgent }
+func (e *UnknownError) Is(target error) bool { return target == maildir.ErrNoAgent }
 
 // Member returns the mailbox of a member, or an *UnknownError.
-func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
+func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	b := t.Box(name)
 	err := b.CheckPresent()
-	if wire.IsName(string(name)) && !errors.Is(err, mailbox.ErrNoAgent) {
+	if wire.IsName(string(name)) && !errors.Is(err, maildir.ErrNoAgent) {
 		return b, err
 	}
 	members, err := t.Agents()
@@ -250,7 +250,7 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 
 // Mailbox returns the mailbox at an address in any team of the root; for a member on another host, the outbox to it, or
 // an *UnknownHostError if that host is not trusted.
-func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
+func (r *Root) Mailbox(a wire.Address) (*maildir.Box, error) {
 	t, err := r.Team(a.Team)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	return t.Outbox(a), err
 }
 
-// UnknownHostError is a mailbox.ErrNoAgent for a host whose key is not trusted here.
+// UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.
 type UnknownHostError struct {
 	Host  wire.Name
 	Hosts []wire.Name // the trusted ones
@@ -274,10 +274,10 @@ type UnknownHostError struct {
 func (e *UnknownHostError) Error() string {
 	return fmt.Sprintf("no key for host %q is trusted here", e.Host)
 }
-func (e *UnknownHostError) Is(target error) bool { return target == mailbox.ErrNoAgent }
+func (e *UnknownHostError) Is(target error) bool { return target == maildir.ErrNoAgent }
 
 // Boxes returns the mailboxes of all members, by name.
-func (t *Team) Boxes() (out []*mailbox.Box, err error) {
+func (t *Team) Boxes() (out []*maildir.Box, err error) {
 	names, err := t.Agents()
 	for _, n := range names {
 		out = append(out, t.Box(n))
@@ -292,9 +292,9 @@ type UnreadableError struct{ error }
 func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
 func (e *UnreadableError) Unwrap() error { return e.error }
 
-// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a mailbox.ErrNoAgent.
-func Unreadable(b *mailbox.Box, err error) error {
-	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, mailbox.ErrNoAgent) {
+// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a maildir.ErrNoAgent.
+func Unreadable(b *maildir.Box, err error) error {
+	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, maildir.ErrNoAgent) {
 		return err
 	}
 	return &UnreadableError{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
@@ -302,7 +302,7 @@ func Unreadable(b *mailbox.Box, err error) error {
 
 // Each calls f for the mailbox of every member, by name. It goes on after an error and returns all as one
 // *UnreadableError, without those of members that are retired meanwhile.
-func (t *Team) Each(f func(*mailbox.Box) error) error {
+func (t *Team) Each(f func(*maildir.Box) error) error {
 	boxes, err := t.Boxes()
 	if err != nil {
 		return err
@@ -314,9 +314,9 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	return unreadable(boxes, errs)
 }
 
-func unreadable(boxes []*mailbox.Box, errs []error) error {
+func unreadable(boxes []*maildir.Box, errs []error) error {
 	for i, err := range errs {
-		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, mailbox.ErrNoAgent) {
+		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, maildir.ErrNoAgent) {
 			errs[i] = nil
 		}
 	}

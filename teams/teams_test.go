@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -48,8 +48,8 @@ func post(t *testing.T, team *Team, from, to wire.Name, body string, with ...fun
 	for _, f := range with {
 		f(m)
 	}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box(to)}, Sender: team.Box(from)}
-	mailbox.Deliver(context.Background(), p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box(from)}
+	maildir.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
@@ -57,7 +57,7 @@ func post(t *testing.T, team *Team, from, to wire.Name, body string, with ...fun
 // unreadOf returns the bodies of a member's unread messages.
 func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
 	t.Helper()
-	if _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	if _, err := team.Box(name).Walk(context.Background(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		out = append(out, it.Body)
 		return true
 	}); err != nil {

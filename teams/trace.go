@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/wire"
@@ -26,11 +26,11 @@ type Stage struct {
 // DeliveryTrace is the progress of a message at one recipient.
 type DeliveryTrace struct {
 	To     string        `json:"to"`
-	State  mailbox.State `json:"state"`
+	State  maildir.State `json:"state"`
 	Stages []Stage       `json:"stages"`
 	Due    string        `json:"due,omitempty"` // when the missing answer is due
 
-	Item     *mailbox.Item     `json:"-"` // in its inbox, or in the outbox of its host
+	Item     *maildir.Item     `json:"-"` // in its inbox, or in the outbox of its host
 	Delivery *history.Delivery `json:"-"` // by its events; nil: it has no mailbox here
 	Err      error             `json:"-"` // why there is no Item
 	Returned *wire.Message     `json:"-"` // the notice that it is not there
@@ -81,7 +81,7 @@ func (r *Root) IsTurnOver(ctx context.Context, m *wire.Message, a wire.Address) 
 }
 
 // RemoteState returns the state of a message at a recipient on another host, as far as that host has reported it.
-func (r *Root) RemoteState(m *wire.Message, a wire.Address) mailbox.State {
+func (r *Root) RemoteState(m *wire.Message, a wire.Address) maildir.State {
 	t := newTrace(a)
 	t.fillRemote(r, m, a)
 	return t.State
@@ -117,20 +117,20 @@ func (t *DeliveryTrace) addStages(stages []Stage) {
 }
 
 // fill adds what the recipient's events and mailbox show.
-func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *mailbox.Box) {
+func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *maildir.Box) {
 	team, _ := r.Team(box.Address().Team)
 	turns, _ := team.HistorySince(box.Agent(), beforeAnswers(m.ID, m.SentAt, box))
 	t.Delivery = turns.Delivery(m.ID)
 	t.addStages(StagesOf(t.Delivery, box.Agent()))
 	it, err := box.Get(m.ID)
 	if t.Item, t.Err = it, err; err != nil {
-		if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+		if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 			t.State = "bad"
 		}
 		return
 	}
 	t.State = it.State
-	if it.State == mailbox.Withdrawn || it.SupersededBy != "" || it.Expired(time.Now()) {
+	if it.State == maildir.Withdrawn || it.SupersededBy != "" || it.Expired(time.Now()) {
 		t.Due = ""
 	}
 	t.add("stored", m.SentAt, "", "%s", it.Dir)
@@ -186,15 +186,15 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 	case err == nil: // the bridge has not sent it
 		t.State = it.State
 		if hasRead(it) { // by the bridge, which waits for the server
-			t.State = mailbox.Unread
+			t.State = maildir.Unread
 		}
 		t.add("stored", m.SentAt, "", "%s", it.Dir)
 	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
-		t.State = mailbox.Done
+		t.State = maildir.Done
 	case t.Reached("read"):
-		t.State = mailbox.Owed
+		t.State = maildir.Owed
 	case t.Reached("stored"):
-		t.State = mailbox.Unread
+		t.State = maildir.Unread
 	}
 }
 
@@ -221,7 +221,7 @@ func returnedBy(id wire.ID, host wire.Name) wire.ID {
 }
 
 // returnNotice finds the notice that a message was not delivered to a recipient, or returns nil.
-func returnNotice(sender *mailbox.Box, id wire.ID, a wire.Address) *wire.Message {
+func returnNotice(sender *maildir.Box, id wire.ID, a wire.Address) *wire.Message {
 	isFromHost := func(m *wire.Message) bool { return m.From.Host == a.Host && IsNoticeFrom(m.From)(m) }
 	if notice, err := sender.GetDerived(wire.Derive("returned", id, a), isFromHost); err == nil {
 		return notice.Message

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 )
 
 func TestReplacedWhileNobodyLooks(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 
 func TestAgentThatIsAddedAfterOpen(t *testing.T) {
 	s, bob := bobs(t)
-	team := func() (boxes []*mailbox.Box, err error) {
+	team := func() (boxes []*maildir.Box, err error) {
 		names, err := s.Agents()
 		for _, n := range names {
 			boxes = append(boxes, s.Box(n))

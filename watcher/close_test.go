@@ -8,7 +8,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 )
 
 func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
@@ -44,7 +44,7 @@ func TestUntil(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	var got []Entry
-	err := Until(ctx, []*mailbox.Box{bob}, Options{Messages: true}, func(e Entry) (bool, error) {
+	err := Until(ctx, []*maildir.Box{bob}, Options{Messages: true}, func(e Entry) (bool, error) {
 		got = append(got, e)
 		switch len(got) {
 		case 1:

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 )
 
 // drop moves a file into a mailbox's inbox.
-func drop(t testing.TB, b *mailbox.Box, name, text string) {
+func drop(t testing.TB, b *maildir.Box, name, text string) {
 	t.Helper()
 	tmp := filepath.Join(filepath.Dir(b.Path()), filepath.Base(name))
 	must(t, os.WriteFile(tmp, []byte(text), 0o600))

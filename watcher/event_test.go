@@ -3,14 +3,14 @@ package watcher
 import (
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
 func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
 	s := openStore(t, memoryDir(t), "bob", "carol")
 	bob, carol := s.Box("bob"), s.Box("carol")
-	for _, b := range []*mailbox.Box{bob, carol} {
+	for _, b := range []*maildir.Box{bob, carol} {
 		for range 3 {
 			appendEvent(t, b, "old")
 		}

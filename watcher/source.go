@@ -15,7 +15,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
@@ -23,7 +23,7 @@ import (
 // source is one watched mailbox.
 type source struct {
 	w        *Watcher
-	box      *mailbox.Box
+	box      *maildir.Box
 	paths    []string      // the watched directories, parents first
 	dirs     []fs.FileInfo // what was there at the last scan
 	new, log string        // two of the paths
@@ -38,7 +38,7 @@ type source struct {
 	reported    string // the last of these that Next returned, which it does not repeat
 }
 
-func newSource(w *Watcher, b *mailbox.Box) *source {
+func newSource(w *Watcher, b *maildir.Box) *source {
 	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
 	s := &source{w: w, box: b, new: filepath.Join(inbox, "new"), log: filepath.Join(path, "events"), seen: map[wire.ID]time.Time{}}
 	s.paths = []string{filepath.Dir(path), path, inbox, s.new, s.log}
@@ -125,8 +125,8 @@ func (s *source) nextMessage() (Entry, bool) {
 			return Entry{Message: it}, true
 		}
 		delete(s.seen, id) // report it if it is seen again
-		var bad *mailbox.BadError
-		if !errors.As(err, &bad) && !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, mailbox.ErrNoAgent) {
+		var bad *maildir.BadError
+		if !errors.As(err, &bad) && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrNoAgent) {
 			s.err = err
 		}
 	}
@@ -145,7 +145,7 @@ func (s *source) nextEvent() (Entry, bool) {
 			return Entry{Event: &e, Gap: gap}, true
 		}
 		s.hasMore = false
-		if s.logErr = err; err == io.EOF || errors.Is(err, mailbox.ErrNoAgent) {
+		if s.logErr = err; err == io.EOF || errors.Is(err, maildir.ErrNoAgent) {
 			s.logErr = nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,8 +26,8 @@ func init() {
 		n, _ := strconv.Atoi(os.Getenv("ATM_WATCHER_N"))
 		var ids strings.Builder
 		for range n {
-			p := &mailbox.Post{Message: message("alice", "m"), To: []*mailbox.Box{s.Box("bob")}}
-			mailbox.Deliver(context.Background(), p)
+			p := &maildir.Post{Message: message("alice", "m"), To: []*maildir.Box{s.Box("bob")}}
+			maildir.Deliver(context.Background(), p)
 			if err := p.Outcomes[0].Err; err != nil {
 				panic(err)
 			}

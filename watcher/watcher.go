@@ -26,7 +26,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,7 +54,7 @@ type Options struct {
 
 	// Boxes returns the mailboxes of a team, so that those which come later are watched too; nil: only those given to
 	// Open. What is in them when they are found is new.
-	Boxes func() ([]*mailbox.Box, error)
+	Boxes func() ([]*maildir.Box, error)
 
 	rescan, poll time.Duration // set in tests only
 }
@@ -62,12 +62,12 @@ type Options struct {
 // Entry is one message, event or error.
 type Entry struct {
 	Agent wire.Name
-	Box   *mailbox.Box
+	Box   *maildir.Box
 
-	Message *mailbox.Item // as it was when Next was called; it may have moved since
+	Message *maildir.Item // as it was when Next was called; it may have moved since
 	Event   *wire.Event
 	Gap     *eventlog.Gap // with Event: events that are missing before it
-	Err     error         // why the watcher cannot look; mailbox.ErrNoAgent: the agent is gone for now
+	Err     error         // why the watcher cannot look; maildir.ErrNoAgent: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.
@@ -94,7 +94,7 @@ type Watcher struct {
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
-func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
+func Open(ctx context.Context, boxes []*maildir.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
@@ -163,7 +163,7 @@ const tick = 750 * time.Millisecond
 // Until opens a watcher and calls look until it is done or fails: once with an empty entry, as soon as nothing can be
 // missed any more; then with each entry; and at each tick without one, with an entry that has Err alone. When ctx ends,
 // Until returns its cause.
-func Until(ctx context.Context, boxes []*mailbox.Box, o Options, look func(Entry) (done bool, err error)) error {
+func Until(ctx context.Context, boxes []*maildir.Box, o Options, look func(Entry) (done bool, err error)) error {
 	w, err := Open(ctx, boxes, o)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,7 +51,7 @@ func memoryDir(t testing.TB) string {
 }
 
 // openStore is a team in a directory, with some agents.
-func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
+func openStore(t testing.TB, path string, agents ...wire.Name) *maildir.Store {
 	t.Helper()
 	s, err := openStoreIn(path)
 	must(t, err)
@@ -62,15 +62,15 @@ func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
 	return s
 }
 
-func openStoreIn(path string) (*mailbox.Store, error) {
+func openStoreIn(path string) (*maildir.Store, error) {
 	root, err := durable.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return mailbox.NewStore(root, "main"), root.MkdirAll(".locks")
+	return maildir.NewStore(root, "main"), root.MkdirAll(".locks")
 }
 
-func bobs(t testing.TB) (*mailbox.Store, *mailbox.Box) {
+func bobs(t testing.TB) (*maildir.Store, *maildir.Box) {
 	s := openStore(t, memoryDir(t), "bob")
 	return s, s.Box("bob")
 }
@@ -79,22 +79,22 @@ func message(from wire.Name, body string) *wire.Message {
 	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: from, Team: "main"}, Body: body}
 }
 
-func deliver(t testing.TB, b *mailbox.Box, body string) wire.ID {
+func deliver(t testing.TB, b *maildir.Box, body string) wire.ID {
 	t.Helper()
-	p := &mailbox.Post{Message: message("alice", body), To: []*mailbox.Box{b}}
-	mailbox.Deliver(context.Background(), p)
+	p := &maildir.Post{Message: message("alice", body), To: []*maildir.Box{b}}
+	maildir.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)
 	return p.Message.ID
 }
 
-func appendEvent(t testing.TB, b *mailbox.Box, kind string) {
+func appendEvent(t testing.TB, b *maildir.Box, kind string) {
 	t.Helper()
 	must(t, b.Log().Append(context.Background(), wire.Event{Kind: kind, Source: "cli"}))
 }
 
-func readAll(t testing.TB, b *mailbox.Box) {
+func readAll(t testing.TB, b *maildir.Box) {
 	t.Helper()
-	_, err := b.Read(t.Context(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+	_, err := b.Read(t.Context(), maildir.ReadOptions{}, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
 	must(t, err)
 }
 
@@ -106,7 +106,7 @@ func noEvents(t testing.TB) {
 
 // watch opens a watcher that looks without a hint never, unless o says how
 // often: what a test sees came by a hint.
-func watch(t testing.TB, o Options, boxes ...*mailbox.Box) *Watcher {
+func watch(t testing.TB, o Options, boxes ...*maildir.Box) *Watcher {
 	t.Helper()
 	if o.rescan == 0 {
 		o.rescan = time.Hour
@@ -139,7 +139,7 @@ func word(e Entry) string {
 		return gap + e.Message.Body
 	case e.Event != nil:
 		return fmt.Sprintf("%s%s %d", gap, e.Event.Kind, e.Event.Seq)
-	case errors.Is(e.Err, mailbox.ErrNoAgent):
+	case errors.Is(e.Err, maildir.ErrNoAgent):
 		return "gone"
 	}
 	return fmt.Sprint(e.Err)
@@ -156,7 +156,7 @@ func expect(t testing.TB, w *Watcher, words ...string) {
 }
 
 // nothing makes sure that nothing waits before a message that is sent now.
-func nothing(t testing.TB, w *Watcher, b *mailbox.Box) {
+func nothing(t testing.TB, w *Watcher, b *maildir.Box) {
 	t.Helper()
 	deliver(t, b, "the last one")
 	expect(t, w, "the last one")
@@ -200,7 +200,7 @@ func TestMessageReadMeanwhileIsStillAnEntry(t *testing.T) {
 	w := watch(t, Options{Messages: true}, bob)
 	deliver(t, bob, "quick")
 	readAll(t, bob)
-	if e := next(t, w); word(e) != "quick" || e.Message.State != mailbox.Done {
+	if e := next(t, w); word(e) != "quick" || e.Message.State != maildir.Done {
 		t.Fatal(word(e), e.Message)
 	}
 	nothing(t, w, bob)

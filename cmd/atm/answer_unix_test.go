@@ -6,27 +6,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 
 // asksOnScreen has bob's screen ask something, and sends the lead the request.
-func (s *stage) asksOnScreen(store *mailbox.Store) wire.ID {
+func (s *stage) asksOnScreen(store *maildir.Store) wire.ID {
 	s.t.Helper()
 	id, bob, alice := wire.NewID(), store.Box("bob"), store.Box("alice")
 	happens(s.t, store, "bob", "pty", "confirm_required", "id="+string(id), "prompt=Go on?", "tool=Bash")
 	m := &wire.Message{ID: id, From: bob.Address(), To: []wire.Address{alice.Address()}, Type: wire.TypePermissionRequest, Body: "Go on?", SentAt: id.Time()}
-	p := &mailbox.Post{Message: m, Given: true, To: []*mailbox.Box{alice}, Sender: bob}
-	mailbox.Deliver(s.t.Context(), p)
+	p := &maildir.Post{Message: m, Given: true, To: []*maildir.Box{alice}, Sender: bob}
+	maildir.Deliver(s.t.Context(), p)
 	must(s.t, p.Outcomes[0].Err)
 	return id
 }
 
 // isUnread checks that the lead's copy of a question is still unread: only the runner withdraws it.
-func (s *stage) isUnread(store *mailbox.Store, id wire.ID) {
+func (s *stage) isUnread(store *maildir.Store, id wire.ID) {
 	s.t.Helper()
-	if it, err := store.Box("alice").Get(id); err != nil || it.State != mailbox.Unread {
+	if it, err := store.Box("alice").Get(id); err != nil || it.State != maildir.Unread {
 		s.t.Errorf("the lead's copy is %v, %v", it, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestRejectsWithAReason(t *testing.T) {
 	s.isUnread(store, id)
 	s.says("", nil)
 	s.atm(0, "reject", "bob", "--as", "me", "--reason", "not here")
-	b, err := store.Box("bob").Peek(t.Context(), mailbox.ReadOptions{})
+	b, err := store.Box("bob").Peek(t.Context(), maildir.ReadOptions{})
 	if err != nil || len(b.Items) != 1 {
 		t.Fatal(b.Items, err)
 	}

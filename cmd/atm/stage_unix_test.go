@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
@@ -81,13 +81,13 @@ func (s *stage) serve() {
 }
 
 // run has bob run, makes alice the lead and me a person, and returns the team's mail.
-func (s *stage) run() *mailbox.Store {
+func (s *stage) run() *maildir.Store {
 	s.t.Helper()
 	s.atm(0, "team", "add", "me")
 	s.write("lead = \"alice\"\n[members.me]\nperson = true\n", "team.toml")
 	dir, err := durable.Open(s.team)
 	must(s.t, err)
-	store := mailbox.NewStore(dir, "main")
+	store := maildir.NewStore(dir, "main")
 	s.t.Cleanup(func() { store.Close() })
 	// A child process holds the lock: else this test's commands would count as bob's.
 	lock, err := os.OpenFile(filepath.Join(s.team, ".locks", "bob.runner"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -151,7 +151,7 @@ func (s *stage) asks(exit int, args, want, says string) {
 }
 
 // happens appends an event to a member's log; its fields are name=value.
-func happens(t *testing.T, store *mailbox.Store, agent wire.Name, source, kind string, fields ...string) {
+func happens(t *testing.T, store *maildir.Store, agent wire.Name, source, kind string, fields ...string) {
 	t.Helper()
 	e := wire.Event{Kind: kind, Source: source}
 	for _, f := range fields {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -20,13 +20,13 @@ func TestFrames(t *testing.T) {
 	bob, all := team(t, nil), t
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		h := &mailbox.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
+		h := &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
 		for i := range rapid.IntRange(1, 4).Draw(t, "messages") {
 			m := &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),
 				Subject: hostile.Draw(t, "subject"), Type: hostile.Draw(t, "type"), Body: hostile.Draw(t, "body"),
 			}
-			h.Items = append(h.Items, &mailbox.Item{Message: m})
+			h.Items = append(h.Items, &maildir.Item{Message: m})
 		}
 		for tool, replyAs := range map[Tool]replyWay{Claude: asContext, Codex: asBlock, Gemini: asBlock} {
 			var stdout strings.Builder

@@ -12,27 +12,27 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 // mail delivers a message from alice to bob.
-func mail(t testing.TB, bob *mailbox.Box, body string, change ...func(*wire.Message)) wire.ID {
+func mail(t testing.TB, bob *maildir.Box, body string, change ...func(*wire.Message)) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{bob.Address()}, Body: body, SentAt: time.Now().UTC()}
 	for _, f := range change {
 		f(m)
 	}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{bob}}
-	mailbox.Deliver(ctx, p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{bob}}
+	maildir.Deliver(ctx, p)
 	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
 
 // where returns the state of a message.
-func where(t testing.TB, bob *mailbox.Box, id wire.ID) mailbox.State {
+func where(t testing.TB, bob *maildir.Box, id wire.ID) maildir.State {
 	t.Helper()
 	it, err := bob.Get(id)
 	must(t, err)
@@ -167,7 +167,7 @@ func TestMailGoesOut(t *testing.T) {
 				}
 			}
 			same(t, "announced", announced, string(id), string(urgent))
-			if where(t, bob, id) != mailbox.Unread {
+			if where(t, bob, id) != maildir.Unread {
 				t.Error("moved, and nothing showed that it was taken")
 			}
 			if c.decision != "" && strings.HasPrefix(told(events(t, bob)[len(events(t, bob))-1]), "turn_idle") {
@@ -179,7 +179,7 @@ func TestMailGoesOut(t *testing.T) {
 			if text, _ := answerOf(t, out); text != "" {
 				t.Errorf("again: %s", text)
 			}
-			if where(t, bob, id) != mailbox.Done || where(t, bob, urgent) != mailbox.Owed {
+			if where(t, bob, id) != maildir.Done || where(t, bob, urgent) != maildir.Owed {
 				t.Error("not moved at the next call")
 			}
 			if last, err := bob.LastBatch(); err != nil || len(last) != 2 {
@@ -212,7 +212,7 @@ func TestForgottenPrompt(t *testing.T) {
 					t.Errorf("%s, prompt %d: %q", tool, n, text)
 				}
 			}
-			if got := where(t, bob, id); (got == mailbox.Done) != isEnded {
+			if got := where(t, bob, id); (got == maildir.Done) != isEnded {
 				t.Errorf("%s, ended %v: %s", tool, isEnded, got)
 			}
 		}
@@ -296,7 +296,7 @@ func TestFailsOpen(t *testing.T) {
 			if exit != 0 || out.Len() > 0 || err == nil {
 				t.Errorf("exit %d, %q, %v", exit, out.String(), err)
 			}
-			if where(t, bob, id) != mailbox.Unread {
+			if where(t, bob, id) != maildir.Unread {
 				t.Error("the message is not unread")
 			}
 			// It is unclaimed, and not a repeat.
@@ -316,7 +316,7 @@ func TestLocksHeld(t *testing.T) {
 	stop, reading := make(chan struct{}), make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() {
-		bob.Read(ctx, mailbox.ReadOptions{}, func(mailbox.Batch) (int, error) {
+		bob.Read(ctx, maildir.ReadOptions{}, func(maildir.Batch) (int, error) {
 			close(reading)
 			<-stop
 			return 0, errors.New("nothing taken")
@@ -326,7 +326,7 @@ func TestLocksHeld(t *testing.T) {
 	began := time.Now()
 	var out strings.Builder
 	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Now: time.Now(), Stdout: &out})
-	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > mailbox.DefaultLockTimeout {
+	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > maildir.DefaultLockTimeout {
 		t.Errorf("exit %d, %q, %v, after %v", exit, out.String(), err, took)
 	}
 	close(stop)
@@ -366,7 +366,7 @@ func TestGeminiForgetsSessionStart(t *testing.T) {
 		if out, _ := call1(t, Gemini, bob, calledWith(Gemini, "BeforeAgent", `,"prompt":"x"`), time.Now()); !strings.Contains(out, "rebase, please") {
 			t.Errorf("%s: the first prompt has no mail: %q", source, out)
 		}
-		if where(t, bob, id) != mailbox.Unread {
+		if where(t, bob, id) != maildir.Unread {
 			t.Errorf("%s: it counts as read", source)
 		}
 	}
@@ -386,7 +386,7 @@ func TestScriptEndsWithItsTurn(t *testing.T) {
 		if exit, err := Handle(ctx, tool, []byte(calledWith(tool, end[0], end[1])), o); exit != 0 || err != nil || strings.Contains(out.String(), "rebase") {
 			t.Errorf("%s: exit %d, %v, %q", tool, exit, err, out.String())
 		}
-		if where(t, bob, id) != mailbox.Unread || state(t, bob).Word() != reducer.WordIdle {
+		if where(t, bob, id) != maildir.Unread || state(t, bob).Word() != reducer.WordIdle {
 			t.Errorf("%s: the message is %v, and bob %s", tool, where(t, bob, id), state(t, bob).Word())
 		}
 	}
@@ -399,15 +399,15 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []Tool{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		push := mailbox.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
-		h, err := bob.HandOver(ctx, push, mailbox.ReadOptions{Limit: 1})
+		push := maildir.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
+		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{Limit: 1})
 		must(t, err)
 		text := PushedMail(h, &letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)
 		must(t, err)
 		quoted, _ := json.Marshal(text)
 		for _, prompt := range []string{`"another prompt, with 012345 from bob"`, string(quoted)} {
-			if got := where(t, bob, id); got != mailbox.Unread {
+			if got := where(t, bob, id); got != maildir.Unread {
 				t.Errorf("%s: before %s it is %v", tool, prompt, got)
 			}
 			out, _ := call1(t, tool, bob, calledWith(tool, "UserPromptSubmit", `,"prompt":`+prompt), time.Now())
@@ -415,7 +415,7 @@ func TestPushedMailIsShown(t *testing.T) {
 				t.Errorf("%s: it went out again: %s", tool, out)
 			}
 		}
-		if got := where(t, bob, id); got != mailbox.Done {
+		if got := where(t, bob, id); got != maildir.Done {
 			t.Errorf("%s: it is %v after a prompt that shows it", tool, got)
 		}
 	}

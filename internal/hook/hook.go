@@ -22,7 +22,7 @@
 //	    it pushes what the runner gives it.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
-//	    (mailbox.Box.HandOver).
+//	    (maildir.Box.HandOver).
 package hook
 
 import (
@@ -37,7 +37,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -84,10 +84,10 @@ type Session struct {
 
 // Options are what a call needs from its caller.
 type Options struct {
-	Box        *mailbox.Box
+	Box        *maildir.Box
 	Now        time.Time
 	State      func() (*reducer.State, error) // folds the agent's events, called at most once; nil: nothing is known
-	MayDeliver func(*mailbox.Item) bool       // reports whether a message may go out unasked; nil: all may
+	MayDeliver func(*maildir.Item) bool       // reports whether a message may go out unasked; nil: all may
 	Primer     func() string                  // the text for the agent when its session begins; nil: none
 	HasEnded   func(session string) bool      // reports whether the program of another session has ended; nil: unknown
 
@@ -138,7 +138,7 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 func parse(tool Tool, in []byte, o Options) (*call, error) {
 	in = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
 	object, err := wire.ReadObject(in)
-	c := &call{tool: tool, raw: in, in: object, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
+	c := &call{tool: tool, raw: in, in: object, o: o, HookCall: maildir.HookCall{Now: o.Now}}
 	if err == nil {
 		tools[tool](c)
 	}
@@ -172,13 +172,13 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
-	h := &mailbox.Handover{}
+	h := &maildir.Handover{}
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
 	}
 	if c.isPeek {
 		err = errors.Join(err, h.NotSent(ctx))
-		h = &mailbox.Handover{}
+		h = &maildir.Handover{}
 	}
 	if c.kind == isMailShown && c.o.Told != nil {
 		c.o.Told(c.in.Text("text"))
@@ -208,7 +208,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 }
 
 // handOver claims the mail for the answer, and renders it.
-func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
+func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
 	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
@@ -218,7 +218,7 @@ func (c *call) handOver(ctx context.Context) (*mailbox.Handover, error) {
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{
+	h, err := box.HandOver(ctx, c.HookCall, maildir.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})

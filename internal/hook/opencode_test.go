@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // asksForMail calls the hook as the plugin does that asks for mail.
-func asksForMail(t *testing.T, bob *mailbox.Box, session string, isNew bool, now time.Time) (a pushAnswer) {
+func asksForMail(t *testing.T, bob *maildir.Box, session string, isNew bool, now time.Time) (a pushAnswer) {
 	t.Helper()
 	out, _ := call1(t, OpenCode, bob, fmt.Sprintf(`{"type":"atm.mail","pushes":true,"isNew":%v,"properties":{"sessionID":%q}}`, isNew, session), now)
 	if err := json.Unmarshal([]byte(out), &a); err != nil || strings.Count(out, "\n") != 1 {
@@ -23,7 +23,7 @@ func asksForMail(t *testing.T, bob *mailbox.Box, session string, isNew bool, now
 }
 
 // shows calls the hook as the plugin does that sees a text go to the model.
-func shows(t *testing.T, bob *mailbox.Box, session, text string, now time.Time) {
+func shows(t *testing.T, bob *maildir.Box, session, text string, now time.Time) {
 	t.Helper()
 	in, err := json.Marshal(map[string]any{"type": "atm.shown", "pushes": true, "properties": map[string]string{"sessionID": session}, "text": text})
 	must(t, err)
@@ -47,15 +47,15 @@ func TestPluginPushesMail(t *testing.T) {
 	}
 	busy := `{"type":"session.status","pushes":true,"properties":{"sessionID":"s1","status":{"type":"busy"}}}`
 	call1(t, OpenCode, bob, busy, now.Add(time.Minute))
-	if again := asksForMail(t, bob, "s1", false, now.Add(2*time.Minute)); again.Text != "" || where(t, bob, id) != mailbox.Unread {
+	if again := asksForMail(t, bob, "s1", false, now.Add(2*time.Minute)); again.Text != "" || where(t, bob, id) != maildir.Unread {
 		t.Errorf("again: %+v, and it is %s", again, where(t, bob, id))
 	}
 	shows(t, bob, "s2", pushed.Text, now)
-	if where(t, bob, id) != mailbox.Unread {
+	if where(t, bob, id) != maildir.Unread {
 		t.Error("another session read it")
 	}
 	shows(t, bob, "s1", pushed.Text, now.Add(3*time.Minute))
-	if where(t, bob, id) != mailbox.Done {
+	if where(t, bob, id) != maildir.Done {
 		t.Error("it is still unread")
 	}
 	if got := state(t, bob).Turn(); got.Transport != "hook" {
@@ -84,12 +84,12 @@ func TestPluginLooksForMail(t *testing.T) {
 // What a session did not take, and what a program had taken that was killed, is offered once more, marked.
 func TestPluginFails(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(t *testing.T, bob *mailbox.Box, now time.Time) (isNew bool){
-		"refused": func(t *testing.T, bob *mailbox.Box, now time.Time) bool {
+	for name, fail := range map[string]func(t *testing.T, bob *maildir.Box, now time.Time) (isNew bool){
+		"refused": func(t *testing.T, bob *maildir.Box, now time.Time) bool {
 			call1(t, OpenCode, bob, `{"type":"atm.refused","pushes":true,"properties":{"sessionID":"s1"}}`, now)
 			return false
 		},
-		"killed": func(*testing.T, *mailbox.Box, time.Time) bool { return true },
+		"killed": func(*testing.T, *maildir.Box, time.Time) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bob, now := team(t, nil), time.Now()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,12 +27,12 @@ func must(t testing.TB, err error) {
 }
 
 // team makes a team in a temporary directory, and returns bob's mailbox.
-func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
+func team(t testing.TB, fault durable.Fault) (bob *maildir.Box) {
 	t.Helper()
 	d, err := durable.OpenFaulty(t.TempDir(), fault)
 	must(t, err)
 	must(t, d.Mkdir(".locks"))
-	s := mailbox.NewStore(d, "main")
+	s := maildir.NewStore(d, "main")
 	s.LockTimeout = 200 * time.Millisecond
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob"} {
@@ -42,7 +42,7 @@ func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 }
 
 // underRunner makes the agent run under a runner until the test ends.
-func underRunner(t testing.TB, b *mailbox.Box) {
+func underRunner(t testing.TB, b *maildir.Box) {
 	t.Helper()
 	hold, err := b.Store().HoldRunner(ctx, b.Agent())
 	must(t, err)
@@ -50,7 +50,7 @@ func underRunner(t testing.TB, b *mailbox.Box) {
 }
 
 // events returns all events of a log.
-func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
+func events(t testing.TB, b *maildir.Box) (all []wire.Event) {
 	t.Helper()
 	c := b.Log().Follow(0)
 	defer c.Close()
@@ -64,7 +64,7 @@ func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 }
 
 // folded makes an Options.State from a log.
-func folded(t testing.TB, b *mailbox.Box) func() (*reducer.State, error) {
+func folded(t testing.TB, b *maildir.Box) func() (*reducer.State, error) {
 	return func() (*reducer.State, error) { return state(t, b), nil }
 }
 
@@ -97,7 +97,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 	return func() (*reducer.State, error) { return s, nil }
 }
 
-func state(t testing.TB, b *mailbox.Box) *reducer.State {
+func state(t testing.TB, b *maildir.Box) *reducer.State {
 	s := &reducer.State{}
 	for _, e := range events(t, b) {
 		s.Apply(reducer.Input{Now: e.At, Event: &e})
@@ -364,7 +364,7 @@ func TestRealSessions(t *testing.T) {
 }
 
 // call1 makes one call, and returns stdout and stderr.
-func call1(t testing.TB, tool Tool, bob *mailbox.Box, in string, now time.Time) (stdout, stderr string) {
+func call1(t testing.TB, tool Tool, bob *maildir.Box, in string, now time.Time) (stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
 	exit, err := Handle(ctx, tool, []byte(in), Options{Box: bob, Now: now, State: folded(t, bob), Stdout: &out, Stderr: &errs})

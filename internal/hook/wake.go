@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -51,7 +51,7 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	}
 	defer unlock()
 	for i := 0; ; i++ {
-		n, isBeingGiven, err := c.o.Box.Waiting(ctx, mailbox.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		n, isBeingGiven, err := c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
 		if n == 0 && !isBeingGiven || err != nil {
 			return 0, err
 		}

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
 const changed = `{"session_id":"s1","hook_event_name":"FileChanged","file_path":"/x/bob/inbox/new/a.json","event":"add"}`
 
 // wakes makes a call because the inbox has changed, and returns what it says. isIdle is what the program does.
-func wakes(t *testing.T, bob *mailbox.Box, may bool, isIdle func() bool) (exit int, text string) {
+func wakes(t *testing.T, bob *maildir.Box, may bool, isIdle func() bool) (exit int, text string) {
 	t.Helper()
 	var out, errs strings.Builder
 	o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &errs, Flags: " --as bob"}
@@ -67,7 +67,7 @@ func TestWake(t *testing.T) {
 		t.Error("there is no turn")
 	}
 	call1(t, Claude, bob, calledWith(Claude, "Stop", `,"stop_hook_active":true`), time.Now())
-	if where(t, bob, id) == mailbox.Unread {
+	if where(t, bob, id) == maildir.Unread {
 		t.Error("it stays unread")
 	}
 	if exit, text := wakes(t, bob, true, yes); exit != 0 || text != "" {
@@ -122,9 +122,9 @@ func TestWakeForAKilledSender(t *testing.T) {
 	bob := team(t, nil)
 	mail(t, bob, "one")
 	yes := func() bool { return true }
-	claim := func(past time.Duration) *mailbox.Handover {
-		push := mailbox.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now().Add(-past)}
-		h, err := bob.HandOver(ctx, push, mailbox.ReadOptions{})
+	claim := func(past time.Duration) *maildir.Handover {
+		push := maildir.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now().Add(-past)}
+		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{})
 		must(t, err)
 		return h
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
 	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -268,7 +268,7 @@ func TestAttachments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	store := mailbox.NewStore(dir, "main")
+	store := maildir.NewStore(dir, "main")
 	var attached []wire.Attachment
 	for name, content := range map[string]string{"note.txt": "two lines", "image.png": "\x89PNG\r\n\x1a\n0000", "data.bin": "\x00\x01"} {
 		a, err := store.Attach(name, strings.NewReader(content))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -85,7 +85,7 @@ const maxEmbedded = 2 << 20 // bytes of an attachment
 
 // block embeds a small attachment if it is a text or an image and the agent supports that; else it makes a link.
 func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.ContentBlock {
-	uri := "file://" + a.Store.Dir().Join(mailbox.FilesDir+"/"+attached.SHA256)
+	uri := "file://" + a.Store.Dir().Join(maildir.FilesDir+"/"+attached.SHA256)
 	var data []byte
 	if attached.Size > maxEmbedded {
 		return acp.ResourceLinkBlock(attached.Name, uri)

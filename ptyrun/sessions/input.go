@@ -6,17 +6,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
 // WhyWithheld says why human input must not be typed now. An abort never is: it is carried out.
-func (f *follower) WhyWithheld(it *mailbox.Item) string {
+func (f *follower) WhyWithheld(it *maildir.Item) string {
 	in, ok := session.InputOf(it.Message)
 	switch {
-	case !ok || it.State != mailbox.Unread:
+	case !ok || it.State != maildir.Unread:
 		return ""
 	case in.Kind == "abort":
 		f.run.Retry("sessions", f.carryOutAborts)
@@ -69,7 +69,7 @@ func (f *follower) Body(m *wire.Message) string {
 // carryOutAborts carries out the unread aborts.
 func (f *follower) carryOutAborts() error {
 	var aborts []session.Input
-	_, err := f.run.Box.Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err := f.run.Box.Walk(context.Background(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
 			aborts = append(aborts, in)
 		}
@@ -98,7 +98,7 @@ func (f *follower) abort(in session.Input) error {
 	if err != nil { // it stays unread, and whoever changes a session next carries it out
 		return err
 	}
-	_, err = f.run.Box.Read(context.Background(), mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
+	_, err = f.run.Box.Read(context.Background(), maildir.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch maildir.Batch) (int, error) { return len(batch.Items), nil })
 	return err
 }
 

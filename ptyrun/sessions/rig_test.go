@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -35,11 +35,11 @@ func TestMain(m *testing.M) {
 // rig is a team: alice writes, bob is run.
 type rig struct {
 	t     *testing.T
-	store *mailbox.Store
-	bob   *mailbox.Box
+	store *maildir.Store
+	bob   *maildir.Box
 	log   string // the fake agent's
 	opt   ptyrun.Options
-	hold  *mailbox.Runner
+	hold  *maildir.Runner
 	done  chan struct{}
 	exit  ptyrun.Exit
 	err   error
@@ -55,7 +55,7 @@ func newRig(t *testing.T, o Options) *rig {
 	dir, err := durable.Open(path)
 	must(t, err)
 	must(t, dir.Mkdir(".locks"))
-	s := mailbox.NewStore(dir, "main")
+	s := maildir.NewStore(dir, "main")
 	t.Cleanup(func() { s.Close() })
 	must(t, s.Create(t.Context(), "alice"))
 	must(t, s.Create(t.Context(), "bob"))
@@ -141,8 +141,8 @@ func (r *rig) send(body string) wire.ID {
 func (r *rig) deliver(m *wire.Message) wire.ID {
 	r.t.Helper()
 	m.From, m.To, m.SentAt = wire.Address{Agent: "alice", Team: "main"}, []wire.Address{r.bob.Address()}, time.Now().UTC()
-	p := &mailbox.Post{Message: m, Sender: r.store.Box("alice"), To: []*mailbox.Box{r.bob}}
-	mailbox.Deliver(r.t.Context(), p)
+	p := &maildir.Post{Message: m, Sender: r.store.Box("alice"), To: []*maildir.Box{r.bob}}
+	maildir.Deliver(r.t.Context(), p)
 	must(r.t, p.Outcomes[0].Err)
 	return m.ID
 }
@@ -164,13 +164,13 @@ func (r *rig) has(kind string, fields ...string) func() bool {
 func (r *rig) read(id wire.ID) func() bool {
 	return func() bool {
 		it, err := r.bob.Get(id)
-		return err == nil && it.State != mailbox.Unread
+		return err == nil && it.State != maildir.Unread
 	}
 }
 
 func (r *rig) unread(id wire.ID) bool {
 	it, err := r.bob.Get(id)
-	return err == nil && it.State == mailbox.Unread
+	return err == nil && it.State == maildir.Unread
 }
 
 // fakes returns the entries of one kind in the fake agent's log.

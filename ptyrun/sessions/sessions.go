@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -36,7 +36,7 @@ type Options struct {
 func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower {
 	return &follower{
 		Options: o, run: run, agent: run.Box.Agent(), startedAt: time.Now(),
-		store: &session.Store{Mail: run.Box.Store(), CheckVerdict: o.CheckVerdict}, input: map[wire.ID]*mailbox.Item{},
+		store: &session.Store{Mail: run.Box.Store(), CheckVerdict: o.CheckVerdict}, input: map[wire.ID]*maildir.Item{},
 	}
 }
 
@@ -51,7 +51,7 @@ type follower struct {
 
 	isKnown bool                      // the sessions have been read
 	all     []*session.Session        // the copy
-	input   map[wire.ID]*mailbox.Item // unread human input
+	input   map[wire.ID]*maildir.Item // unread human input
 	goalSeq uint64                    // of the last event that says that a goal is reached
 
 	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers

@@ -26,7 +26,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -49,7 +49,7 @@ func Main(version string, words []string) int {
 type agent struct {
 	*app.Scope
 	c      *cli.Context
-	member *mailbox.Box
+	member *maildir.Box
 	conn   *acp.AgentSideConnection
 }
 
@@ -113,7 +113,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 		for _, block := range a.blocks(it.Message) {
 			a.update(r.SessionId, acp.UpdateUserMessage(block))
 		}
-		isReplied := slices.ContainsFunc(items, func(other *mailbox.Item) bool {
+		isReplied := slices.ContainsFunc(items, func(other *maildir.Item) bool {
 			return other.InReplyTo == it.ID && teams.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
 		})
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
@@ -132,7 +132,7 @@ func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 }
 
 // show shows a message to the client, and marks it as read once the client has received it.
-func (a *agent) show(ctx context.Context, session acp.SessionId, it *mailbox.Item) {
+func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Item) {
 	if !teams.IsReply(it.Message) {
 		return
 	}

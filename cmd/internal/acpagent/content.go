@@ -13,7 +13,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -78,7 +78,7 @@ func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
 	}
 	blocks := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, f := range m.Attachments {
-		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(mailbox.FilesDir + "/" + f.SHA256)}
+		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(maildir.FilesDir + "/" + f.SHA256)}
 		blocks = append(blocks, acp.ResourceLinkBlock(letter.OneLine(f.Name, 200), file.String()))
 	}
 	return blocks

@@ -13,7 +13,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
@@ -47,7 +47,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	if err != nil {
 		return out, a.rpcError(err)
 	}
-	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *mailbox.Item) bool { return m.From == a.member.Address() }})
+	unread, _ := a.Me.Peek(ctx, maildir.ReadOptions{Match: func(m *maildir.Item) bool { return m.From == a.member.Address() }})
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
@@ -83,7 +83,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = p.Team.Find(p.Me, string(p.session))
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound):
+	case errors.Is(err, maildir.ErrNotFound):
 		p.message.ID = wire.ID(p.session)
 	case err != nil:
 		return nil, err
@@ -108,7 +108,7 @@ func (p *prompt) showProgress(title string, status acp.ToolCallStatus) {
 }
 
 // showMessage shows a message of the member if it is in the thread.
-func (p *prompt) showMessage(it *mailbox.Item) {
+func (p *prompt) showMessage(it *maildir.Item) {
 	if it.ThreadID() == wire.ID(p.session) && !p.shown[it.ID] {
 		p.shown[it.ID] = true
 		p.show(p.ctx, p.session, it)
@@ -180,12 +180,12 @@ func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _
 func (p *prompt) withdraw() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	state, err := mailbox.Unread, mailbox.ErrBeingTyped
-	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
+	state, err := maildir.Unread, maildir.ErrBeingTyped
+	for errors.Is(err, maildir.ErrBeingTyped) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
 		state, err = p.member.WithdrawRead(ctx, p.message.ID, p.Me.Address(), nil)
 	}
-	if state == mailbox.Unread && err == nil {
+	if state == maildir.Unread && err == nil {
 		return "withdrawn before it was read"
 	}
 	questions, _ := p.Team.Questions(p.name())

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -38,7 +38,7 @@ func (s *Scope) Ask(ctx context.Context, o *teams.Outgoing, timeout time.Duratio
 		return r, late
 	case ctx.Err() != nil:
 		return r, context.Cause(ctx)
-	case errors.Is(err, mailbox.ErrNoAgent): // it was retired meanwhile
+	case errors.Is(err, maildir.ErrNoAgent): // it was retired meanwhile
 		return r, fmt.Errorf("sent %s, but %w", short, err)
 	}
 	return r, failure.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -54,7 +54,7 @@ type finding struct {
 type Match struct {
 	Kind    string
 	Agent   wire.Name     // "": several recipients
-	Item    *mailbox.Item // the mail, the reply or the ack; nil: something else is the evidence
+	Item    *maildir.Item // the mail, the reply or the ack; nil: something else is the evidence
 	Member  *teams.Member // the agent in its state; nil: it is about a message
 	Message wire.ID       // of mine that has come so far; "": it is about none
 }
@@ -79,7 +79,7 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 		case isAboutMessage:
 			some, err = s.aboutMine(kind, word, everyReply)
 		case kind == "turn-done" && IsID(word) && !s.IsMember(word):
-			var it *mailbox.Item
+			var it *maildir.Item
 			if it, _, err = s.Find(word); err == nil {
 				some = []*Condition{s.WhenReached(kind, it.Message)}
 			}
@@ -128,7 +128,7 @@ func (s *Scope) aboutMine(kind, word string, everyReply bool) (out []*Condition,
 func (s *Scope) WhenMail() *Condition {
 	c := &Condition{Kind: "mail", watched: []wire.Address{s.Me.Address()}, events: []string{wire.EventUnread}}
 	c.look = func(ctx context.Context, _ watcher.Entry) finding {
-		unread, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+		unread, err := s.Me.Peek(ctx, maildir.ReadOptions{Limit: 1})
 		if err != nil || len(unread.Items) == 0 {
 			return finding{unmet: "no mail", err: err}
 		}
@@ -317,7 +317,7 @@ func (c *Condition) mayChange(e watcher.Entry) bool {
 // examine looks after an entry; after a tick also for what no entry reports.
 func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTick bool) finding {
 	f := c.look(ctx, e)
-	if errors.Is(f.err, mailbox.ErrNoAgent) {
+	if errors.Is(f.err, maildir.ErrNoAgent) {
 		f.inVain, f.err = cmp.Or(c.impossible(ctx, s, nil), f.err), nil
 		return f
 	}
@@ -366,7 +366,7 @@ func (c *Condition) impossible(ctx context.Context, s *Scope, late []wire.Addres
 	}
 	for _, a := range late {
 		var gone error
-		if s.CopyAt(c.sent, a).State == mailbox.Withdrawn {
+		if s.CopyAt(c.sent, a).State == maildir.Withdrawn {
 			gone = withdrawnError(c.sent.ID)
 		} else if gone = s.retired(a); gone == nil && c.noReply != nil {
 			gone = c.noReply(ctx, a)
@@ -386,7 +386,7 @@ func (s *Scope) retired(a wire.Address) error {
 	if a.Host != "" {
 		return nil
 	}
-	if _, err := s.Root.Mailbox(a); errors.Is(err, mailbox.ErrNoAgent) {
+	if _, err := s.Root.Mailbox(a); errors.Is(err, maildir.ErrNoAgent) {
 		return err
 	}
 	return nil
@@ -394,5 +394,5 @@ func (s *Scope) retired(a wire.Address) error {
 
 // withdrawnError says that a message was withdrawn.
 func withdrawnError(id wire.ID) error {
-	return failure.Refused("message %s %w", id.Short(6), mailbox.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
+	return failure.Refused("message %s %w", id.Short(6), maildir.ErrWithdrawn).WithHint("atm show %s still shows it", id.Short(6))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -33,8 +33,8 @@ var known = []struct {
 	{IsOutputError, failure.Failed, "only the output failed: mail not shown stays unread, everything else was done"},
 	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
-	{isA[*mailbox.LeasedError], failure.Refused, "atm trace ID says who has it"},
-	{isA[*mailbox.ContentError], failure.Usage, "send it as a file: --attach FILE"},
+	{isA[*maildir.LeasedError], failure.Refused, "atm trace ID says who has it"},
+	{isA[*maildir.ContentError], failure.Usage, "send it as a file: --attach FILE"},
 	{is(rootdir.ErrFormat), failure.Refused, "for a larger number, upgrade atm; else write 1 into that file, or 2 if atm bridge was set up"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
@@ -51,18 +51,18 @@ var known = []struct {
 	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
-	{is(mailbox.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
-	{is(mailbox.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
-	{is(mailbox.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
-	{is(mailbox.ErrNoAgent), failure.NotFound, "atm team lists the members"},
-	{is(mailbox.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
-	{is(mailbox.ErrUnreadable), failure.Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
-	{is(mailbox.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
-	{is(mailbox.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
-	{is(mailbox.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},
-	{is(mailbox.ErrWithdrawn), failure.Refused, "atm show ID still shows it"},
-	{is(mailbox.ErrKeyName), failure.Usage, "--once parser/1"},
-	{is(mailbox.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
+	{is(maildir.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(maildir.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
+	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
+	{is(maildir.ErrNoAgent), failure.NotFound, "atm team lists the members"},
+	{is(maildir.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
+	{is(maildir.ErrUnreadable), failure.Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
+	{is(maildir.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
+	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
+	{is(maildir.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},
+	{is(maildir.ErrWithdrawn), failure.Refused, "atm show ID still shows it"},
+	{is(maildir.ErrKeyName), failure.Usage, "--once parser/1"},
+	{is(maildir.ErrKeyDamaged), failure.Failed, "atm ls --sent shows whether it was sent; to send it again, delete that file"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), failure.Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), failure.Failed, "atm doctor"},
 	{is(fs.ErrPermission), failure.Refused, "atm doctor"},
@@ -130,10 +130,10 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
-	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+	if e, ok := errors.AsType[*maildir.NotDurableError](err); ok {
 		return failure.Failed("%s", err).WithHint("it was sent, do not send it again: atm show %s", e.ID)
 	}
-	if e, ok := errors.AsType[*mailbox.IDTakenError](err); ok {
+	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
 	}
 	if e, ok := errors.AsType[*teams.OtherTextError](err); ok {

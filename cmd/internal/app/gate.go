@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -54,14 +54,14 @@ func (t *Trace) localGate(r *teams.Root, m *wire.Message, a wire.Address) string
 		return ""
 	}
 	team, _ := r.Team(a.Team)
-	if t.State == mailbox.Unread {
+	if t.State == maildir.Unread {
 		return unreadGate(team, a.Agent, t.Item, t.Delivery)
 	}
 	why := ""
 	if d := t.Delivery; d.Turn != nil && !d.Turn.HasEnded() {
 		why = turnGate(team, a.Agent)
 	}
-	if why == "" && t.State == mailbox.Owed {
+	if why == "" && t.State == maildir.Owed {
 		why = ackGate(m, a)
 	}
 	return why
@@ -69,17 +69,17 @@ func (t *Trace) localGate(r *teams.Root, m *wire.Message, a wire.Address) string
 
 func (t *Trace) remoteGate(team *teams.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
-	case isInOutbox && t.State == mailbox.Withdrawn:
+	case isInOutbox && t.State == maildir.Withdrawn:
 	case isInOutbox && team.IsBridged():
 		return "the bridge runs, but the server has not accepted it yet"
 	case isInOutbox:
 		return "the bridge is off: it goes out when `atm bridge` runs"
-	case t.State == mailbox.Owed:
+	case t.State == maildir.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more
 	case t.Returned != nil:
 		return "it was returned: atm show " + t.Returned.ID.Short(6)
-	case errors.Is(t.Err, mailbox.ErrNotFound):
+	case errors.Is(t.Err, maildir.ErrNotFound):
 		return fmt.Sprintf("it was sent; host %s has reported nothing yet", a.Host)
 	default:
 		return fmt.Sprintf("atm cannot tell whether it was sent: %v", t.Err)
@@ -92,7 +92,7 @@ func ackGate(m *wire.Message, a wire.Address) string {
 }
 
 // unreadGate says what an unread message waits for, and a command that helps.
-func unreadGate(t *teams.Team, name wire.Name, it *mailbox.Item, d *history.Delivery) string {
+func unreadGate(t *teams.Team, name wire.Name, it *maildir.Item, d *history.Delivery) string {
 	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(teams.LeaseFlags(it))
 	if it.Lease != nil {
 		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
@@ -153,7 +153,7 @@ func questionGates(m *teams.Member) []gate {
 }
 
 // mailGate is unreadGate by what is known of the member. again is the command that runs it again.
-func mailGate(m *teams.Member, it *mailbox.Item, d *history.Delivery, again string) string {
+func mailGate(m *teams.Member, it *maildir.Item, d *history.Delivery, again string) string {
 	m = m.ToMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -121,7 +121,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 }
 
 // Member opens the mailbox of a member on this machine.
-func (s *Scope) Member(word string) (*mailbox.Box, error) {
+func (s *Scope) Member(word string) (*maildir.Box, error) {
 	a, err := s.Address(word)
 	if err == nil && a.Host != "" {
 		who := s.Who(a)
@@ -134,7 +134,7 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 }
 
 // MemberOrMe is Member, and my mailbox where no name is given, or "me" and nobody is called that.
-func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
+func (s *Scope) MemberOrMe(word string) (*maildir.Box, error) {
 	if word != "" && (word != "me" || s.IsMember(word)) {
 		return s.Member(word)
 	}
@@ -146,7 +146,7 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 }
 
 // EnterTeamOf is MemberOrMe, and makes the member's team the scope's.
-func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
+func (s *Scope) EnterTeamOf(word string) (box *maildir.Box, err error) {
 	if box, err = s.MemberOrMe(word); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Scope) EnterTeamOf(word string) (box *mailbox.Box, err error) {
 }
 
 // Find looks up the message that a fragment of an id means, in my mailbox, else in the team's.
-func (s *Scope) Find(fragment string) (*mailbox.Item, *mailbox.Box, error) {
+func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	_, err := wire.ParseFragment(fragment)
 	if err == nil {

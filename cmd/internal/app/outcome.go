@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -107,13 +107,13 @@ func (o *Outcome) addKnown(s *Scope, to teams.Recipient, m *Message) {
 }
 
 // StateAt says in a word what a recipient has done with its copy of a message.
-func StateAt(it *mailbox.Item) string {
+func StateAt(it *maildir.Item) string {
 	switch {
 	case it.Lease != nil:
 		return "taken"
-	case it.RequiresAck && it.State == mailbox.Done:
+	case it.RequiresAck && it.State == maildir.Done:
 		return "acked"
-	case it.State == mailbox.Owed || it.State == mailbox.Done:
+	case it.State == maildir.Owed || it.State == maildir.Done:
 		return "read"
 	}
 	return string(it.State)
@@ -162,20 +162,20 @@ func (o *Outcome) Text(did string) string {
 func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.team}).Called(to) }
 
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
-func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *mailbox.Item {
+func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
-		return &mailbox.Item{Message: m, State: s.Root.RemoteState(m, a)}
+		return &maildir.Item{Message: m, State: s.Root.RemoteState(m, a)}
 	}
 	box, err := s.Root.Mailbox(a)
 	if err == nil {
-		var it *mailbox.Item
+		var it *maildir.Item
 		if it, err = box.Get(m.ID); err == nil {
 			return it
 		}
 	}
-	state := mailbox.State("")
-	if _, isBad := errors.AsType[*mailbox.BadError](err); isBad {
+	state := maildir.State("")
+	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		state = "bad"
 	}
-	return &mailbox.Item{Message: m, State: state}
+	return &maildir.Item{Message: m, State: state}
 }

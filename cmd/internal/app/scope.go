@@ -32,7 +32,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -43,7 +43,7 @@ import (
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
-	Me   *mailbox.Box // nil: the verb did not ask for an identity, or none was given
+	Me   *maildir.Box // nil: the verb did not ask for an identity, or none was given
 
 	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
 
@@ -225,7 +225,7 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
 // nothing matches.
-func (s *Scope) Search(ctx context.Context, query teams.Query) ([]*mailbox.Item, error) {
+func (s *Scope) Search(ctx context.Context, query teams.Query) ([]*maildir.Item, error) {
 	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
 		if name != "" && len(found) == 0 && err == nil {

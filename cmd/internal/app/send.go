@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -175,8 +175,8 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 }
 
 // Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
-func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, text string) (out *Outcome, did string, err error) {
-	if it.State == mailbox.Withdrawn {
+func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, text string) (out *Outcome, did string, err error) {
+	if it.State == maildir.Withdrawn {
 		return nil, "", withdrawnError(it.ID)
 	}
 	ack := &wire.Message{Body: text, Origin: s.Origin()}
@@ -200,7 +200,7 @@ func (s *Scope) Ack(ctx context.Context, box *mailbox.Box, it *mailbox.Item, tex
 
 // repeatable gives an error its hint where the message that may not be durable has a derived id: again, it is the same.
 func repeatable(err error) error {
-	if _, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+	if _, ok := errors.AsType[*maildir.NotDurableError](err); ok {
 		err = failure.Failed("%w", err).WithHint("retry with the same command: it stays one message")
 	}
 	return err
@@ -212,7 +212,7 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	for _, to := range m.To {
 		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
 		state, err := s.Root.Withdraw(ctx, s.Me, m, to, s.Origin())
-		if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // only an event is missing
+		if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok { // only an event is missing
 			out.warn("%v", unlogged)
 			err = nil
 		}
@@ -221,9 +221,9 @@ func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 		case state == "":
 			err = failure.Refused("message %s is acknowledged", m.ID.Short(6)).
 				WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Given.Flags("", "root", "team", "as"))
-		case state == mailbox.Withdrawn && to.Host == "": // the members of a host share an outbox
+		case state == maildir.Withdrawn && to.Host == "": // the members of a host share an outbox
 			d.note = "already withdrawn"
-		case state != mailbox.Unread && state != mailbox.Withdrawn:
+		case state != maildir.Unread && state != maildir.Withdrawn:
 			d.State, d.note = "notified", "a notice was sent"
 		}
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -58,8 +58,8 @@ func (s *Scope) Wait(ctx context.Context, w Wait) ([]*Match, error) {
 	return p.met, nil
 }
 
-func (s *Scope) watchedBoxes(conditions []*Condition) ([]*mailbox.Box, error) {
-	boxes := map[wire.Address]*mailbox.Box{}
+func (s *Scope) watchedBoxes(conditions []*Condition) ([]*maildir.Box, error) {
+	boxes := map[wire.Address]*maildir.Box{}
 	for _, c := range conditions {
 		for _, a := range c.watched {
 			if a.Host != "" {
@@ -174,12 +174,12 @@ func limit(ctx context.Context, timeout time.Duration) (context.Context, context
 
 // UntilMail calls try now and whenever something may have changed in a mailbox, until it is done or fails, the mailbox is
 // retired, or a timeout that is not 0 is over. Nothing between two calls is missed.
-func UntilMail(ctx context.Context, timeout time.Duration, box *mailbox.Box, try func() (done bool, err error)) error {
+func UntilMail(ctx context.Context, timeout time.Duration, box *maildir.Box, try func() (done bool, err error)) error {
 	ctx, stop := limit(ctx, timeout)
 	defer stop()
-	return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Messages: true}, func(e watcher.Entry) (bool, error) {
+	return watcher.Until(ctx, []*maildir.Box{box}, watcher.Options{Messages: true}, func(e watcher.Entry) (bool, error) {
 		done, err := try()
-		if !done && err == nil && errors.Is(e.Err, mailbox.ErrNoAgent) {
+		if !done && err == nil && errors.Is(e.Err, maildir.ErrNoAgent) {
 			err = e.Err
 		}
 		return done, err

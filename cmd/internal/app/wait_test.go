@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/watcher"
@@ -49,8 +49,8 @@ func (s *Scope) send(t *testing.T, from, to wire.Name, parent *wire.Message) *wi
 	if parent != nil {
 		m.InReplyTo, m.Thread = parent.ID, parent.ThreadID()
 	}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{s.Team.Box(to)}, Sender: s.Team.Box(from)}
-	mailbox.Deliver(t.Context(), p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{s.Team.Box(to)}, Sender: s.Team.Box(from)}
+	maildir.Deliver(t.Context(), p)
 	must(t, p.Outcomes[0].Err)
 	return m
 }

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -104,12 +104,12 @@ const closeWithin = 2 * time.Second
 // Wait asks, and returns the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer asks, and Wait
 // records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either way Wait
 // returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
-func Wait(ctx context.Context, team *teams.Team, box *mailbox.Box, q Question, o Options) (Answer, error) {
+func Wait(ctx context.Context, team *teams.Team, box *maildir.Box, q Question, o Options) (Answer, error) {
 	w := &wait{q: q, o: o, team: team, box: box}
 	err := w.prepare(ctx)
 	if err == nil {
 		err = w.serve(ctx, func(ctx context.Context) error {
-			return watcher.Until(ctx, []*mailbox.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+			return watcher.Until(ctx, []*maildir.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
 				if e == (watcher.Entry{}) {
 					return false, w.open(ctx)
 				}
@@ -133,7 +133,7 @@ type wait struct {
 	o Options
 
 	team   *teams.Team
-	box    *mailbox.Box
+	box    *maildir.Box
 	scope  *app.Scope
 	policy policy.Policy
 	notice wire.ID // of the message about it

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/agentteammail/atm/cmd/internal/ask"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -18,7 +18,7 @@ import (
 // A process is told that a program asks to run a command, and gives it the answer. ctx is cancelled when the program
 // says that it no longer asks.
 func ExampleWait() {
-	waitFor := func(ctx context.Context, team *teams.Team, box *mailbox.Box, askID, command string, give func(allow bool, reason string) error) error {
+	waitFor := func(ctx context.Context, team *teams.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
 		_, err := ask.Wait(ctx, team, box, ask.Question{
 			ID: askID, Kind: reducer.Permission, Tool: "shell", Prompt: command,
 			Options: []policy.Option{ // without them: allow once, deny

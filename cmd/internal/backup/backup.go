@@ -21,7 +21,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -46,7 +46,7 @@ type writer struct {
 	ctx   context.Context
 	tar   *tar.Writer
 	err   error // ends the backup: nothing more is written
-	total mailbox.Moved
+	total maildir.Moved
 	saved map[string]bool // the messages, as team/agent/id
 
 	progress func(messages int)
@@ -56,7 +56,7 @@ type writer struct {
 
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
 // backup is useless. progress is called with the number of messages that are in it.
-func Write(ctx context.Context, r *teams.Root, to io.Writer, progress func(messages int)) (total mailbox.Moved, missing, err error) {
+func Write(ctx context.Context, r *teams.Root, to io.Writer, progress func(messages int)) (total maildir.Moved, missing, err error) {
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
@@ -76,7 +76,7 @@ func (w *writer) fail(err error) { w.err = cmp.Or(w.err, err) }
 
 // reportMissing records once that something could not be read, and reports whether err is set.
 func (w *writer) reportMissing(what string, err error) bool {
-	if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: the archive has it
+	if err == nil || errors.Is(err, maildir.ErrNoAgent) { // retired meanwhile: the archive has it
 		return err != nil
 	}
 	err = fmt.Errorf("the backup lacks a part of %s: %w", what, err)
@@ -92,10 +92,10 @@ func (w *writer) writeTeam(t *teams.Team) {
 	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
 	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes, teams.ReceivedDir}
 	outboxes, err := t.Outboxes()
-	w.reportMissing(mailbox.BridgeDir, err)
+	w.reportMissing(maildir.BridgeDir, err)
 	for _, box := range outboxes {
 		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // in the order in which messages move
-			names = append(names, mailbox.BridgeDir+"/"+string(box.Address().Host)+dir)
+			names = append(names, maildir.BridgeDir+"/"+string(box.Address().Host)+dir)
 		}
 	}
 	for _, name := range names {
@@ -135,7 +135,7 @@ func (w *writer) writeMailboxes(t *teams.Team, others ...string) {
 	}
 }
 
-func (w *writer) writeMessages(box *mailbox.Box) {
+func (w *writer) writeMessages(box *maildir.Box) {
 	box.Ingest(w.ctx)
 	ids, err := box.List(w.ctx)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
@@ -143,7 +143,7 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 		return
 	}
 	w.reportMissing("the mailbox of "+string(box.Agent()), err)
-	if errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, maildir.ErrNoAgent) {
 		return
 	}
 	top := string(box.Address().Team) + "/" + string(box.Agent())
@@ -154,12 +154,12 @@ func (w *writer) writeMessages(box *mailbox.Box) {
 			continue
 		}
 		where, data, err := box.ReadRaw(id)
-		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
+		if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
 		} else if !w.reportMissing("the mailbox of "+string(box.Agent()), err) {
 			w.writeData(top+"/"+where, data, id.Time())
 			w.saved[key] = true
-			w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
+			w.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(data))})
 			w.progress(w.total.Messages)
 		}
 	}
@@ -209,7 +209,7 @@ func (w *writer) writeFile(t *teams.Team, name string) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > mailbox.MaxDrop && durable.DiskUse(info) < info.Size()/2 {
+	if err == nil && strings.Contains(name, "/inbox/") && info.Size() > maildir.MaxDrop && durable.DiskUse(info) < info.Size()/2 {
 		err = fmt.Errorf("%s, most of it holes", letter.Size(info.Size()))
 	}
 	if w.reportMissing(name, err) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -46,8 +46,8 @@ func restore(root *teams.Root, data []byte) (Restored, error) {
 func post(t *testing.T, team *teams.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body, Attachments: attachments}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box(to)}, Sender: team.Box(from)}
-	mailbox.Deliver(context.Background(), p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box(from)}
+	maildir.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)
 	return m.ID
 }
@@ -78,7 +78,7 @@ func TestAttachmentsOfArrivingMail(t *testing.T) {
 	if total.Messages < 2 {
 		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
 	}
-	_, err = again.Box("bob").Walk(ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	_, err = again.Box("bob").Walk(ctx, maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		for _, a := range it.Attachments {
 			f, err := again.Attachment(a)
 			must(t, err)
@@ -131,10 +131,10 @@ func TestBackupRestore(t *testing.T) {
 			t.Errorf("%s is back and no agent", n)
 		}
 	}
-	if it, err := back.Box("bob").Get(unread); err != nil || it.State != mailbox.Unread {
+	if it, err := back.Box("bob").Get(unread); err != nil || it.State != maildir.Unread {
 		t.Error(it, err)
 	}
-	if it, err := back.Box("gone").Get(read); err != nil || it.State != mailbox.Done {
+	if it, err := back.Box("gone").Get(read); err != nil || it.State != maildir.Done {
 		t.Error(it, err)
 	}
 	if names, err := back.Dir().Names(teams.ReceivedDir); err != nil || len(names) != 1 || names[0] != "2026-11-26.taken" {
@@ -152,8 +152,8 @@ func TestBackupOfTaken(t *testing.T) {
 	r, team := newTeam(t, "alice", "bob", "jobs")
 	must(t, team.Box("jobs").Share())
 	id := post(t, team, "alice", "jobs", "held")
-	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, mailbox.ReadOptions{},
-		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute, maildir.ReadOptions{},
+		func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer
 	if _, _, err := Write(ctx, r, &b, func(int) {}); err != nil {
@@ -164,7 +164,7 @@ func TestBackupOfTaken(t *testing.T) {
 		if _, err := restore(other, b.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		if it, err := again.Box("jobs").Get(id); err != nil || it.State != mailbox.Unread {
+		if it, err := again.Box("jobs").Get(id); err != nil || it.State != maildir.Unread {
 			t.Fatal(it, err)
 		}
 		if shared, err := again.Box("jobs").Shared(); err != nil || !shared {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -150,8 +150,8 @@ func work(t *testing.T, root *teams.Root) (arrived wire.ID, read []wire.ID) {
 		return "", nil
 	}
 	m := &wire.Message{ID: wire.NewID(), From: bob.Address(), To: []wire.Address{bob.Address()}, Body: "meanwhile"}
-	p := &mailbox.Post{Message: m, To: []*mailbox.Box{bob}, Sender: bob}
-	mailbox.Deliver(context.Background(), p)
+	p := &maildir.Post{Message: m, To: []*maildir.Box{bob}, Sender: bob}
+	maildir.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)
 	read, err = bob.UnreadIDs()
 	must(t, err)

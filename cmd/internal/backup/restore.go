@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -27,7 +27,7 @@ import (
 
 // Restored is the result of Restore.
 type Restored struct {
-	mailbox.Moved
+	maildir.Moved
 	Refused     []Refusal `json:"refused,omitempty"` // the first maxRefused
 	MoreRefused int       `json:"more_refused,omitempty"`
 }
@@ -228,7 +228,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 			err = r.restoreMember(t, t.Box(wire.Name(first)), below, content)
 		case isDir:
 			err = t.Dir().MkdirAll(name)
-		case first == mailbox.FilesDir:
+		case first == maildir.FilesDir:
 			err = restoreAttachment(t, name, content)
 		default:
 			err = restoreFile(t, name, content)
@@ -265,9 +265,9 @@ func (r *restorer) team(name wire.Name) (*teams.Team, error) {
 }
 
 // makeMember makes a member, unless there is one of that name, or it is not its turn.
-func (r *restorer) makeMember(t *teams.Team, box *mailbox.Box) error {
+func (r *restorer) makeMember(t *teams.Team, box *maildir.Box) error {
 	err := box.CheckPresent()
-	if !errors.Is(err, mailbox.ErrNoAgent) {
+	if !errors.Is(err, maildir.ErrNoAgent) {
 		return err
 	}
 	if r.members[box.Address()] = true; len(r.members) > maxMembers {
@@ -276,13 +276,13 @@ func (r *restorer) makeMember(t *teams.Team, box *mailbox.Box) error {
 	if !r.inInbox {
 		return nil
 	}
-	if err = t.Create(r.ctx, box.Agent()); errors.Is(err, mailbox.ErrExists) { // another process was quicker
+	if err = t.Create(r.ctx, box.Agent()); errors.Is(err, maildir.ErrExists) { // another process was quicker
 		return nil
 	}
 	return err
 }
 
-func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string, content io.Reader) error {
+func (r *restorer) restoreMember(t *teams.Team, box *maildir.Box, below string, content io.Reader) error {
 	if err := r.makeMember(t, box); err != nil || below == "" {
 		return err
 	}
@@ -298,7 +298,7 @@ func (r *restorer) restoreMember(t *teams.Team, box *mailbox.Box, below string, 
 
 // restoreEvents restores a part of a log, unless the mailbox had another log before. Parts that are equal were left by
 // a restore that did not finish.
-func (r *restorer) restoreEvents(t *teams.Team, box *mailbox.Box, name string, content io.Reader) error {
+func (r *restorer) restoreEvents(t *teams.Team, box *maildir.Box, name string, content io.Reader) error {
 	hadLog, isKnown := r.hadLogs[box.Address()]
 	existing, err := t.Dir().Open(name)
 	switch {
@@ -342,7 +342,7 @@ func isSame(x, y io.Reader) (bool, error) {
 	}
 }
 
-func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id string, content io.Reader) error {
+func (r *restorer) restoreMessage(t *teams.Team, box *maildir.Box, dir, id string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, wire.MaxFile+1))
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (r *restorer) restoreMessage(t *teams.Team, box *mailbox.Box, dir, id strin
 	dir, _, _ = strings.Cut(dir, "/")
 	put, err := box.RestoreMessage(r.ctx, dir, data)
 	if put {
-		r.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
+		r.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(data))})
 	} else {
 		r.total.Skipped++
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/watcher"
@@ -60,11 +60,11 @@ func message() *wire.Message {
 func BenchmarkDelivery(b *testing.B) {
 	bob := newTeam(b, "bob").Box("bob")
 	deliver := func(n int) (err error) {
-		posts := make([]*mailbox.Post, n)
+		posts := make([]*maildir.Post, n)
 		for i := range posts {
-			posts[i] = &mailbox.Post{Message: message(), To: []*mailbox.Box{bob}}
+			posts[i] = &maildir.Post{Message: message(), To: []*maildir.Box{bob}}
 		}
-		mailbox.Deliver(b.Context(), posts...)
+		maildir.Deliver(b.Context(), posts...)
 		for _, p := range posts {
 			err = cmp.Or(err, p.Outcomes[0].Err)
 		}
@@ -109,11 +109,11 @@ func BenchmarkLargeInbox(b *testing.B) {
 		must(b, os.WriteFile(filepath.Join(unread, string(m.ID)+".json"), data, 0o600))
 	}
 	repeat(b, "read --limit 10", func() error {
-		_, err := bob.Read(b.Context(), mailbox.ReadOptions{Limit: 10}, func(mailbox.Batch) (int, error) { return 0, nil })
+		_, err := bob.Read(b.Context(), maildir.ReadOptions{Limit: 10}, func(maildir.Batch) (int, error) { return 0, nil })
 		return err
 	})
 	repeat(b, "ls --limit 10", func() error {
-		_, err := bob.Walk(b.Context(), mailbox.Range{Unread: true, Limit: 10}, func(*mailbox.Item) bool { return true })
+		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
 		return err
 	})
 	repeat(b, "os.ReadDir", func() error {
@@ -174,7 +174,7 @@ func BenchmarkState(b *testing.B) {
 // both, which take turns.
 func BenchmarkWatcher(b *testing.B) {
 	box, raw := newTeam(b, "bob").Box("bob"), b.TempDir()
-	w, err := watcher.Open(b.Context(), []*mailbox.Box{box}, watcher.Options{Messages: true})
+	w, err := watcher.Open(b.Context(), []*maildir.Box{box}, watcher.Options{Messages: true})
 	must(b, err)
 	defer w.Close()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)

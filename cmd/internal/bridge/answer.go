@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -18,7 +18,7 @@ import (
 
 // applyAnswers applies an answer from another host to the questions of members here. It returns the mailboxes that the
 // message also goes to as mail, all if it is no answer.
-func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbox.Box, err error) {
+func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*maildir.Box, err error) {
 	var r teams.PermissionReply
 	if in.message.Type != wire.TypePermissionReply || json.Unmarshal(in.message.Payload, &r) != nil || r.Question == "" ||
 		r.Decision != "approve" && r.Decision != "reject" {
@@ -38,7 +38,7 @@ func (b *Bridge) applyAnswers(ctx context.Context, in *incoming) (mail []*mailbo
 
 // applyAnswer answers a member's question once, if this team's rules let the sender do it. If they do not, or after the
 // last try, the sender gets a notice. isMail reports whether the member gets the message: the reason of a rejection.
-func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *mailbox.Box, r teams.PermissionReply) (isMail bool, err error) {
+func (b *Bridge) applyAnswer(ctx context.Context, in *incoming, box *maildir.Box, r teams.PermissionReply) (isMail bool, err error) {
 	m := in.message
 	done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Answered: true, id: m.ID, recipient: box.Agent(), host: m.From.Host}
 	isDone, err := b.Team.Dir().Exists(done.file())

@@ -21,7 +21,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -159,10 +159,10 @@ func (m *machine) eventually(what string, is func() bool) {
 	}
 }
 
-func (m *machine) unread(agent wire.Name) []*mailbox.Item {
+func (m *machine) unread(agent wire.Name) []*maildir.Item {
 	m.t.Helper()
-	var out []*mailbox.Item
-	_, err := m.Team.Box(agent).Walk(m.t.Context(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+	var out []*maildir.Item
+	_, err := m.Team.Box(agent).Walk(m.t.Context(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
 		out = append(out, it)
 		return true
 	})
@@ -222,7 +222,7 @@ func TestAttachmentsAndLargeMessages(t *testing.T) {
 	objects, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_atm_main_files")
 	must(t, err)
 	must(t, objects.Purge(t.Context(), jetstream.WithPurgeSubject("$O.atm_main_files.C.>")))
-	must(t, os.Remove(build.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
+	must(t, os.Remove(build.Team.Dir().Join(maildir.FilesDir+"/"+file.SHA256)))
 	laptop.send("alice", "carol@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
 	must(t, onceEach(laptop, build))
 	if len(build.unread("carol")) != 2 {

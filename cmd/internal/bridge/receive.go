@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -37,8 +37,8 @@ type incoming struct {
 	err     error         // why it was not accepted
 
 	message *wire.Message  // nil: it is not mail
-	boxes   []*mailbox.Box // of the recipients here
-	post    *mailbox.Post  // the delivery
+	boxes   []*maildir.Box // of the recipients here
+	post    *maildir.Post  // the delivery
 }
 
 // badError says that an envelope can never be accepted.
@@ -294,9 +294,9 @@ func (b *Bridge) noteTaken(batch []*incoming) {
 
 // deliver delivers a batch of mail at once, so that the files share the disk's flushes.
 func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
-	var posts []*mailbox.Post
+	var posts []*maildir.Post
 	for _, in := range mail {
-		in.post = &mailbox.Post{Message: in.message, Given: true}
+		in.post = &maildir.Post{Message: in.message, Given: true}
 		if isOneWay(in.message) && len(in.boxes) == 1 { // its id is derived, and another message may have it
 			m := in.message
 			in.post.Derived = func(old *wire.Message) bool {
@@ -307,11 +307,11 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 			posts = append(posts, in.post)
 		}
 	}
-	mailbox.Deliver(ctx, posts...)
+	maildir.Deliver(ctx, posts...)
 	for _, in := range mail {
-		var unknown []*mailbox.Box
+		var unknown []*maildir.Box
 		for _, o := range in.post.Outcomes { // none if it was not delivered
-			if errors.Is(o.Err, mailbox.ErrNoAgent) {
+			if errors.Is(o.Err, maildir.ErrNoAgent) {
 				unknown = append(unknown, o.Box)
 				continue
 			}
@@ -324,7 +324,7 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 }
 
 // returnMail sends the sender of a message one notice of the recipients who are not here.
-func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mailbox.Box) error {
+func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*maildir.Box) error {
 	var names []wire.Name
 	var addresses []wire.Address
 	for _, box := range unknown {
@@ -347,15 +347,15 @@ func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mai
 }
 
 // addressOf returns the address that a member here has on other hosts.
-func (b *Bridge) addressOf(box *mailbox.Box) wire.Address {
+func (b *Bridge) addressOf(box *maildir.Box) wire.Address {
 	a := box.Address()
 	a.Host = b.Host // another host may return the same message
 	return a
 }
 
 // finishDelivery records a receipt for a delivered message.
-func (b *Bridge) finishDelivery(m *wire.Message, o mailbox.Outcome) error {
-	if taken, ok := errors.AsType[*mailbox.IDTakenError](o.Err); ok {
+func (b *Bridge) finishDelivery(m *wire.Message, o maildir.Outcome) error {
+	if taken, ok := errors.AsType[*maildir.IDTakenError](o.Err); ok {
 		return bad("a message from %s already has its id", b.display(taken.By))
 	}
 	if o.Err != nil {
@@ -369,15 +369,15 @@ func (b *Bridge) finishDelivery(m *wire.Message, o mailbox.Outcome) error {
 
 // notifySender sends the sender of a message, on another host, a notice of what happened at a recipient here. The
 // notice's id is derived from the event, so that it goes out once.
-func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *mailbox.Box, notice *wire.Message, reason string) error {
+func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *maildir.Box, notice *wire.Message, reason string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {
 		return err
 	}
 	notice.Type, notice.From, notice.To, notice.InReplyTo = wire.TypeNotice, box.Address(), []wire.Address{m.From}, m.ID
 	notice.Thread, notice.ReplyWanted, notice.SentAt = m.ThreadID(), "no", time.Now().UTC()
-	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Derived: teams.IsNoticeFrom(box.Address())}
-	mailbox.Deliver(ctx, post)
+	post := &maildir.Post{Message: notice, To: []*maildir.Box{outbox}, Derived: teams.IsNoticeFrom(box.Address())}
+	maildir.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 // addOutboxDirs watches the outboxes, and the directory where the first message for a host makes its outbox.
 func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
+	w.Add(b.Team.Dir().Join(maildir.BridgeDir))
 	hosts, _ := b.keys().Hosts() // send reports the error
 	for _, host := range hosts {
 		path := b.Team.Outbox(wire.Address{Host: host}).Path()
@@ -54,7 +54,7 @@ func (b *Bridge) send(ctx context.Context) error {
 }
 
 // sendBatch publishes messages of one outbox, and removes those that the server has acknowledged.
-func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+func (b *Bridge) sendBatch(ctx context.Context, host wire.Name, box *maildir.Box, ids []wire.ID) error {
 	items, err := box.TakeOutgoing(ctx, ids)
 	var acks []func() error // called once all messages are published
 	var sent []wire.ID

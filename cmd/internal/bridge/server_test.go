@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -389,7 +389,7 @@ func TestOneThatCannotGo(t *testing.T) {
 	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
 	must(t, err)
 	laptop.send("alice", "bob@main.build", func(m *wire.Message) { m.Attachments = []wire.Attachment{file} })
-	must(t, os.Remove(laptop.Team.Dir().Join(mailbox.FilesDir+"/"+file.SHA256)))
+	must(t, os.Remove(laptop.Team.Dir().Join(maildir.FilesDir+"/"+file.SHA256)))
 	laptop.send("alice", "bob@main.build", nil)
 	if err := onceEach(laptop); err == nil || !strings.Contains(err.Error(), `attachment "notes": its content is missing`) {
 		t.Errorf("sent: %v", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testtree"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -83,7 +83,7 @@ func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
 	team, err := root.CreateTeam("main")
 	must(t, err)
 	for _, m := range members {
-		if err := team.Create(context.Background(), m); !errors.Is(err, mailbox.ErrExists) {
+		if err := team.Create(context.Background(), m); !errors.Is(err, maildir.ErrExists) {
 			must(t, err)
 		}
 	}
@@ -112,7 +112,7 @@ func (sc *scene) pass(want string) {
 
 func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	sc.t.Helper()
-	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), mailbox.ReadOptions{})
+	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), maildir.ReadOptions{})
 	must(sc.t, err)
 	for _, it := range batch.Items {
 		out = append(out, it.Message)
@@ -129,8 +129,8 @@ func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *w
 	if m.SentAt.IsZero() {
 		m.SentAt = time.Now().UTC()
 	}
-	p := &mailbox.Post{Message: &m, To: []*mailbox.Box{team.Box(to)}}
-	mailbox.Deliver(context.Background(), p)
+	p := &maildir.Post{Message: &m, To: []*maildir.Box{team.Box(to)}}
+	maildir.Deliver(context.Background(), p)
 	must(t, p.Outcomes[0].Err)
 	return &m
 }
@@ -308,7 +308,7 @@ func TestMarksRepeats(t *testing.T) {
 		must(t, err)
 		defer sc.sync.root.Close()
 		m := member{box: box, name: "Rev_1"}
-		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, mailbox.ReadOptions{}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, maildir.ReadOptions{}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			return true, sc.sync.changeInbox(context.Background(), m, sc.sync.newEntry(it).addTo)
 		})
 		must(t, err)
@@ -473,7 +473,7 @@ func FuzzInbox(f *testing.F) {
 		if err = errors.Join(err, err2, err3); err != nil || len(again) != len(list) || string(text2) != string(text) {
 			t.Fatalf("%q became %q: %v", data, text, err)
 		}
-		s, box := &Sync{Dir: "t"}, mailbox.NewStore(nil, "main").Box("bob")
+		s, box := &Sync{Dir: "t"}, maildir.NewStore(nil, "main").Box("bob")
 		for i, e := range list {
 			if e.bad != nil {
 				continue

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -129,7 +129,7 @@ func (e *entry) addTo(list []entry) (_ []entry, err error) {
 }
 
 // idOf derives the ID of the entry's message in a mailbox.
-func (s *Sync) idOf(e *entry, box *mailbox.Box) wire.ID {
+func (s *Sync) idOf(e *entry, box *maildir.Box) wire.ID {
 	ms := e.sentAt.UnixMilli()
 	start := wire.ID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff))
 	content := strings.Join([]string{"claude", filepath.Base(s.Dir), e.From, e.Timestamp, e.Text, e.MsgID}, "\x00")

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
 type member struct {
-	box    *mailbox.Box
+	box    *maildir.Box
 	name   string    // in Claude's team
 	joined time.Time // of one of Claude's
 	shares string    // another of Claude's that has the same inbox file

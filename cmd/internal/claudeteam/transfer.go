@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -76,11 +76,11 @@ func (s *Sync) store(ctx context.Context, m member, e *entry) error {
 	isIt := func(old *wire.Message) bool {
 		return old.From == msg.From && old.Type == msg.Type && old.Body == msg.Body
 	}
-	post := &mailbox.Post{Message: msg, To: []*mailbox.Box{m.box}, Derived: isIt}
+	post := &maildir.Post{Message: msg, To: []*maildir.Box{m.box}, Derived: isIt}
 	if from := s.Team.Box(msg.From.Agent); from.Exists() {
 		post.Sender = from
 	}
-	mailbox.Deliver(ctx, post)
+	maildir.Deliver(ctx, post)
 	out := post.Outcomes[0]
 	if out.Err == nil && !out.AlreadyStored {
 		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
@@ -126,7 +126,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 	}
 	for {
 		mayAct := s.Team.BeforeLook()
-		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, mailbox.ReadOptions{Current: true}, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+		it, err := m.box.Lease(ctx, m.box.Address(), 10*time.Second, maildir.ReadOptions{Current: true}, func(it *maildir.Item, _ maildir.Lease) (bool, error) {
 			err := mayAct(ctx)
 			if err == nil {
 				err = s.changeInbox(ctx, m, s.newEntry(it).addTo)
@@ -148,7 +148,7 @@ func (s *Sync) deliver(ctx context.Context, m member) error {
 
 // newEntry makes the entry of a message. Its text starts with the header that our readers see. So Claude Code never takes
 // it for a control message, nor for another one, although it tells entries apart by sender, time and text only.
-func (s *Sync) newEntry(it *mailbox.Item) *entry {
+func (s *Sync) newEntry(it *maildir.Item) *entry {
 	r := &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6}
 	body, _ := r.Body(r.Text(it.Message)+"\n"+string(it.Payload), 0, 0)
 	text := fmt.Sprintf("[atm %s]\n%s%s", r.Header(it.Message, letter.Flags{Repeat: it.TimesHandedOut > 0}), body, letter.End)

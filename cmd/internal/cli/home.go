@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -77,7 +77,7 @@ func home(c *cli.Context) error {
 
 // readMail adds my mail to the overview, and returns the lines about it.
 func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err error) {
-	unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: maxShown})
+	unread, err := s.Me.Peek(c.Context, maildir.ReadOptions{Limit: maxShown})
 	if err != nil {
 		return "", err
 	}

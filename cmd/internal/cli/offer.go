@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -67,7 +67,7 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 		return optionOffers(c, of, s, before)
 	case "ID":
 		if s.Me != nil && !strings.Contains(of.HelpName, "session ") {
-			ids, _ := s.Me.IDs(mailbox.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
+			ids, _ := s.Me.IDs(maildir.Range{Unread: true, Owed: true, Done: true, Sent: true, Newest: true, Limit: 100})
 			return strings.Fields(app.Shorts(ids))
 		}
 	}

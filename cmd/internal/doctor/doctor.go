@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -235,7 +235,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 			d.add("agent.broken", "warning", fix, "%s in team %s is not a valid agent name", n, t.Name)
 		case !info.IsDir():
 			d.add("agent.link", "error", fix, "%s in team %s is a symbolic link, which atm does not follow", n, t.Name)
-		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), mailbox.ErrNoAgent) && rootdir.CheckRestored(d.root.Path) == nil:
+		case errors.Is(t.Box(wire.Name(n)).CheckPresent(), maildir.ErrNoAgent) && rootdir.CheckRestored(d.root.Path) == nil:
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s is not an agent: it has no inbox/new", n, t.Name)
 		}
 	}
@@ -352,7 +352,7 @@ func (d *doctor) checkBridge(t *teams.Team) {
 		d.add("bridge.bad", "warning", fix, "the bridge rejected %s: %s",
 			t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
-	d.addUnreadable("bridge.unreadable", t.Dir().Join(mailbox.BridgeDir), "%v", errors.Join(append(errs, err)...))
+	d.addUnreadable("bridge.unreadable", t.Dir().Join(maildir.BridgeDir), "%v", errors.Join(append(errs, err)...))
 	if _, err := t.Rows(); err != nil {
 		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "%v", err)
 	}

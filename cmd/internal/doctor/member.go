@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -54,14 +54,14 @@ func (d *doctor) checkMembers(t *teams.Team) {
 
 // examined is what was found out about a member.
 type examined struct {
-	health    mailbox.Health
+	health    maildir.Health
 	healthErr error
 	member    teams.Member
 	memberErr error
 }
 
-func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
-	if errors.Is(b.CheckPresent(), mailbox.ErrNoAgent) {
+func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
+	if errors.Is(b.CheckPresent(), maildir.ErrNoAgent) {
 		return // retired meanwhile
 	}
 	d.addUnreadable("agent.unreadable", b.Path(), "%v", err)
@@ -87,7 +87,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	} {
 		for _, name := range h.Files[problem.code] {
 			path := filepath.Join(b.Path(), name)
-			finished, _ := mailbox.FinishedName(filepath.Base(name))
+			finished, _ := maildir.FinishedName(filepath.Base(name))
 			renamed := filepath.Join(b.Path(), "inbox", finished)
 			fix := problem.fix
 			if _, err := os.Lstat(renamed); err == nil && strings.Contains(fix, "%n") { // which mv would replace
@@ -119,7 +119,7 @@ func (d *doctor) checkMailbox(b *mailbox.Box, h mailbox.Health, err error) {
 	}
 }
 
-func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box, m teams.Member) {
+func (d *doctor) checkRunner(t *teams.Team, b *maildir.Box, m teams.Member) {
 	name := b.Agent()
 	d.checkSharing(m)
 	if !m.Running {
@@ -165,7 +165,7 @@ const maxUnheard = time.Hour
 
 // checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
 // as that agent. A shared inbox is anybody's to read.
-func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
+func (d *doctor) checkWaiting(t *teams.Team, b *maildir.Box, m teams.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
 	if len(unread) == 0 || shared || err != nil || m.Running || d.root.IsPerson(b.Address()) || m.HasHooks() {
@@ -185,7 +185,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box, m teams.Member) {
 
 // checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere
 // by mistake.
-func (d *doctor) checkOtherRoots(b *mailbox.Box) {
+func (d *doctor) checkOtherRoots(b *maildir.Box) {
 	for _, other := range d.nearbyRoots {
 		box, err := other.Mailbox(b.Address())
 		if err != nil {
@@ -199,13 +199,13 @@ func (d *doctor) checkOtherRoots(b *mailbox.Box) {
 }
 
 // rebuildSent adds messages that are missing in their senders' index of sent mail.
-func (d *doctor) rebuildSent(t *teams.Team, boxes []*mailbox.Box) {
+func (d *doctor) rebuildSent(t *teams.Team, boxes []*maildir.Box) {
 	var firstErr error
 	added := 0
 	outboxes, _ := t.Outboxes()
 	boxes = append(boxes, outboxes...)
 	for _, b := range boxes {
-		b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
+		b.Walk(d.ctx, maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *maildir.Item) bool {
 			isDrop := it.Origin != nil && it.Origin.Via == "drop"
 			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && it.From.Host == "" {
 				isNew, err := sender.NoteSent(it.Message)

@@ -7,7 +7,7 @@
 // when that shows another one, or when the agent is retired or run by atm. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teams.FollowLock.
-//   - A message is claimed before it is given (mailbox.Box.HandOver) and read once the server says that the agent has it,
+//   - A message is claimed before it is given (maildir.Box.HandOver) and read once the server says that the agent has it,
 //     or the thread's hook shows it. After a kill the server's queue and the thread's items tell what is in already.
 //   - While a turn runs the hooks hand over the mail, behind the running tool; only what is urgent is put into the turn.
 //   - What is withdrawn or read elsewhere is taken out of the server's queue.
@@ -35,8 +35,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -82,7 +82,7 @@ var isThread = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`).MatchString
 
 type follower struct {
 	team   *teams.Team
-	box    *mailbox.Box
+	box    *maildir.Box
 	thread string
 	socket string
 	log    *slog.Logger
@@ -111,7 +111,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	w, err := watcher.Open(ctx, []*mailbox.Box{f.box}, watcher.Options{Messages: true, Events: true})
+	w, err := watcher.Open(ctx, []*maildir.Box{f.box}, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (f *follower) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(retry):
 		case e := <-news:
-			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+			if errors.Is(e.Err, maildir.ErrNoAgent) {
 				return nil
 			}
 		}
@@ -205,7 +205,7 @@ func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
 			return context.Cause(ctx)
 		case <-time.After(again):
 		case e := <-news:
-			if errors.Is(e.Err, mailbox.ErrNoAgent) {
+			if errors.Is(e.Err, maildir.ErrNoAgent) {
 				return errEnded
 			}
 		case e, ok := <-f.client.Events():
@@ -280,5 +280,5 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	case f.status.Type != codex.Idle || len(f.inside) > 0:
 		return lookEvery, nil
 	}
-	return f.give(ctx, func(*mailbox.Item) bool { return true }, f.queueUp)
+	return f.give(ctx, func(*maildir.Item) bool { return true }, f.queueUp)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -57,7 +57,7 @@ type scene struct {
 	*fakeServer
 	made *testteam.Team
 	team *teams.Team
-	bob  *mailbox.Box
+	bob  *maildir.Box
 
 	fault  *atomic.Pointer[func(op, name string) error] // see durable.Fault
 	cancel context.CancelFunc
@@ -153,7 +153,7 @@ func (s *scene) send(text string, change func(*wire.Message)) *wire.Message {
 func (s *scene) isRead(m *wire.Message) func() bool {
 	return func() bool {
 		it, err := s.bob.Get(m.ID)
-		return err == nil && it.State != mailbox.Unread
+		return err == nil && it.State != maildir.Unread
 	}
 }
 
@@ -273,7 +273,7 @@ func TestKilledBesideThePush(t *testing.T) {
 		s := newScene(t)
 		m := s.send("Once.", nil)
 		claimedAt := time.Now().Add(-11 * time.Second) // its time is over
-		h, err := s.bob.HandOver(t.Context(), mailbox.HookCall{Session: "T", Name: "push 1", IsPush: true, CanCarryMail: true, Now: claimedAt}, mailbox.ReadOptions{})
+		h, err := s.bob.HandOver(t.Context(), maildir.HookCall{Session: "T", Name: "push 1", IsPush: true, CanCarryMail: true, Now: claimedAt}, maildir.ReadOptions{})
 		must(t, err)
 		if len(h.Items) != 1 {
 			t.Fatal("nothing claimed")
@@ -317,8 +317,8 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	s.follow()
 	m := s.send("Once.", nil)
 	eventually(t, "the message in the queue", s.isQueued(m))
-	begins := mailbox.HookCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
-	h, err := s.bob.HandOver(t.Context(), begins, mailbox.ReadOptions{})
+	begins := maildir.HookCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
+	h, err := s.bob.HandOver(t.Context(), begins, maildir.ReadOptions{})
 	must(t, err)
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")

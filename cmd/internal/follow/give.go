@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,7 +21,7 @@ func (f *follower) giveUrgent(ctx context.Context) (again time.Duration, err err
 		}
 		f.turn = turns[0].ID
 	}
-	return f.give(ctx, func(m *mailbox.Item) bool { return m.Urgent() }, f.steer)
+	return f.give(ctx, func(m *maildir.Item) bool { return m.Urgent() }, f.steer)
 }
 
 func (f *follower) queueUp(ctx context.Context, id wire.ID, text string) (place string, err error) {
@@ -34,11 +34,11 @@ func (f *follower) steer(ctx context.Context, id wire.ID, text string) (place st
 }
 
 // give puts one message into the thread. The hooks add the others to the turn that it begins.
-func (f *follower) give(ctx context.Context, matches func(*mailbox.Item) bool, put func(context.Context, wire.ID, string) (string, error)) (again time.Duration, err error) {
+func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, put func(context.Context, wire.ID, string) (string, error)) (again time.Duration, err error) {
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
 	h, err := f.team.Push(ctx, f.box.Agent(), p, teams.PushOptions{
 		Limit: 1, Match: matches, Has: f.isInside,
-		Put: func(ctx context.Context, items []*mailbox.Item, text string) error {
+		Put: func(ctx context.Context, items []*maildir.Item, text string) error {
 			place, err := put(ctx, items[0].ID, text)
 			if err != nil && !isRefusal(err) {
 				return fmt.Errorf("%w: %w", teams.ErrUnconfirmed, err)

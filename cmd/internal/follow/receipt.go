@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,7 +49,7 @@ func (f *follower) settle(ctx context.Context, turn string) error {
 }
 
 func (f *follower) settleItems(ctx context.Context, turn string, items []codex.Item) error {
-	call := mailbox.HookCall{Session: f.thread, Name: "receipt", Now: time.Now()}
+	call := maildir.HookCall{Session: f.thread, Name: "receipt", Now: time.Now()}
 	for _, item := range items {
 		if item.Type == codex.UserMessage && f.isMail(item.ClientID) {
 			call.Shown = append(call.Shown, wire.ID(item.ClientID).Short(32))
@@ -59,7 +59,7 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []codex.I
 	if len(call.Shown) == 0 {
 		return nil
 	}
-	h, err := f.box.HandOver(ctx, call, mailbox.ReadOptions{})
+	h, err := f.box.HandOver(ctx, call, maildir.ReadOptions{})
 	for i := range h.Received {
 		h.Received[i].TurnID = turn
 	}

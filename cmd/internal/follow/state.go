@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 )
 
 // recover asks the server what it has of the thread.
@@ -50,7 +50,7 @@ func (f *follower) note(shut error) error {
 
 // checkBound returns errEnded unless a program under the name still shows the conversation.
 func (f *follower) checkBound() error {
-	if err := f.box.CheckPresent(); errors.Is(err, mailbox.ErrNoAgent) {
+	if err := f.box.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
 		return errEnded
 	}
 	if running, err := f.team.Running(f.box.Agent()); running && err == nil {

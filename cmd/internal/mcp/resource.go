@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -38,7 +38,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if s.isWatching {
 		return nil
 	}
-	var boxes []*mailbox.Box
+	var boxes []*maildir.Box
 	var w *watcher.Watcher
 	at, err := app.OpenMe(command.Given(s.c))
 	if err == nil {

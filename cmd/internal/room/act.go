@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -133,7 +133,7 @@ func (r *Room) MarkRead(ctx context.Context, id wire.ID) (string, error) {
 	return "read " + id.Short(6), nil
 }
 
-func (r *Room) ownMessage(id wire.ID) (*mailbox.Item, error) {
+func (r *Room) ownMessage(id wire.ID) (*maildir.Item, error) {
 	if err := r.checkMayAct(); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -193,9 +193,9 @@ func isAboutDraft(e watcher.Entry) bool {
 func (r *Room) readMail(s *Snapshot) {
 	if me := r.Scope.Me; me != nil {
 		s.MailVersion++
-		s.Unread, _ = me.IDs(mailbox.Range{Unread: true, Newest: true})
-		s.Owed, _ = me.IDs(mailbox.Range{Owed: true, Newest: true})
-		s.Read, _ = me.IDs(mailbox.Range{Done: true, Archive: true, Newest: true, Limit: maxRead})
+		s.Unread, _ = me.IDs(maildir.Range{Unread: true, Newest: true})
+		s.Owed, _ = me.IDs(maildir.Range{Owed: true, Newest: true})
+		s.Read, _ = me.IDs(maildir.Range{Done: true, Archive: true, Newest: true, Limit: maxRead})
 	}
 }
 
@@ -238,7 +238,7 @@ func (r *Room) waiting(members []teams.Member, drafts []policy.Question) (all []
 }
 
 // Mail returns messages of mine in the order of the ids. It leaves out those that are gone by now.
-func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
+func (r *Room) Mail(ids []wire.ID) (items []*maildir.Item) {
 	for _, id := range ids {
 		if it, err := r.Scope.Me.Get(id); err == nil {
 			items = append(items, it)
@@ -249,10 +249,10 @@ func (r *Room) Mail(ids []wire.ID) (items []*mailbox.Item) {
 
 // Thread returns the messages of a thread that I received or sent, oldest first. If the given message is not among
 // them, it returns the whole thread, which takes long in a team with much mail.
-func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*mailbox.Item, error) {
+func (r *Room) Thread(ctx context.Context, thread, message wire.ID) ([]*maildir.Item, error) {
 	if r.Scope.Me != nil {
 		items, err := r.Scope.Team.Thread(ctx, thread, r.Scope.Me.Agent())
-		if slices.ContainsFunc(items, func(it *mailbox.Item) bool { return it.ID == message }) {
+		if slices.ContainsFunc(items, func(it *maildir.Item) bool { return it.ID == message }) {
 			return items, err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -286,5 +286,5 @@ func (m *model) search(words []string) tea.Cmd {
 	p := &page{kind: searchPage, title: "search: " + strings.Join(words, " ")}
 	m.push(p)
 	m.setStatus("…", nil)
-	return m.load(p, func() ([]*mailbox.Item, error) { return command.Search(m.ctx, m.room.Scope, words) })
+	return m.load(p, func() ([]*maildir.Item, error) { return command.Search(m.ctx, m.room.Scope, words) })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -244,12 +244,12 @@ func (m *model) member() wire.Name {
 }
 
 // message returns the message that is selected in the middle, or that the thread there was opened from, else nil.
-func (m *model) message() *mailbox.Item {
+func (m *model) message() *maildir.Item {
 	return cmp.Or(m.page().message, m.item(m.page().selected))
 }
 
 // item returns the i-th message of the page, nil if there is none or it has just been moved.
-func (m *model) item(i int) *mailbox.Item {
+func (m *model) item(i int) *maildir.Item {
 	if m.page().kind == mailPage && i < len(m.mail) {
 		return nth(m.room.Mail(m.mail[i:i+1]), 0)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,13 +32,13 @@ type page struct {
 	title string
 
 	cursor                 // of a list
-	items  []*mailbox.Item // of a search or a thread
+	items  []*maildir.Item // of a search or a thread
 
 	view  viewport.Model
 	text  string // an agent's screen with its colours, or its turns; a question; the keys
 	isRaw bool   // its lines are cut, not wrapped
 
-	message  *mailbox.Item  // the one that the thread was opened from, which keys act on
+	message  *maildir.Item  // the one that the thread was opened from, which keys act on
 	agent    wire.Name      // whose screen, turns or question this is
 	readFor  *room.Snapshot // that the agent's turns were read for
 	question room.Question  // of a question's page
@@ -64,7 +64,7 @@ func (m *model) open() tea.Cmd {
 		m.push(&page{kind: questionPage, agent: q.Agent, question: q, title: "question; Enter: its screen", text: questionText(q, true)})
 	case m.focus == middlePane && m.page().kind != questionPage:
 		if it != nil && !m.page().isText() {
-			p := &page{kind: threadPage, title: "thread", message: it, items: []*mailbox.Item{it}}
+			p := &page{kind: threadPage, title: "thread", message: it, items: []*maildir.Item{it}}
 			m.push(p)
 			return m.loadThread(p)
 		}
@@ -77,7 +77,7 @@ func (m *model) open() tea.Cmd {
 }
 
 // load reads messages for a page, which may take a while. With an error, some may be missing.
-func (m *model) load(p *page, read func() ([]*mailbox.Item, error)) tea.Cmd {
+func (m *model) load(p *page, read func() ([]*maildir.Item, error)) tea.Cmd {
 	return func() tea.Msg {
 		items, err := read()
 		return callback(func() {
@@ -95,7 +95,7 @@ func (m *model) load(p *page, read func() ([]*mailbox.Item, error)) tea.Cmd {
 
 // A row is a message of mine in the list, as it was read for a version of my mail.
 type row struct {
-	item    *mailbox.Item // nil: not read yet, or it has moved
+	item    *maildir.Item // nil: not read yet, or it has moved
 	isRead  bool
 	readFor int
 }
@@ -136,7 +136,7 @@ func (m *model) loadRows() tea.Cmd {
 }
 
 func (m *model) loadThread(p *page) tea.Cmd {
-	return m.load(p, func() ([]*mailbox.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
+	return m.load(p, func() ([]*maildir.Item, error) { return m.room.Thread(m.ctx, p.message.ThreadID(), p.message.ID) })
 }
 
 // loadAgent shows an agent's screen. If it has no runner, loadAgent reads its turns for each new snapshot.

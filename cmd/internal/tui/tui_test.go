@@ -25,7 +25,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -623,7 +623,7 @@ func TestViewIsPure(t *testing.T) {
 	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
 	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})
 	m.room = nil // whoever reads fails
-	m.rows[mail[0]] = row{item: &mailbox.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
+	m.rows[mail[0]] = row{item: &maildir.Item{Message: &wire.Message{ID: mail[0], Body: "hello"}}, isRead: true}
 	before := *m
 	drawn := m.View().Content
 	if !strings.Contains(drawn, "hello") || !strings.Contains(drawn, "Go on?") || m.View().Content != drawn {

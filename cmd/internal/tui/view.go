@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
@@ -293,7 +293,7 @@ func (m *model) mailRow(i int, isSelected bool) string {
 	}
 	r, title := m.renderer(), letter.KeepDirection(letter.Escape(letter.Clip(it.Title(), 300)))
 	notes := command.Notes(r, it)
-	if it.State == mailbox.Unread {
+	if it.State == maildir.Unread {
 		title = bold.Render(title)
 		if !isNarrow {
 			notes = app.JoinFilled(", ", "unread", notes)

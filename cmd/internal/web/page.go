@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/room"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
@@ -88,11 +88,11 @@ type part struct {
 }
 
 type message struct {
-	*mailbox.Item
+	*maildir.Item
 	page *page
 }
 
-func (p *page) messages(items []*mailbox.Item) (out []message) {
+func (p *page) messages(items []*maildir.Item) (out []message) {
 	for _, it := range items {
 		out, p.threads = append(out, message{it, p}), append(p.threads, it.ThreadID())
 	}
@@ -188,12 +188,12 @@ func (p *page) fill(ctx context.Context, about string) (err error) {
 	case "search":
 		p.Query = about
 		if about != "" || p.Static {
-			var items []*mailbox.Item
+			var items []*maildir.Item
 			items, err = command.Search(ctx, p.Scope, strings.Fields(about))
 			p.addFound(items)
 		}
 	case "timeline":
-		var sent []*mailbox.Item
+		var sent []*maildir.Item
 		p.Timeline, sent, err = p.timeline(ctx)
 		slices.Reverse(sent)
 		p.addFound(sent)
@@ -209,7 +209,7 @@ func (p *page) addMine(id, title string, ids []wire.ID, most int) {
 	p.Parts = append(p.Parts, part{id, title, p.messages(p.Mail(ids[:n])), len(ids) - n})
 }
 
-func (p *page) addFound(items []*mailbox.Item) {
+func (p *page) addFound(items []*maildir.Item) {
 	n := min(len(items), maxMail)
 	if p.Static { // every message of a record is there
 		n = len(items)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -45,7 +45,7 @@ func (t *timeline) x(at time.Time) float64 {
 
 // timeline draws the last hour, and returns the messages that were sent in it as well, oldest first. An error does not
 // hide the rest.
-func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item, err error) {
+func (p *page) timeline(ctx context.Context) (t *timeline, sent []*maildir.Item, err error) {
 	t = &timeline{since: p.Now.Add(-window), now: p.Now, Height: firstLane}
 	for at := t.since.Truncate(10 * time.Minute).Add(10 * time.Minute); at.Before(t.now); at = at.Add(10 * time.Minute) {
 		t.Ticks = append(t.Ticks, mark{X: t.x(at), Title: at.Local().Format("15:04")})
@@ -59,7 +59,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item,
 		middle[box.Address()] = t.Height + barHeight/2
 		t.Lanes = append(t.Lanes, mark{Y: t.Height, Title: letter.Clip(string(m.Name), 14)})
 		unreadable := t.addBars(box, m)
-		_, unreadable2 := box.Walk(ctx, mailbox.Range{Sent: true, Newest: true, Since: t.since}, func(it *mailbox.Item) bool {
+		_, unreadable2 := box.Walk(ctx, maildir.Range{Sent: true, Newest: true, Since: t.since}, func(it *maildir.Item) bool {
 			if !it.SentAt.Before(t.since) {
 				sent = append(sent, it)
 			}
@@ -69,7 +69,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item,
 		err = errors.Join(err, unreadable, unreadable2)
 	}
 	slices.Sort(t.Words)
-	slices.SortFunc(sent, func(a, b *mailbox.Item) int { return a.SentAt.Compare(b.SentAt) })
+	slices.SortFunc(sent, func(a, b *maildir.Item) int { return a.SentAt.Compare(b.SentAt) })
 	for _, it := range sent {
 		for _, a := range it.To {
 			from, to := middle[it.From], middle[a]
@@ -83,7 +83,7 @@ func (p *page) timeline(ctx context.Context) (t *timeline, sent []*mailbox.Item,
 }
 
 // addBars folds a member's events into the bars of the newest lane.
-func (t *timeline) addBars(box *mailbox.Box, m teams.Member) error {
+func (t *timeline) addBars(box *maildir.Box, m teams.Member) error {
 	events, err := box.Log().Tail(func(e *wire.Event) bool {
 		return e.At.Before(t.since) && slices.Contains([]string{wire.TurnStarted, wire.TurnCompleted, "spawned", "exited"}, e.Kind)
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -71,7 +71,7 @@ const (
 type call struct {
 	c   *cli.Context
 	s   *app.Scope
-	box *mailbox.Box
+	box *maildir.Box
 }
 
 func (k *call) name() wire.Name { return k.box.Agent() }

@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -97,7 +97,7 @@ func event(c *cli.Context) error {
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
-func appendEvent(c *cli.Context, box *mailbox.Box, e wire.Event) (wire.Event, error) {
+func appendEvent(c *cli.Context, box *maildir.Box, e wire.Event) (wire.Event, error) {
 	e.Source = "cli"
 	events, write := []wire.Event{e}, box.Log().Append
 	if c.Bool("sync") {
@@ -143,7 +143,7 @@ func ingest(c *cli.Context) error {
 	var total ingested
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
-		var to *mailbox.Box
+		var to *maildir.Box
 		if err == nil {
 			e, to, err = readEvent(s, line, c.Bool("route"))
 		}
@@ -176,7 +176,7 @@ func ingest(c *cli.Context) error {
 }
 
 // readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
-func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *mailbox.Box, err error) {
+func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *maildir.Box, err error) {
 	if e, err = wire.Adopt(line); err != nil {
 		return e, nil, err
 	}
@@ -236,7 +236,7 @@ func events(c *cli.Context) error {
 	}
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
 	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
-		return watcher.Until(ctx, []*mailbox.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+		return watcher.Until(ctx, []*maildir.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
 				_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
 			} else if e.Box != nil {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -65,7 +65,7 @@ func stuckRunner(_ string, words []string) int {
 	if err := cmp.Or(err, openErr, program.Start()); err != nil {
 		panic(err)
 	}
-	box, runDir := mailbox.NewStore(dir, "main").Box("bob"), filepath.Join(words[0], "bob", "run")
+	box, runDir := maildir.NewStore(dir, "main").Box("bob"), filepath.Join(words[0], "bob", "run")
 	hold, err := box.Store().HoldRunner(context.Background(), "bob")
 	if err != nil {
 		panic(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -137,7 +137,7 @@ func (u *startup) choose(words []string) error {
 		a, _ := u.s.Address(word) // @bob, bob@main
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
-			if errors.Is(err, mailbox.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
+			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
 				e, line := command.Given(u.c).Explain(err), "" // start carol bash
 				for _, w := range words[1:] {
 					line += " " + policy.Quote(w)
@@ -164,7 +164,7 @@ func (u *startup) choose(words []string) error {
 		}
 	}
 	for n := range u.plan.Members {
-		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
+		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, maildir.ErrExists) {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/teams"
@@ -25,14 +25,14 @@ func Once(c *cli.Context) (string, error) {
 	if !c.IsSet("once") {
 		return "", nil
 	}
-	if err := mailbox.CheckKeyName(c.String("once")); err != nil {
+	if err := maildir.CheckKeyName(c.String("once")); err != nil {
 		return "", fmt.Errorf("--once: %w", err)
 	}
 	return c.String("once"), nil
 }
 
 // Search returns the team's messages that a query matches, newest first.
-func Search(ctx context.Context, s *app.Scope, words []string) ([]*mailbox.Item, error) {
+func Search(ctx context.Context, s *app.Scope, words []string) ([]*maildir.Item, error) {
 	query, err := parseQuery(words)
 	if err != nil {
 		return nil, failure.Usage("%v", err).WithHint("atm search WORDS in:cur since:7d")
@@ -74,27 +74,27 @@ func Renderer(s *app.Scope) *letter.Renderer {
 }
 
 // Letters renders whole messages, one piece each. Further messages in behind may supersede or follow these.
-func Letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
-	flags := mailbox.Flags(items, behind)
+func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte) {
+	flags := maildir.Flags(items, behind)
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
-		f.Withdrawn, f.Done = it.State == mailbox.Withdrawn, it.State == mailbox.Done || it.WasAcked
+		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done || it.WasAcked
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
 }
 
 // Notes says what a line about a message adds to its sender and age: "to ack, urgent".
-func Notes(r *letter.Renderer, m *mailbox.Item) string {
+func Notes(r *letter.Renderer, m *maildir.Item) string {
 	when := func(isSo bool, text string) string {
 		if isSo {
 			return text
 		}
 		return ""
 	}
-	isUnread, isDone := m.State == mailbox.Unread, m.State == mailbox.Done
-	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(mailbox.Owed), "to ack")) + when(isDone, "read")
+	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
+	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
 		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 )
 
 var ackCommand = &cli.Command{
@@ -99,7 +99,7 @@ var unreadCommand = &cli.Command{
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
-		var items []*mailbox.Item
+		var items []*maildir.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
@@ -122,7 +122,7 @@ var unreadCommand = &cli.Command{
 
 // warnUnlogged makes a warning of an error that only an event is missing: the work is done.
 func warnUnlogged(c *cli.Context, err error) error {
-	if unlogged, ok := errors.AsType[*mailbox.UnloggedError](err); ok {
+	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
 		command.Warn(c, "%v", unlogged)
 		return nil
 	}
@@ -131,8 +131,8 @@ func warnUnlogged(c *cli.Context, err error) error {
 
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
 type heldMessage struct {
-	*mailbox.Item
-	box      *mailbox.Box
+	*maildir.Item
+	box      *maildir.Box
 	isLeased bool
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,7 +49,7 @@ func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error
 // a JSON document has no room for it.
 func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
-	read, letters := []wire.ID{}, []*mailbox.Item{} // not nil, which would be all
+	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
 	for _, a := range m.To {
 		ack, err := s.Root.AckOf(m, a)
 		hasText := err == nil && ack.Body != ""
@@ -71,7 +71,7 @@ func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Mes
 	renderer := command.Renderer(s)
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
-	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
+	_, err := s.Me.Read(ctx, maildir.ReadOptions{IDs: read}, func(b maildir.Batch) (int, error) {
 		n, err := printReceived(ctx, c, s, r, text)
 		return n * len(b.Items), err
 	})

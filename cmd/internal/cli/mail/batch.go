@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -109,7 +109,7 @@ func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 	m.Hop, m.SentAt = 0, time.Time{}
 	extra, _ := wire.ReadObject(m.Extra)
 	once := extra.Text("once") // no field of a message
-	if extra.Has("once") && (m.ID != "" || mailbox.CheckKeyName(once) != nil) {
+	if extra.Has("once") && (m.ID != "" || maildir.CheckKeyName(once) != nil) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()

@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -22,9 +22,9 @@ import (
 
 // A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
 type message struct {
-	*mailbox.Item
+	*maildir.Item
 	recipients []recipientState
-	slowest    mailbox.State
+	slowest    maildir.State
 	digits     int // of the short id, at least 6
 }
 
@@ -56,7 +56,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
 func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
-	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
+	order := []maildir.State{maildir.Unread, maildir.Owed, maildir.Done, maildir.Withdrawn, ""}
 	for _, a := range m.To {
 		it := s.CopyAt(m.Message, a)
 		if slices.Index(order, it.State) < slices.Index(order, m.slowest) {
@@ -86,7 +86,7 @@ type listing struct {
 }
 
 // newListing lists messages and, if it is known who I am, those that I owe an ack.
-func newListing(items []*mailbox.Item, me *mailbox.Box) *listing {
+func newListing(items []*maildir.Item, me *maildir.Box) *listing {
 	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
 	for i, it := range items {
 		l.Messages[i].Item = it
@@ -187,7 +187,7 @@ func statesText(recipients []recipientState) string {
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
-func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*mailbox.Item, limit int, ifEmpty string) error {
+func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*maildir.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()

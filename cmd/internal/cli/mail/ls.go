@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -99,17 +99,17 @@ func ls(c *cli.Context, s *app.Scope) error {
 
 // add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
 // what nobody has acked of these.
-func (l *listing) add(c *cli.Context, s *app.Scope, box *mailbox.Box, f filter) error {
+func (l *listing) add(c *cli.Context, s *app.Scope, box *maildir.Box, f filter) error {
 	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
 	isDone := all || done
-	rg := mailbox.Range{Unread: all || c.Bool("unread") || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
+	rg := maildir.Range{Unread: all || c.Bool("unread") || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
 	if sent {
-		rg = mailbox.Range{Sent: true, Newest: true, Since: f.since}
+		rg = maildir.Range{Sent: true, Newest: true, Since: f.since}
 	}
 	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
 		rg.Limit = c.Int("limit")
 	}
-	found, err := box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+	found, err := box.Walk(c.Context, rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
 		case !f.matches(it), sent && owed && !m.RequiresAck:
 		case sent && !m.trace(c.Context, s) && owed:
@@ -125,7 +125,7 @@ func (l *listing) add(c *cli.Context, s *app.Scope, box *mailbox.Box, f filter) 
 	return err
 }
 
-func listBad(c *cli.Context, box *mailbox.Box) error {
+func listBad(c *cli.Context, box *maildir.Box) error {
 	box.Ingest(c.Context) // what cannot be ingested now stays where it is
 	files, err := box.BadFiles()
 	if err != nil {
@@ -214,7 +214,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		if len(items) == 0 {
-			return fmt.Errorf("thread %s: %w", id, mailbox.ErrNotFound)
+			return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
 		}
 		r, limit := command.Renderer(s), c.Int("limit")
 		r.Whole = true

@@ -23,7 +23,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -104,7 +104,7 @@ func findThread(s *app.Scope, word string) (wire.ID, error) {
 	if err == nil {
 		return it.ThreadID(), nil
 	}
-	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, mailbox.ErrNotFound) {
+	if id, notWhole := wire.ParseID(word); notWhole == nil && errors.Is(err, maildir.ErrNotFound) {
 		return id, nil
 	}
 	return "", err
@@ -135,7 +135,7 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	return f, err
 }
 
-func (f filter) matches(m *mailbox.Item) bool {
+func (f filter) matches(m *maildir.Item) bool {
 	switch {
 	case f.from != wire.Address{} && m.From != f.from,
 		f.to != wire.Address{} && !slices.Contains(m.To, f.to),
@@ -168,6 +168,6 @@ func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document a
 	return n * len(pieces), err
 }
 
-// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than mailbox.Box.Read holds its
+// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than maildir.Box.Read holds its
 // lock, so that the received messages are marked before another reader can choose them.
 const readerPatience = 1800 * time.Millisecond

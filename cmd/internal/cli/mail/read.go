@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -104,9 +104,9 @@ func showLastBatch(c *cli.Context, s *app.Scope) error {
 type page struct {
 	c       *cli.Context
 	s       *app.Scope
-	options mailbox.ReadOptions
+	options maildir.ReadOptions
 	shown   map[wire.ID]bool // in earlier portions of this batch, if it is shown inPortions
-	again   []*mailbox.Item  // messages that were named and are read already: printed as well
+	again   []*maildir.Item  // messages that were named and are read already: printed as well
 
 	follows, peeks, waits, inPortions bool
 }
@@ -118,7 +118,7 @@ func newPage(c *cli.Context, s *app.Scope) (*page, error) {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("atm take %s --as NAME takes a message; atm read --peek looks", s.Me.Agent())
 	}
-	p.options = mailbox.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
+	p.options = maildir.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
 	if p.follows {
 		p.options.Limit, p.options.LookAhead = 1, 0
 	} else if c.Bool("full") && !c.IsSet("limit") {
@@ -135,7 +135,7 @@ func newPage(c *cli.Context, s *app.Scope) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		if it.State != mailbox.Unread {
+		if it.State != maildir.Unread {
 			p.again = append(p.again, it)
 		}
 		p.options.IDs = append(p.options.IDs, it.ID)
@@ -176,15 +176,15 @@ func (p *page) show(ctx context.Context) (hasMail bool, err error) {
 }
 
 // isLast reports whether the batch has no further portion.
-func (p *page) isLast(b mailbox.Batch) bool { return !b.IsCut || !p.inPortions }
+func (p *page) isLast(b maildir.Batch) bool { return !b.IsCut || !p.inPortions }
 
-func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mailbox.ReadOptions) (b mailbox.Batch, err error) {
+func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions) (b maildir.Batch, err error) {
 	if p.peeks {
 		if b, err = p.s.Me.Peek(ctx, options); err == nil {
 			_, err = p.write(ctx, b, r)
 		}
 	} else {
-		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
+		b, err = p.s.Me.Read(ctx, options, func(b maildir.Batch) (int, error) { return p.write(ctx, b, r) })
 	}
 	if bad := b.Bad + len(b.Unreadable); bad > 0 && !p.follows && p.isLast(b) {
 		command.Warn(p.c, "%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
@@ -201,7 +201,7 @@ func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
 
 // write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
-func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
+func (p *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.waits || p.follows) {
 		return 0, nil
 	}
@@ -233,23 +233,23 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
-func (p *page) afterReading(b mailbox.Batch) *listing {
+func (p *page) afterReading(b maildir.Batch) *listing {
 	l := newListing(b.Items, p.s.Me)
 	l.More = b.More
 	if b.MarkErr != nil {
 		l.Error = command.Given(p.c).Explain(notMarked(b.MarkErr))
 	}
-	flags := mailbox.Flags(b.Items, b.Ahead)
+	flags := maildir.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it
 		after.SupersededBy = flags[i].SupersededBy
 		l.Messages[i].Item = &after
-		if it.State != mailbox.Unread || p.peeks || b.MarkErr != nil {
+		if it.State != maildir.Unread || p.peeks || b.MarkErr != nil {
 			continue
 		}
-		after.State = mailbox.Done
+		after.State = maildir.Done
 		if it.RequiresAck && !p.s.Me.HasAcked(it) {
-			after.State = mailbox.Owed
+			after.State = maildir.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -56,8 +56,8 @@ func show(c *cli.Context, s *app.Scope) error {
 	m := message{Item: it}
 	if it.State == "" { // as it was sent
 		m.trace(c.Context, s)
-		if m.slowest == mailbox.Withdrawn {
-			it.State = mailbox.Withdrawn
+		if m.slowest == maildir.Withdrawn {
+			it.State = maildir.Withdrawn
 		}
 	}
 	if c.IsSet("save") {
@@ -65,11 +65,11 @@ func show(c *cli.Context, s *app.Scope) error {
 	}
 	r := command.Renderer(s)
 	r.Whole = true
-	text := command.Letters(r, []*mailbox.Item{it}, nil)[0]
+	text := command.Letters(r, []*maildir.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
 		text = fmt.Appendf(text, "attached: %s, %s\n", letter.Quote(a.Name, 200), letter.Size(a.Size))
 	}
-	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
+	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
 	}
 	return command.PrintAs(c, map[string]message{"message": m}, string(text))
@@ -77,7 +77,7 @@ func show(c *cli.Context, s *app.Scope) error {
 
 // saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
 // out of the directory.
-func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
+func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
 	dir, err := command.Given(c).MakeDir("--save", c.String("save"))
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return err
@@ -100,7 +100,7 @@ func saveAttachments(c *cli.Context, m message, store *mailbox.Store) error {
 	return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
-func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
+func saveAs(dir *os.Root, store *maildir.Store, a wire.Attachment) (string, error) {
 	from, err := store.Attachment(a)
 	if err != nil {
 		return "", err
@@ -187,9 +187,9 @@ func stagesText(r app.Trace) string {
 	switch {
 	case len(parts) == 0:
 		return "no evidence"
-	case r.State == mailbox.Withdrawn:
+	case r.State == maildir.Withdrawn:
 		parts = append(parts, "withdrawn")
-	case r.State == mailbox.Unread && r.Reached("read"):
+	case r.State == maildir.Unread && r.Reached("read"):
 		parts = append(parts, "unread again")
 	}
 	return strings.Join(parts, "   ")

@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -38,8 +38,8 @@ func take(c *cli.Context, s *app.Scope) error {
 		return err
 	}
 	lease, timeout := cmdline.Duration(c, "lease"), cmdline.Duration(c, "timeout")
-	if lease <= 0 || lease > mailbox.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, mailbox.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
+	if lease <= 0 || lease > maildir.MaxLease {
+		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, maildir.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
 	}
 	if c.IsSet("renew") {
 		return renewLease(c, s, lease)
@@ -80,8 +80,8 @@ func take(c *cli.Context, s *app.Scope) error {
 }
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
-func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
-	it, err := box.Lease(ctx, s.Me.Address(), lease, mailbox.ReadOptions{}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *maildir.Box, lease time.Duration) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := command.Renderer(s)
 		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
@@ -97,7 +97,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *mailbox.Box
 func renewLease(c *cli.Context, s *app.Scope, lease time.Duration) error {
 	m, err := findHeld(c, s, c.String("renew"))
 	if err == nil && !m.isLeased {
-		err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+		err = fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
 	}
 	if err != nil {
 		return err

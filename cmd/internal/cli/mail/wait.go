@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -111,7 +111,7 @@ func matchText(s *app.Scope, m *app.Match) string {
 	if m.Item.Subject != "" {
 		text += ", " + letter.Quote(m.Item.Subject, 100)
 	}
-	if m.Item.State == mailbox.Unread {
+	if m.Item.State == maildir.Unread {
 		text += "; atm read " + m.Item.ID.Short(6) + s.Given.Flags("", "root", "team", "as")
 	}
 	return text

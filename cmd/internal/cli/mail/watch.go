@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -44,7 +44,7 @@ type logLine struct {
 }
 
 func watch(c *cli.Context, s *app.Scope) error {
-	var boxes []*mailbox.Box
+	var boxes []*maildir.Box
 	words := strings.Join(c.Args().Slice(), ",")
 	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
 		box, err := s.Member(word)
@@ -84,11 +84,11 @@ func watch(c *cli.Context, s *app.Scope) error {
 
 // printEarlier prints the messages and events since a time, in order and at most the last --limit of them. It adds all
 // to seen, and warns of those that it cannot read.
-func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*mailbox.Box, since time.Time, seen map[string]bool) error {
-	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
+func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*maildir.Box, since time.Time, seen map[string]bool) error {
+	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	var lines []logLine
 	for _, box := range boxes {
-		_, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
+		_, err := box.Walk(ctx, everything, func(it *maildir.Item) bool {
 			lines = append(lines, logLine{watcher.Entry{Box: box, Message: it}, it.Written()})
 			return true
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -42,13 +42,13 @@ atm gc --keep 7d`,
 func gc(c *cli.Context, s *app.Scope) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	options := maildir.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	looked, progress := 0, command.Progress(c, "looking at old mail: %d messages")
 	options.Progress = func() { looked++; progress(looked) }
-	var total mailbox.Moved
-	failed := s.Team.Each(func(b *mailbox.Box) error { // the others go on
+	var total maildir.Moved
+	failed := s.Team.Each(func(b *maildir.Box) error { // the others go on
 		messages, err := b.GC(ctx, options)
-		open, openErr := b.IDs(mailbox.Range{Unread: true, Owed: true}) // which gc never moves
+		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
 		messages.Skipped += len(open)
 		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 		total.Add(messages)

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hook"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
@@ -130,7 +130,7 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: os.Stdout, Stderr: os.Stderr,
-		MayDeliver: func(m *mailbox.Item) bool { return team.HoldReason(m.Message, name) == (teams.Hold{}) },
+		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teams.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
 		Arguments:  arguments,
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },

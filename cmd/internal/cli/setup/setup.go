@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/doctor"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -280,7 +280,7 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 	for _, n := range names {
 		if err := t.Create(ctx, n); err == nil {
 			added = append(added, n)
-		} else if !errors.Is(err, mailbox.ErrExists) {
+		} else if !errors.Is(err, maildir.ErrExists) {
 			return added, err
 		}
 	}

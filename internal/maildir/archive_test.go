@@ -1,0 +1,212 @@
+package maildir
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// readOn puts n done messages into the day that many days ago.
+func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
+	t.Helper()
+	for range n {
+		m := withID(daysAgo(days), message("x"))
+		put(t, b, "inbox/done/"+m.ID.Day(), m)
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// writeOld writes a file that is 37 hours old.
+func writeOld(t testing.TB, path string) {
+	t.Helper()
+	write(t, path, "x")
+	at := time.Now().Add(-37 * time.Hour)
+	must(t, os.Chtimes(path, at, at))
+}
+
+// Temp files older than 36 hours are removed wherever a kill left them. Mail that is being ingested and files of other
+// programs stay.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	id := string(wire.NewID())
+	var stale, stay []string
+	for _, name := range []string{
+		"bob/inbox/tmp/" + id + ".1", "bob/.state.json.X.tmp", "bob/run/.claims.json.X.tmp", "bob/events/.base.json.X.tmp",
+		"bob/inbox/bad/.x.reason.X.tmp", "bob/sent/2026-01-02/.x.json.X.tmp", "bob/sent/once/.X.tmp",
+	} {
+		writeOld(t, bob.store.root.Join(name))
+		stale = append(stale, name)
+		write(t, bob.store.root.Join(name+"2.tmp"), "x") // fresh
+		stay = append(stay, name+"2.tmp")
+	}
+	for _, name := range []string{"bob/inbox/tmp/" + id + ".note.drop", "bob/inbox/tmp/theirs", "bob/inbox/bad/x.tmp", "bob/inbox/new/" + id + ".json", "bob/run/.theirs"} {
+		writeOld(t, bob.store.root.Join(name))
+		stay = append(stay, name)
+	}
+	if h, err := bob.Examine(false); err != nil || len(h.Stale) != len(stale) || h.Interrupted != 1 {
+		t.Error(h, err)
+	}
+	l, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
+	must(t, err)
+	if h, err := bob.Examine(false); err != nil || h.Interrupted != 0 {
+		t.Error("what is being taken in counts as left: ", h.Interrupted, err)
+	}
+	l.Unlock()
+	there := func(names []string) (n int) {
+		for _, name := range names {
+			_, err := os.Stat(bob.store.root.Join(name))
+			n += count(err == nil)
+		}
+		return n
+	}
+	if _, err := bob.GC(ctx, GCOptions{DryRun: true}); err != nil || there(stale) != len(stale) {
+		t.Error("a dry run swept: ", err)
+	}
+	if _, err := bob.GC(ctx, GCOptions{}); err != nil || there(stale) != 0 || there(stay) != len(stay) {
+		t.Errorf("%d stale are left, and %d of %d others: %v", there(stale), there(stay), len(stay), err)
+	}
+}
+
+// If another process moves a day away meanwhile, GC still moves the others and removes stale files.
+func TestGCOfADayThatVanishes(t *testing.T) {
+	t.Parallel()
+	var bob *Box
+	var gone string
+	bob = openStore(t, scratch(t), func(op, name string) error {
+		if at := "bob/inbox/done/" + gone; op == "rename" && name == at {
+			return os.Rename(bob.store.root.Join(at), bob.store.root.Join(".elsewhere"))
+		}
+		return nil
+	}, "bob").Box("bob")
+	old, vanishes, late := readOn(t, bob, 9, 1)[0], readOn(t, bob, 8, 1)[0], readOn(t, bob, 7, 1)[0]
+	gone = vanishes.Day()
+	stale := bob.store.root.Join("bob/.state.json.X.tmp")
+	writeOld(t, stale)
+	if m, err := bob.GC(ctx, GCOptions{Before: time.Now()}); err != nil || m.Messages != 2 {
+		t.Error(m, err)
+	}
+	takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", late: "archive"})
+	if _, err := os.Stat(stale); err == nil {
+		t.Error("what is stale is left")
+	}
+}
+
+// A directory made in an agent that is being retired goes with it, and makes no new agent.
+func TestRetiredWhileADirectoryIsMade(t *testing.T) {
+	t.Parallel()
+	var s *Store
+	var once sync.Once
+	armed, retired := false, error(nil)
+	s = openStore(t, scratch(t), func(op, name string) error {
+		if armed && op == "mkdir" && strings.HasPrefix(name, "bob/sent") {
+			once.Do(func() { _, retired = s.Retire(ctx, "bob") })
+		}
+		return nil
+	}, "bob")
+	armed = true
+	m := message("x")
+	s.Box("bob").NoteSent(m)
+	if there, err := s.root.Exists("bob"); there || err != nil || retired != nil {
+		t.Error("an agent that was retired is there: ", there, err, retired)
+	}
+	if _, err := s.Restore(ctx, "bob"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A mailbox that was moved, perhaps not for good, is said to be moved.
+func TestRetiredUnsynced(t *testing.T) {
+	armed := false
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if armed && op == "fsync directory" {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob")
+	armed = true
+	where, err := s.Retire(ctx, "bob")
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "moved bob to "+where+", but") {
+		t.Error(where, err)
+	}
+}
+
+// If a member is retired during a read, the mail that could not be marked stays in its mailbox.
+func TestRetiredWhileRead(t *testing.T) {
+	shortShow(t)
+	s := newStore(t, "bob")
+	bob := s.Box("bob")
+	id := deliverN(t, bob, 1)[0]
+	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
+		_, err := s.Retire(ctx, "bob") // once the lock is released
+		return len(b.Items), err
+	})
+	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {
+		t.Error(b, err)
+	}
+	_, err = s.Restore(ctx, "bob")
+	must(t, err)
+	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
+}
+
+// A backup can read every message that it lists, even if that moves meanwhile, and restore it where it was, once.
+func TestListCopyPut(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, "bob", "carol")
+	bob, carol := s.Box("bob"), s.Box("carol")
+	want := map[wire.ID]State{}
+	dirs := map[State]string{Unread: "new", Owed: "cur", Done: "done", Withdrawn: "withdrawn"}
+	for i, state := range []State{Unread, Owed, Done, Withdrawn, Unread, Owed} {
+		m := withID(daysAgo(i), message(string(state)))
+		m.RequiresAck = state == Owed
+		deliver(t, bob, m)
+		must(t, moveTo(bob, m.ID, map[State]string{Owed: "cur", Done: "done", Withdrawn: "withdrawn"}[state]))
+		want[m.ID] = state
+	}
+	list, err := bob.List(ctx)
+	if err != nil || len(list) != len(want) {
+		t.Fatal(list, err)
+	}
+	for _, id := range list { // everything moves on before it is copied
+		if err := bob.MarkAcked(ctx, id, bob.Address()); err != nil && want[id] != Withdrawn {
+			t.Fatal(err)
+		}
+	}
+	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range list {
+		where, data, err := bob.ReadRaw(id)
+		if archived := "inbox/done/" + id.Day() + "/" + fileOf(id); err != nil || where != archived && want[id] != Withdrawn {
+			t.Error(where, err)
+			continue
+		}
+		for _, first := range []bool{true, false} {
+			if put, err := carol.RestoreMessage(ctx, dirs[want[id]], data); err != nil || put != first {
+				t.Errorf("put %v, want %v: %v", put, first, err)
+			}
+		}
+		it, err := carol.Get(id)
+		if err != nil || it.State != want[id] || it.Body != string(want[id]) {
+			t.Errorf("%s came back as %+v: %v", want[id], it, err)
+		}
+	}
+	takeCensus(t, carol).sound(t)
+	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := carol.RestoreMessage(ctx, "bad", encoded(t, message("x"))); err == nil {
+		t.Error("put back as bad")
+	}
+	if _, err := carol.RestoreMessage(ctx, "new", []byte("{")); err == nil {
+		t.Error("a torn message was put back")
+	}
+}

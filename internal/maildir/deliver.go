@@ -1,0 +1,355 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Post is a message on its way to one or more mailboxes. Its ID and From must be set.
+type Post struct {
+	Message      *wire.Message
+	To           []*Box
+	Given        bool      // the ID may have been used before: then that message counts as delivered, or is an *IDTakenError
+	Sender       *Box      // whose index of sent mail gets the message; nil: none
+	Outcomes     []Outcome // one for each recipient, set by Deliver
+	SentIndexErr error     // why the message is not in Sender's index, set by Deliver; doctor can rebuild the index
+
+	// Derived is set for a derived ID and one recipient, and reports whether a message with that ID is this one. If it is
+	// not, Deliver takes the next ID (wire.ID.Next): whoever knows the parent can send something under a derived ID.
+	Derived func(old *wire.Message) bool
+
+	temp string // the temp file's name in tmp, if nobody else uses it: a killed delivery's is replaced
+}
+
+// Outcome is the result of a post for one recipient.
+type Outcome struct {
+	Box           *Box
+	Stored        bool // the message is in the mailbox, whatever Err says
+	AlreadyStored bool // it was in the mailbox before
+	Err           error
+
+	post  *Post
+	data  []byte   // the encoded message
+	temp  string   // the file that becomes the message
+	first *Outcome // the post's earlier outcome for the same mailbox: the members of a host share an outbox
+}
+
+// IDTakenError says that another message has the ID of the one that was to be delivered.
+type IDTakenError struct {
+	ID wire.ID
+	By wire.Address // its sender
+
+	isSameSender bool
+}
+
+func (e *IDTakenError) Error() string {
+	if e.isSameSender {
+		return fmt.Sprintf("message %s is another one of yours", e.ID.Short(6))
+	}
+	return fmt.Sprintf("message %s is from %s, not from you", e.ID.Short(6), e.By)
+}
+
+// isSame reports whether a message with the post's ID, from an earlier call, is the post's.
+func (p *Post) isSame(old *wire.Message) bool {
+	if p.Derived != nil {
+		return p.Derived(old)
+	}
+	m := p.Message
+	return old.From == m.From && old.Kind() == m.Kind() && old.InReplyTo == m.InReplyTo
+}
+
+// NotDurableError reports that a message was stored but may not survive a power cut. Deliver it again with the same ID.
+type NotDurableError struct {
+	ID  wire.ID
+	Err error
+}
+
+func (e *NotDurableError) Error() string {
+	return fmt.Sprintf("stored, but may not survive a power cut (%v)", e.Err)
+}
+func (e *NotDurableError) Unwrap() error { return e.Err }
+
+// ContentError reports why a message's content cannot be sent.
+type ContentError struct{ error }
+
+// Check validates a message's content before anything is written: UTF-8, no NUL, the size, and that it can be read
+// back. The error is a *ContentError.
+func Check(m *wire.Message) error {
+	_, err := encode(m)
+	return err
+}
+
+func encode(m *wire.Message) (data []byte, err error) {
+	text := strings.Join([]string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)}, " ")
+	if !utf8.ValidString(text) {
+		err = errors.New("the text is not UTF-8")
+	} else if strings.Contains(text, "\x00") {
+		err = errors.New("the text has a NUL")
+	} else if data, err = m.Encode(); err == nil {
+		_, err = wire.Decode(data) // a message that cannot be read back would end in bad
+	}
+	if err != nil {
+		return nil, &ContentError{err}
+	}
+	return data, nil
+}
+
+// Deliver delivers posts durably: if an Outcome has no error, the message survives a power cut. If the process is
+// killed at any point, each message is whole or absent at each recipient. A failure at one recipient does not affect
+// the others.
+//
+// First all files are written and synced in parallel; then those of each mailbox are moved to new under its lock; then
+// each new is synced once.
+func Deliver(ctx context.Context, posts ...*Post) {
+	var targets []*target
+	var all []*Outcome
+	known := map[string]*target{} // by the path of the mailbox
+	for _, p := range posts {
+		p.Outcomes = make([]Outcome, len(p.To))
+		data, err := encode(p.Message)
+		for i, b := range p.To {
+			o := &p.Outcomes[i]
+			*o = Outcome{Box: b, Err: err, post: p, data: data}
+			if err != nil {
+				continue
+			}
+			t := known[b.Path()]
+			if t == nil {
+				t = &target{box: b, err: b.prepareTemp()}
+				known[b.Path()], targets = t, append(targets, t)
+			}
+			n := len(t.outcomes)
+			switch {
+			case t.err != nil:
+				o.Err = t.err
+			case n > 0 && t.outcomes[n-1].post == p:
+				o.first = t.outcomes[n-1]
+			default:
+				t.outcomes, all = append(t.outcomes, o), append(all, o)
+			}
+		}
+	}
+	inParallel(all, (*Outcome).write)
+	for _, t := range targets {
+		t.publish(ctx)
+	}
+	inParallel(targets, (*target).sync)
+	var again []*Post
+	for _, p := range posts {
+		if p.Derived != nil && isTaken(p.Outcomes[0].Err) {
+			p.Message.ID = p.Message.ID.Next()
+			again = append(again, p)
+		} else {
+			p.finish()
+		}
+	}
+	if len(again) > 0 {
+		Deliver(ctx, again...)
+	}
+}
+
+func isTaken(err error) bool {
+	_, isTaken := errors.AsType[*IDTakenError](err)
+	return isTaken
+}
+
+// target is a mailbox that a call delivers to.
+type target struct {
+	box      *Box
+	err      error      // why nothing can be written there; then there are no outcomes
+	outcomes []*Outcome // one for each post
+}
+
+// prepareTemp makes the directory in which messages are written, and checks that the mailbox's owner will be able to
+// read them.
+func (b *Box) prepareTemp() error {
+	err := b.makeOutbox()
+	if err == nil {
+		err = b.mkdir(b.in("inbox/tmp"))
+	}
+	if err == nil && !b.store.root.OwnerCanRead(b.in("inbox/tmp")) {
+		err = ErrUnreadable
+	}
+	return err
+}
+
+// write writes and syncs the message in the mailbox's tmp.
+func (o *Outcome) write() {
+	b, m := o.Box, o.post.Message
+	o.temp = b.in("inbox/tmp", cmp.Or(o.post.temp, string(m.ID)+"."+string(wire.NewID())))
+	o.Err = b.NoteSuperseded(m)
+	if o.Err == nil && o.post.temp != "" {
+		o.Err = b.store.root.Remove(o.temp)
+	}
+	if o.Err == nil {
+		o.Err = b.store.root.Create(o.temp, o.data)
+	}
+	if absent(o.Err) { // retired a moment ago
+		o.Err = b.noAgent()
+	}
+}
+
+// publish moves the written messages into the mailbox. Nobody else delivers under an ID that this call made, so a
+// shared lock is enough for those.
+func (t *target) publish(ctx context.Context) {
+	if len(t.outcomes) == 0 {
+		return
+	}
+	b, mode := t.box, lockfile.Shared
+	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.isOld() }) {
+		mode = lockfile.Exclusive
+	}
+	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
+	if err == nil {
+		defer unlock()
+	}
+	for _, o := range t.outcomes {
+		if o.Err != nil {
+			continue
+		}
+		if o.Err = err; err == nil {
+			o.AlreadyStored, o.Err = o.moveToNew()
+		}
+		if o.Stored = o.Err == nil; !o.Stored || o.AlreadyStored {
+			b.store.root.Remove(o.temp)
+		}
+	}
+}
+
+// moveToNew moves the temp file to new, unless the message is in the mailbox already. It renames, since Claude Code's
+// sandbox on macOS forbids hard links. A mailbox that was retired took the temp file along.
+func (o *Outcome) moveToNew() (isThere bool, err error) {
+	b := o.Box
+	if o.post.isOld() {
+		if isThere, err := b.isDelivered(o.post); isThere || err != nil {
+			return isThere, err
+		}
+	}
+	err = b.store.root.Move(o.temp, b.unread().file(o.post.Message.ID))
+	switch {
+	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
+		return b.isDelivered(o.post)
+	case absent(err):
+		return false, b.noAgent() // even if one of that name is back by now
+	}
+	return false, err
+}
+
+// isOld reports whether the post's ID may have been used before.
+func (p *Post) isOld() bool { return p.Given || p.Derived != nil }
+
+// isDelivered reports whether the mailbox has the post's message, with an *IDTakenError if it has another one with that
+// ID. A file of that name that is not a message, as a power cut may leave, is moved to bad. The inbox lock is held.
+func (b *Box) isDelivered(post *Post) (bool, error) {
+	for id := post.Message.ID; ; {
+		p, isThere, err := b.locate(id)
+		if !isThere || err != nil {
+			return false, err
+		}
+		it, err := b.open(p, id)
+		bad, isBad := errors.AsType[*BadError](err)
+		switch {
+		case err == nil && !post.isSame(it.Message):
+			return false, &IDTakenError{id, it.From, it.From == post.Message.From}
+		case errors.Is(err, ErrNotFound): // moved meanwhile
+		case !isBad || bad.Unreadable != nil:
+			return true, nil
+		case !b.setAsideBad(p, bad):
+			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.file(id))
+		}
+	}
+}
+
+// sync makes the messages that are stored survive a power cut.
+func (t *target) sync() {
+	stored := slices.DeleteFunc(slices.Clone(t.outcomes), func(o *Outcome) bool { return !o.Stored })
+	if len(stored) == 0 {
+		return
+	}
+	if err := t.box.store.root.Sync(t.box.unread().dir); err != nil {
+		for _, o := range stored {
+			o.Err = &NotDurableError{o.post.Message.ID, err}
+		}
+	}
+}
+
+// finish completes the outcomes, and adds the message to the sender's index if a recipient has it.
+func (p *Post) finish() {
+	for i := range slices.Backward(p.Outcomes) {
+		o := &p.Outcomes[i]
+		if o.first != nil {
+			o.Stored, o.AlreadyStored, o.Err = o.first.Stored, o.first.AlreadyStored, o.first.Err
+		}
+		// An outbox has one file for the members of its host: one that lies there need not be for this member.
+		if o.AlreadyStored && o.Box.host != "" {
+			it, err := o.Box.Get(p.Message.ID)
+			if err == nil && !slices.Contains(it.To, o.Box.Address()) {
+				o.Stored, o.AlreadyStored = false, false
+				o.Err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own",
+					it.ID.Short(6), o.Box.host)
+			}
+		}
+	}
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+	if at < 0 || p.Sender == nil {
+		return
+	}
+	sent := *p.Message
+	if o := p.Outcomes[at]; o.AlreadyStored {
+		if it, err := o.Box.Get(sent.ID); err == nil { // the text of the first delivery counts
+			sent = *it.Message
+		}
+	}
+	sent.To = p.Message.To
+	_, p.SentIndexErr = p.Sender.NoteSent(&sent)
+}
+
+// NoteSent adds a message to the owner's index of sent mail and reports whether the message or one of its recipients
+// was missing there. The index is not synced: doctor can rebuild it.
+func (b *Box) NoteSent(m *wire.Message) (isNew bool, err error) {
+	if noted, err := b.Sent(m.ID); err == nil {
+		before := len(noted.To)
+		for _, a := range m.To {
+			if !slices.Contains(noted.To, a) {
+				noted.To = append(noted.To, a)
+			}
+		}
+		if m = noted; len(m.To) == before {
+			return false, nil
+		}
+	}
+	at := b.sent(m.ID)
+	data, err := m.Encode()
+	if err == nil {
+		err = b.mkdir(at.dir)
+	}
+	if err == nil {
+		err = b.store.root.Replace(at.file(m.ID), data, false)
+	}
+	return err == nil, err
+}
+
+// inParallel calls f for all, 16 at a time: their syncs then share the disk's flushes.
+func inParallel[T any](all []T, f func(T)) {
+	if len(all) == 1 {
+		f(all[0]) // a goroutine would cost a single delivery a visible thread switch
+		return
+	}
+	for some := range slices.Chunk(all, 16) {
+		var wg sync.WaitGroup
+		for _, x := range some {
+			wg.Go(func() { f(x) })
+		}
+		wg.Wait()
+	}
+}

@@ -1,0 +1,328 @@
+//go:build unix
+
+package maildir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// noise returns bytes that are not text and that no other call returns.
+func noise(n int) string {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte(bytes.Repeat([]byte{byte(rand.Int())}, 32)))
+	r.Read(b)
+	return string(b)
+}
+
+// blocks returns how many bytes of disk the files below a directory take, a file with two names once.
+func blocks(t tb, dir string) (n int64) {
+	t.Helper()
+	seen := map[uint64]bool{}
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, _ error) error {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil
+		}
+		if is := info.Sys().(*syscall.Stat_t); !seen[is.Ino] {
+			seen[is.Ino] = true
+			n += is.Blocks * 512
+		}
+		return nil
+	})
+	return n
+}
+
+// attachments lists the files in .files, also temporary ones.
+func attachments(t tb, b *Box) []string { return filesIn(t, b.store.root.Join(FilesDir)) }
+
+// A file that is too large is set aside at once, whatever it is, without being read. Other files are ingested.
+func TestDropTooLarge(t *testing.T) {
+	t.Parallel()
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "link" || op == "write" && strings.HasPrefix(name, FilesDir) {
+			t.Errorf("%s %s", op, name)
+		}
+		return nil
+	}, "bob").Box("bob")
+	names := []string{"big", "big.json", "\xff" + strings.Repeat("n", 254)}
+	for _, name := range names {
+		drop(t, bob, "inbox", name, "x")
+		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox", name), MaxDrop+1)) // a hole counts
+	}
+	drop(t, bob, "inbox", "huge", "x")
+	must(t, os.Truncate(filepath.Join(bob.Path(), "inbox", "huge"), 1<<40))
+	must(t, os.WriteFile(begunFile(bob, wire.NewID(), "begun"), nil, 0o600))
+	for _, f := range filesIn(t, filepath.Join(bob.Path(), "inbox/tmp")) {
+		must(t, os.Truncate(filepath.Join(bob.Path(), "inbox/tmp", f), MaxDrop+1))
+	}
+	drop(t, bob, "inbox", "note", "a good one")
+	settleDrops(t, bob)
+	bad, err := bob.BadFiles()
+	must(t, err)
+	if len(bad) != len(names)+2 {
+		t.Fatal(bad)
+	}
+	for _, f := range bad {
+		if f.Size <= MaxDrop || !strings.Contains(f.Reason, "atm send bob --attach FILE") {
+			t.Errorf("%d bytes: %s", f.Size, f.Reason)
+		}
+	}
+	if got := read(t, bob); len(got) != 1 || len(attachments(t, bob)) > 0 {
+		t.Errorf("%d messages, files %q", len(got), attachments(t, bob))
+	}
+}
+
+// A large file becomes an attachment without being copied: it is the attachment. At no moment it takes its size twice.
+func TestDropIsNotCopied(t *testing.T) {
+	t.Parallel()
+	const size = 6 << 20
+	path := scratch(t)
+	most := int64(0)
+	bob := openStore(t, path, func(op, name string) error {
+		most = max(most, blocks(t, path))
+		return nil
+	}, "bob").Box("bob")
+	needLeases(t, bob)
+	content := noise(size)
+	drop(t, bob, "inbox", "big", content)
+	dropped, err := os.Stat(filepath.Join(bob.Path(), "inbox", "big"))
+	must(t, err)
+	must(t, os.Chmod(filepath.Join(bob.Path(), "inbox", "big"), 0o444))
+	settleDrops(t, bob)
+	files := attachments(t, bob)
+	if len(files) != 1 {
+		t.Fatal(files)
+	}
+	stored, err := os.Stat(bob.store.root.Join(FilesDir + "/" + files[0]))
+	must(t, err)
+	if !os.SameFile(dropped, stored) || stored.Mode() != 0o600 || stored.Sys().(*syscall.Stat_t).Nlink != 1 {
+		t.Errorf("it is not the attachment, or not as one should be: %v", stored.Mode())
+	}
+	if most > size+1<<20 {
+		t.Errorf("%d bytes of disk for %d", most, size)
+	}
+	hasAttachment(t, bob, content)
+}
+
+// hasAttachment fails the test unless the mailbox has exactly one message, with this content attached.
+func hasAttachment(t testing.TB, b *Box, content string) {
+	t.Helper()
+	c := takeCensus(t, b)
+	if len(c.texts) != 1 || len(c.tmp)+len(c.inbox) > 0 {
+		t.Fatal(c.places, c.tmp, c.inbox)
+	}
+	for _, m := range c.texts {
+		if !says(t, b.store, m, []byte(content), nil) {
+			t.Fatalf("it has %v", m.Attachments)
+		}
+	}
+	if files := attachments(t, b); len(files) != 1 {
+		t.Errorf("files %q", files)
+	}
+}
+
+// A file with another name, which may be changed or relied on there, is copied, and keeps its rights. So is one where
+// the file system has no second names.
+func TestDropIsCopied(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{"other name": nil, "no links": syscall.EPERM, "other device": syscall.EXDEV, "unsupported": syscall.EOPNOTSUPP} {
+		t.Run(name, func(t *testing.T) {
+			bob := openStore(t, scratch(t), func(op, _ string) error {
+				if op == "link" {
+					return fault
+				}
+				return nil
+			}, "bob").Box("bob")
+			content, other := noise(5<<20), bob.store.root.Join(".other")
+			drop(t, bob, "inbox", "big", content)
+			if fault == nil {
+				must(t, os.Link(filepath.Join(bob.Path(), "inbox/big"), other))
+				must(t, os.Chmod(other, 0o644))
+			}
+			settleDrops(t, bob)
+			if fault == nil {
+				info, err := os.Stat(other)
+				must(t, err)
+				if info.Mode() != 0o644 {
+					t.Errorf("the other name has the mode %v", info.Mode())
+				}
+				must(t, os.WriteFile(other, []byte("changed"), 0))
+			}
+			hasAttachment(t, bob, content)
+		})
+	}
+}
+
+// A failed sync is not repeated with the same file: the next call copies it.
+func TestDropAfterAFailedSync(t *testing.T) {
+	t.Parallel()
+	var synced []string
+	failing := true
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "fsync" && (strings.HasSuffix(name, ".drop") || strings.Contains(name, FilesDir)) {
+			if synced = append(synced, filepath.Base(name)); failing {
+				return syscall.EIO
+			}
+		}
+		return nil
+	}, "bob").Box("bob")
+	needLeases(t, bob)
+	content := noise(5 << 20)
+	drop(t, bob, "inbox", "big", content)
+	if in := takeIn(t, bob); in.Waiting != 1 || in.Bad != 0 {
+		t.Fatal(in)
+	}
+	failing = false
+	settleDrops(t, bob)
+	hasAttachment(t, bob, content)
+	if len(synced) != 2 || synced[0] == synced[1] {
+		t.Errorf("synced %q", synced)
+	}
+}
+
+// Mail that is there comes first: whoever hands it over reads a large file only if there is no other mail, and whoever
+// only looks does not read it.
+func TestGoodMailFirst(t *testing.T) {
+	t.Parallel()
+	handOver := func(b *Box) (n int, err error) {
+		h, err := b.HandOver(ctx, HookCall{Session: "s", Name: string(wire.NewID()), CanCarryMail: true, Now: time.Now()}, ReadOptions{})
+		if err == nil {
+			_, err = h.Sent(ctx)
+		}
+		return len(h.Items), err
+	}
+	for name, c := range map[string]struct {
+		call func(*Box) (int, error)
+		want []int // messages that the calls give
+	}{
+		"hook": {handOver, []int{1, 1, 0}},
+		"read": {func(b *Box) (int, error) {
+			got, err := b.Read(ctx, ReadOptions{}, func(got Batch) (int, error) { return len(got.Items), nil })
+			return len(got.Items), err
+		}, []int{1, 1, 0}},
+		"peek": {func(b *Box) (int, error) {
+			got, err := b.Peek(ctx, ReadOptions{})
+			return len(got.Items), err
+		}, []int{1, 1}},
+		"lease": {func(b *Box) (int, error) {
+			it, err := b.Lease(ctx, addr("bob"), time.Minute, ReadOptions{}, func(*Item, Lease) (bool, error) { return true, nil })
+			return count(it != nil), err
+		}, []int{1, 1, 0}},
+		"count": {func(b *Box) (int, error) {
+			c, err := b.Count(ctx)
+			return c.Unread, err
+		}, []int{1, 1}},
+		"walk": {func(b *Box) (n int, err error) {
+			_, err = b.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+			return n, err
+		}, []int{1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bob := newBob(t)
+			needLeases(t, bob)
+			drop(t, bob, "inbox", "big", noise(5<<20))
+			deliver(t, bob, message("a good one"))
+			var got []int
+			for range c.want {
+				n, err := c.call(bob)
+				must(t, err)
+				got = append(got, n)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v messages, not %v", got, c.want)
+			}
+		})
+	}
+}
+
+// endsAfter is a context that ends at the n-th look at it.
+type endsAfter struct {
+	context.Context
+	n int
+}
+
+func (c *endsAfter) Err() error {
+	if c.n--; c.n < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// A call whose context ends in the middle of a large file leaves it for the next call.
+func TestDropInterrupted(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	needLeases(t, bob)
+	content := noise(5 << 20)
+	drop(t, bob, "inbox", "big", content)
+	f, err := os.Open(filepath.Join(bob.Path(), "inbox/big"))
+	must(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	must(t, err)
+	ended := &endsAfter{Context: ctx, n: 3}
+	if _, err := bob.store.attachDropped(ended, "big", &openDrop{File: f, info: info, certain: true}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	settleDrops(t, bob)
+	hasAttachment(t, bob, content)
+}
+
+// A process that begins to open a file for writing while the file is renamed is waited for: what it writes is ingested.
+func TestDropOpenedWhileItIsRenamed(t *testing.T) {
+	t.Parallel()
+	var bob *Box
+	opens := 0
+	bob = openStore(t, scratch(t), func(op, name string) error {
+		if op == "rename" && strings.HasSuffix(name, "/note") {
+			_, err := os.OpenFile(bob.store.root.Join(name), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			opens += count(errors.Is(err, syscall.EAGAIN))
+		}
+		return nil
+	}, "bob").Box("bob")
+	needLeases(t, bob)
+	drop(t, bob, "inbox", "note", "hello")
+	in := takeIn(t, bob)
+	if c := takeCensus(t, bob); opens != 1 || in.Waiting != 1 || len(c.places) != 0 || len(c.tmp) != 1 {
+		t.Fatalf("%d opens, %+v, %v, tmp %q", opens, in, c.places, c.tmp)
+	}
+	must(t, os.WriteFile(filepath.Join(bob.Path(), "inbox/tmp", takeCensus(t, bob).tmp[0]), []byte("hello and more"), 0))
+	settleDrops(t, bob)
+	if c := takeCensus(t, bob); len(c.texts) != 1 || c.texts[c.ids()[0]].Body != "hello and more" {
+		t.Errorf("%v, bad %q", c.texts, c.bad)
+	}
+}
+
+// Content of a known hash takes the place of what a killed process has left; other content leaves nothing.
+func TestAttachKnown(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	s := bob.store
+	a, err := s.Attach("x", strings.NewReader("content"))
+	must(t, err)
+	stored := s.root.Join(fileOfAttachment(a))
+	must(t, os.Remove(stored))
+	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	if err := s.AttachKnown(a, strings.NewReader("other")); !errors.Is(err, ErrOtherContent) || len(attachments(t, bob)) > 0 {
+		t.Errorf("other content: %v, files %q", err, attachments(t, bob))
+	}
+	write(t, s.root.Join(FilesDir+"/."+a.SHA256+".tmp"), "a part of an earlier try")
+	must(t, s.AttachKnown(a, strings.NewReader("content")))
+	if got, err := os.ReadFile(stored); err != nil || string(got) != "content" || len(attachments(t, bob)) != 1 {
+		t.Errorf("%q, %v, files %q", got, err, attachments(t, bob))
+	}
+}

@@ -1,0 +1,141 @@
+package maildir
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox/eventlog"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Health is what doctor is to report about a mailbox. Paths are below the agent's directory.
+type Health struct {
+	Files       map[string][]string // files that something is wrong with, by doctor's code for it
+	Stale       []string            // temp files older than TempAge
+	Interrupted int                 // dropped files whose ingestion was interrupted
+	Bad         int                 // files in bad
+
+	EventGaps []eventlog.Gap // missing events, but for those in the archive
+	EventsErr error          // why the log cannot be read to its end
+	BadClaims error          // why run/claims.json is ignored
+}
+
+func (h *Health) add(code, file string) { h.Files[code] = append(h.Files[code], file) }
+
+// Examine checks a mailbox. It changes nothing, except that with fix it removes stale temp files. The error is what
+// kept it from checking everything.
+func (b *Box) Examine(fix bool) (h Health, err error) {
+	h.Files = map[string][]string{}
+	if err = b.CheckPresent(); errors.Is(err, ErrNoAgent) {
+		return h, err
+	}
+	h.Stale = b.stale()
+	if fix {
+		b.removeStale(h.Stale)
+	}
+	found, err2 := b.listInbox()
+	isIngesting, _ := b.store.locks.Held(b.lockName("drops"))
+	still, _ := b.listInbox()
+	for _, d := range found.drops { // unless a process is ingesting it right now
+		if d.written.IsZero() && !isIngesting && slices.Contains(still.drops, d) {
+			h.Interrupted++
+		}
+	}
+	h.examineFiles(b)
+	h.examineDirs(b)
+	bad, err3 := b.badNames()
+	h.Bad = len(bad)
+	if len(h.Files["agent.not_a_directory"])+len(h.Files["inbox.not_writable"]) > 0 {
+		return h, nil
+	}
+	err4 := h.examineMessages(b)
+	h.Files["events.odd"], h.EventGaps, h.EventsErr = b.Log().Check()
+	_, h.BadClaims = b.readClaims()
+	return h, cmp.Or(err, err2, err3, err4)
+}
+
+// examineMessages checks the newest 500 files that have a message's name.
+func (h *Health) examineMessages(b *Box) error {
+	left := 500
+	return b.listPlaces(Range{Unread: true, Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
+		ids = ids[:min(left, len(ids))]
+		left -= len(ids)
+		for _, id := range ids {
+			_, err := b.open(p, id)
+			name := strings.TrimPrefix(p.file(id), b.in()+"/")
+			if p.state == Done && p != b.done(id) {
+				h.add("drop.misplaced", name)
+			}
+			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
+				h.add("message.torn", name)
+			} else if isBad && p.state != Unread { // fileProblem checks unread ones
+				h.add("drop.unreadable", name)
+			}
+		}
+		return left > 0
+	})
+}
+
+func (h *Health) examineDirs(b *Box) {
+	for _, dir := range []string{"", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/superseded", "inbox/bad", "sent", "events", "run"} {
+		info, err := b.store.root.Lstat(b.in(dir))
+		switch {
+		case err != nil:
+		case !info.IsDir():
+			h.add("agent.not_a_directory", dir)
+		case b.store.root.Writable(b.in(dir)) != nil:
+			h.add("inbox.not_writable", dir)
+		case info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows":
+			h.add("mode.open", dir)
+		}
+	}
+}
+
+// examineFiles checks the files that people put into the mailbox, also where nobody looks for dropped files.
+func (h *Health) examineFiles(b *Box) {
+	for _, dir := range []string{
+		"", "inbox", "inbox/new", "inbox/tmp", "inbox/cur", "inbox/withdrawn", "inbox/done", "sent", "../" + b.archived("done"),
+	} {
+		names, _ := b.store.root.Names(b.in(dir))
+		for _, name := range names {
+			info, err := b.store.root.Lstat(b.in(dir, name))
+			if err != nil || isLitter(name) {
+				continue
+			}
+			if code := b.fileProblem(dir, info, names); code != "" {
+				h.add(code, path.Join(dir, name))
+			}
+		}
+	}
+}
+
+// fileProblem returns doctor's code for what is wrong with an entry of a directory, which has these names, or "".
+func (b *Box) fileProblem(dir string, info fs.FileInfo, names []string) string {
+	name, isDropDir := info.Name(), dir == "inbox" || dir == "inbox/new"
+	id, _, _ := strings.Cut(name, ".")
+	_, isUnfinished := FinishedName(name)
+	switch {
+	case info.IsDir() && !isDropDir, !isDropDir && isUnfinished,
+		dir == "" && slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name),
+		dir == "inbox" && slices.Contains(inboxDirs, name),
+		dir == "inbox/tmp" && wire.IsID(id),
+		(dir == "inbox/cur" || dir == "inbox/withdrawn") && isMessageFile(name):
+		return ""
+	case !isDropDir:
+		return "drop.misplaced"
+	}
+	if code, isOld := whyLeft(info, names); isOld || code == leftEmpty {
+		return code
+	}
+	f, err := b.store.root.Open(b.in(dir, name))
+	f.Close()
+	if errors.Is(err, fs.ErrPermission) {
+		return leftUnreadable
+	}
+	return ""
+}

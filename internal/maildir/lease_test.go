@@ -1,0 +1,145 @@
+package maildir
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+func received(*Item, Lease) (bool, error) { return true, nil }
+
+// leaseFor leases a message for a member, or returns nil if there is none.
+func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
+	t.Helper()
+	it, err := b.Lease(ctx, addr(by), d, ReadOptions{}, received)
+	must(t, err)
+	return it
+}
+
+// ranOut makes all leases expire.
+func ranOut(t testing.TB, b *Box) {
+	t.Helper()
+	err := b.changeClaims(func(all claims) error {
+		for id, c := range all {
+			c.Until = claimNow()
+			all[id] = c
+		}
+		return nil
+	})
+	must(t, err)
+}
+
+// The last member with a lease may still use it after it ran out, until somebody else leases the message. A member of
+// another team is not this team's member of the same name.
+func TestLeaseRunsOut(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	id := deliverN(t, bob, 1)[0]
+	leaseFor(t, bob, "carol", time.Minute)
+	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Second); err != nil || time.Until(until) < 30*time.Second {
+		t.Error("renewed, and shorter: ", until, err)
+	}
+	for _, d := range []time.Duration{-1, 0, MaxLease + 1} {
+		_, renewed := bob.RenewLease(ctx, id, addr("carol"), d)
+		if _, err := bob.Lease(ctx, addr("dave"), d, ReadOptions{}, received); err == nil || renewed == nil {
+			t.Errorf("a lease of %s: %v, %v", d, err, renewed)
+		}
+	}
+	ranOut(t, bob)
+	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) < 30*time.Second {
+		t.Error("ran out, nobody took over: ", until, err)
+	}
+	if leaseFor(t, bob, "dave", time.Minute) != nil {
+		t.Error("renewed, and taken")
+	}
+	bob.changeClaims(func(all claims) error { // the clock was an hour ahead when it was leased
+		c := all[id]
+		c.At, c.Until = claimNow().Add(time.Hour), claimNow().Add(2*time.Hour)
+		all[id] = c
+		return nil
+	})
+	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {
+		t.Error("from the future: ", until, err)
+	}
+	if leaseFor(t, bob, "dave", time.Minute) != nil {
+		t.Error("from the future, renewed, and taken")
+	}
+	ranOut(t, bob)
+	other := wire.Address{Agent: "carol", Team: "other"}
+	it, err := bob.Lease(ctx, other, time.Minute, ReadOptions{}, received)
+	if err != nil || it == nil || it.TimesHandedOut != 1 {
+		t.Fatal(it, err)
+	}
+	var leased *LeasedError
+	if _, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); !errors.As(err, &leased) || leased.By != other {
+		t.Error("renewed what another has: ", err)
+	}
+	if l := leaseOf(t, bob, id); l.By != other {
+		t.Error(l)
+	}
+	ranOut(t, bob)
+	equal(t, "read", read(t, bob), id)
+	if err := bob.MarkAcked(ctx, id, other); err != nil { // done already
+		t.Error(err)
+	}
+}
+
+func TestShareNobody(t *testing.T) {
+	t.Parallel()
+	for _, name := range []wire.Name{"nobody", ""} {
+		box := newBob(t).Store().Box(name)
+		if err := box.Share(); err == nil || name != "" && !errors.Is(err, ErrNoAgent) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// A lease of a message that was not received ends and does not count. It also ends ten seconds after a member was
+// killed while the message was shown.
+func TestLeaseShowsFirst(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	id := deliverN(t, bob, 1)[0]
+	broken := errors.New("broken pipe")
+	carol := addr("carol")
+	show := func(received bool, err error) func(*Item, Lease) (bool, error) {
+		return func(it *Item, _ Lease) (bool, error) {
+			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
+				t.Error("taken while it was shown")
+			}
+			if got, err := bob.Get(it.ID); err != nil || time.Until(got.Lease.Until) > answerTime {
+				t.Error("held for longer than it is shown: ", got, err)
+			}
+			return received, err
+		}
+	}
+	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(false, broken)); it != nil || err != broken {
+		t.Error(it, err)
+	}
+	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.TimesHandedOut != 0 {
+		t.Error(it, err)
+	}
+	if it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
+		t.Error(it, err)
+	}
+	// It is shown for so long that somebody else leases it.
+	ranOut(t, bob)
+	it, err := bob.Lease(ctx, carol, time.Hour, ReadOptions{}, func(*Item, Lease) (bool, error) {
+		ranOut(t, bob)
+		leaseFor(t, bob, "dave", time.Minute)
+		return true, nil
+	})
+	if !errors.Is(err, ErrNotHeld) || leaseOf(t, bob, id).By != addr("dave") {
+		t.Error(it, err)
+	}
+}
+
+// leaseOf returns who has leased a message, or did so last.
+func leaseOf(t tb, b *Box, id wire.ID) Lease {
+	t.Helper()
+	l, _, err := b.LastLease(id)
+	must(t, err)
+	return l
+}

@@ -1,0 +1,327 @@
+package maildir
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Get finds a message by its full id in the mailbox or its archive, or returns ErrNotFound. The cost
+// does not depend on how much is there.
+func (b *Box) Get(id wire.ID) (*Item, error) {
+	it, err := b.openAnywhere(id)
+	if err != nil {
+		return nil, err
+	}
+	if it.State == Unread {
+		b.addLease(it, b.claims())
+	}
+	b.setSuperseded(it, b.replacing(id))
+	return it, nil
+}
+
+// GetDerived is Get for a message with a derived id, or the next one if others have taken it: see Post.Derived.
+func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, error) {
+	for ; ; id = id.Next() {
+		if it, err := b.Get(id); err != nil || isIt(it.Message) {
+			return it, err
+		}
+	}
+}
+
+// openAnywhere is Get without the lease and what supersedes the message.
+func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
+	err = b.find(id, func(p place) error {
+		it, err = b.open(p, id)
+		return err
+	})
+	return it, err
+}
+
+// find calls f with the places where a message may be, until f returns something other than ErrNotFound.
+func (b *Box) find(id wire.ID, f func(place) error) error {
+	for range 2 { // the message may be put back into a place that was searched
+		for _, p := range b.places(id) {
+			if err := f(p); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+	}
+	return cmp.Or(b.CheckPresent(), notFound(id))
+}
+
+func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
+
+// Sent finds a message in the index of what the agent sent. The index is not synced: an entry that a power cut has torn
+// is not found.
+func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
+	it, err := b.open(b.sent(id), id)
+	if bad, ok := errors.AsType[*BadError](err); ok && bad.Unreadable == nil {
+		err = notFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return it.Message, nil
+}
+
+// FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
+// if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
+func (b *Box) FirstSign(id wire.ID) (at time.Time) {
+	for _, p := range append(b.places(id), b.sent(id)) {
+		file, err := b.store.root.Lstat(p.file(id))
+		if err != nil {
+			continue
+		}
+		times := []time.Time{file.ModTime()}
+		if day, err := b.store.root.Lstat(p.dir); err == nil && isDay(path.Base(p.dir)) {
+			times = append(times, day.ModTime())
+		}
+		for _, t := range times {
+			if at.IsZero() || t.Before(at) {
+				at = t
+			}
+		}
+	}
+	return at
+}
+
+// HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
+// message was put back after an ack or a reply.
+func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
+
+func (b *Box) hasSentAck(id wire.ID) bool {
+	ack, err := b.Sent(wire.AckID(id, b.Address()))
+	return err == nil && ack.Acks(id)
+}
+
+// Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
+// newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
+func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
+	if id, ok := f.ID(); ok {
+		_, there, err := b.locate(id)
+		if !there && err == nil {
+			there, err = b.has(b.sent(id), id)
+		}
+		if there {
+			found = []wire.ID{id}
+		}
+		return found, err
+	}
+	all := everywhere
+	all.Sent, all.Newest = true, true
+	err = b.listPlaces(all, func(p place, ids []wire.ID) bool {
+		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
+		return len(found) == 0 || p.state == Unread
+	})
+	if len(found) > 0 {
+		err = nil // an unreadable place does not hide a match
+	}
+	slices.Sort(found)
+	return found, err
+}
+
+// Range selects parts of a mailbox.
+type Range struct {
+	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+
+	Large  bool                  // with Unread: Walk ingests large dropped files too
+	Newest bool                  // list days and messages of each part newest first
+	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
+	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+
+	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
+	// nor senders' clocks. The other days still have older messages.
+	Since time.Time
+
+	unread []wire.ID // as listed just now; nil: they are listed
+}
+
+// everywhere is the whole mailbox without the index of sent messages.
+var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
+
+// listPlaces calls f with each place of a range and its messages, in the order in which messages move, until f returns
+// false. Errors are returned at the end, so that an unreadable place does not hide others.
+func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
+	for _, part := range []struct {
+		isWanted, hasDays bool
+		place
+	}{
+		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Done, true, b.allDone()},
+		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.archive()}, {rg.Sent, true, b.allSent()},
+	} {
+		if !part.isWanted {
+			continue
+		}
+		places, err := []place{part.place}, error(nil)
+		if part.hasDays {
+			places, err = b.days(part.place, rg.Since)
+		}
+		errs = errors.Join(errs, err)
+		if rg.Newest {
+			slices.Reverse(places)
+		}
+		for _, p := range places {
+			ids, err := rg.unread, error(nil)
+			if p.state != Unread || ids == nil {
+				ids, err = b.list(p)
+			}
+			errs = errors.Join(errs, err)
+			if rg.Newest {
+				slices.Reverse(ids)
+			}
+			if !f(p, ids) {
+				return errs
+			}
+		}
+	}
+	return errs
+}
+
+// Walked is what Walk found beside the messages.
+type Walked struct {
+	More int // messages beyond the limit
+	Bad  int // files that are not messages, or cannot be read
+}
+
+// Walk calls f with the messages of a range, part by part in the order in which messages move, each oldest first, until
+// f returns false. With Unread it ingests dropped files first. An unreadable part does not hide others; its error is
+// returned at the end.
+func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Walked, err error) {
+	if err := b.CheckPresent(); err != nil {
+		return found, err
+	}
+	if rg.Unread {
+		ingest := b.ingestBriefly
+		if rg.Large {
+			ingest = b.Ingest
+		}
+		ingested, _ := ingest(ctx) // what cannot be ingested now stays where it is
+		rg.unread = ingested.unread
+	}
+	shown := 0
+	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
+		if rg.Limit > 0 && shown == rg.Limit {
+			found.More += len(ids)
+			return true
+		}
+		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { found.Bad++ }) {
+			if !f(it) {
+				return false
+			}
+			if shown++; shown == rg.Limit {
+				found.More = len(ids) - i - 1
+				break
+			}
+		}
+		return true
+	})
+	return found, err
+}
+
+// IDs lists the messages of a range in the order of Walk, without opening or ingesting anything. It lists no further
+// day once it has reached the limit.
+func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
+	if err := b.CheckPresent(); err != nil {
+		return nil, err
+	}
+	err = b.listPlaces(rg, func(_ place, some []wire.ID) bool {
+		ids = append(ids, some...)
+		return rg.Limit == 0 || len(ids) < rg.Limit
+	})
+	if rg.Limit > 0 && len(ids) > rg.Limit {
+		ids = ids[:rg.Limit]
+	}
+	return ids, err
+}
+
+// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids. It skips messages
+// that have moved on, and calls bad for files that are not messages or cannot be read.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+	return func(yield func(int, *Item) bool) {
+		dir, name := b.store.root, p.file
+		if len(ids) > 1 { // a path below the team costs system calls for each element
+			if sub, err := dir.Sub(p.dir); err == nil {
+				defer sub.Close()
+				dir, name = sub, fileOf
+			}
+		}
+		var claimed claims
+		if p.state == Unread {
+			claimed = b.claims()
+		}
+		marked := b.marked()
+		for i, id := range ids {
+			it, err := b.openIn(dir, name(id), p, id, keep)
+			if err, isBad := errors.AsType[*BadError](err); isBad {
+				bad(err)
+			}
+			if err != nil {
+				continue
+			}
+			b.addLease(it, claimed)
+			var replacing []wire.ID
+			if marked[id] {
+				replacing = b.replacing(id)
+			}
+			b.setSuperseded(it, replacing)
+			if !yield(i, it) {
+				return
+			}
+		}
+	}
+}
+
+// Counts says how many messages wait in a mailbox. Unread leaves out the leased ones. Bad are the files that BadFiles
+// lists.
+type Counts struct{ Unread, Leased, Owed, Bad int }
+
+// Count ingests dropped files, but for large ones, and counts messages without opening them. With an error it returns
+// what it could count.
+func (b *Box) Count(ctx context.Context) (c Counts, err error) {
+	ingested, _ := b.ingestBriefly(ctx) // what cannot be ingested now stays where it is
+	unread, err := b.IDs(Range{Unread: true, unread: ingested.unread})
+	owed, err2 := b.OwedIDs()
+	bad, err3 := b.badNames()
+	claims, now := b.claims(), time.Now()
+	for _, id := range unread {
+		if claims[id].isLiveLease(now) {
+			c.Leased++
+		}
+	}
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)+ingested.Left
+	return c, cmp.Or(err, err2, err3)
+}
+
+// UnreadIDs lists the unread messages, oldest first, without ingesting dropped files.
+func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.IDs(Range{Unread: true}) }
+
+// OwedIDs lists the messages that wait for an acknowledgement, oldest first.
+func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
+
+// dueFor is how long a day of done messages is searched for overdue answers after its last change.
+const dueFor = 14 * 24 * time.Hour
+
+// Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
+// expired and superseded ones. Some may have been answered.
+func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
+	now := time.Now()
+	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
+		return bytes.Contains(raw, []byte(`"due_at"`))
+	}}
+	_, err = b.Walk(ctx, rg, func(it *Item) bool {
+		if !it.DueAt.IsZero() && !it.Expired(now) && it.SupersededBy == "" {
+			due = append(due, it)
+		}
+		return true
+	})
+	return due, err
+}

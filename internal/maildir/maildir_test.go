@@ -1,0 +1,365 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+var ctx = context.Background()
+
+// past is an id from a past day.
+const past = wire.ID("01900000-0000-7000-8000-0000000000aa")
+
+// tb is the common part of testing.T and rapid.T.
+type tb interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+func must(t tb, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scratch returns a directory for tests that make thousands of files, in memory if possible.
+func scratch(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// newStore makes a team with some agents in a directory of its own.
+func newStore(t testing.TB, agents ...wire.Name) *Store {
+	t.Helper()
+	return openStore(t, scratch(t), nil, agents...)
+}
+
+// openStore opens a team's directory and makes agents in it.
+func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Name) *Store {
+	t.Helper()
+	s, err := open(path, fault)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	for _, a := range agents {
+		must(t, s.Create(ctx, a))
+	}
+	return s
+}
+
+func open(path string, fault durable.Fault) (*Store, error) {
+	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
+		return nil, err
+	}
+	root, err := durable.OpenFaulty(path, fault)
+	if err != nil {
+		return nil, err
+	}
+	return NewStore(root, "main"), nil
+}
+
+func newBob(t testing.TB) *Box {
+	t.Helper()
+	return newStore(t, "bob").Box("bob")
+}
+
+func addr(agent wire.Name) wire.Address { return wire.Address{Agent: agent, Team: "main"} }
+
+func message(body string) *wire.Message {
+	return &wire.Message{ID: wire.NewID(), From: addr("alice"), Body: body}
+}
+
+func withAck(m *wire.Message) *wire.Message { m.RequiresAck = true; return m }
+
+func withID(id wire.ID, m *wire.Message) *wire.Message { m.ID = id; return m }
+
+func encoded(t tb, m *wire.Message) []byte {
+	t.Helper()
+	data, err := m.Encode()
+	must(t, err)
+	return data
+}
+
+// post delivers one message to one mailbox.
+func post(b *Box, m *wire.Message, given bool) Outcome {
+	p := &Post{Message: m, To: []*Box{b}, Given: given}
+	Deliver(ctx, p)
+	return p.Outcomes[0]
+}
+
+// deliver delivers messages and fails the test if that fails.
+func deliver(t tb, b *Box, all ...*wire.Message) (ids []wire.ID) {
+	t.Helper()
+	for _, m := range all {
+		if o := post(b, m, false); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// deliverN delivers n messages, with the bodies 0, 1, ...
+func deliverN(t tb, b *Box, n int) (ids []wire.ID) {
+	t.Helper()
+	for i := range n {
+		ids = append(ids, deliver(t, b, message(fmt.Sprint(i)))...)
+	}
+	return ids
+}
+
+// put writes a message's file without waiting for a disk.
+func put(t tb, b *Box, where string, m *wire.Message) {
+	t.Helper()
+	write(t, filepath.Join(b.Path(), where, fileOf(m.ID)), string(encoded(t, m)))
+}
+
+// write writes a file, and makes the directories above it.
+func write(t tb, path, content string) {
+	t.Helper()
+	os.MkdirAll(filepath.Dir(path), 0o700)
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+// drop puts a file into a mailbox as a person does: written elsewhere, then moved. Without leases a file waits until it
+// has not changed for a second, so this one was written earlier.
+func drop(t tb, b *Box, where, name, content string) {
+	t.Helper()
+	from, written := b.store.root.Join(".dropping"), time.Now().Add(-2*time.Second)
+	write(t, from, content)
+	must(t, os.Chtimes(from, written, written))
+	must(t, os.Rename(from, filepath.Join(b.Path(), where, name)))
+}
+
+// keepsDrops: where there are no leases, the originals of all dropped files are kept in the archive.
+const keepsDrops = runtime.GOOS != "linux"
+
+func takeIn(t tb, b *Box) Ingested {
+	t.Helper()
+	taken, err := b.Ingest(ctx)
+	must(t, err)
+	return taken
+}
+
+// settleDrops calls Ingest until no file waits: without leases a file waits until it is a second old.
+func settleDrops(t testing.TB, b *Box) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("files wait and wait")
+		}
+	}
+}
+
+// moveTo moves an unread message to a later place.
+func moveTo(b *Box, id wire.ID, place string) (err error) {
+	switch place {
+	case "cur", "done", "archive":
+		err = b.MarkRead(ctx, id)
+	case "withdrawn":
+		_, err = b.WithdrawRead(ctx, id, addr("alice"), nil)
+	}
+	if place == "archive" {
+		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
+
+// read reads all unread messages.
+func read(t tb, b *Box) []wire.ID {
+	t.Helper()
+	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
+	if err != nil || batch.MarkErr != nil || batch.LogErr != nil {
+		t.Fatal(err, batch.MarkErr, batch.LogErr)
+	}
+	return idsOf(batch.Items)
+}
+
+func idsOf(items []*Item) (ids []wire.ID) {
+	for _, it := range items {
+		ids = append(ids, it.ID)
+	}
+	return ids
+}
+
+// equal fails the test unless two lists are the same.
+func equal[T any](t tb, what string, got []T, want ...T) {
+	t.Helper()
+	if len(got)+len(want) == 0 {
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", what, diff)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// daysAgo returns an id that is so many days old.
+func daysAgo(days int) wire.ID {
+	now := wire.NewID()
+	hex := fmt.Sprintf("%012x", now.Time().AddDate(0, 0, -days).UnixMilli())
+	return wire.ID(hex[:8]+"-"+hex[8:]) + now[13:]
+}
+
+// census says where everything in a mailbox is. It uses nothing of the package but the decoder.
+type census struct {
+	places map[wire.ID][]string // the directories of each message
+	texts  map[wire.ID]*wire.Message
+	torn   []string // files that have a message's name but are not that message
+	bad    []string // without the reasons
+	tmp    []string
+	inbox  []string // files in the inbox itself
+	drops  []string // originals kept in the archive
+}
+
+func takeCensus(t tb, b *Box) census {
+	t.Helper()
+	return censusAt(t, b, b.Path())
+}
+
+// censusAt is takeCensus of a mailbox in another directory, as a retired one.
+func censusAt(t tb, b *Box, home string) census {
+	t.Helper()
+	archive := b.store.root.Join(b.archived())
+	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
+	for _, top := range []string{home + "/inbox/new", home + "/inbox/cur", home + "/inbox/done", home + "/inbox/withdrawn", archive + "/done"} {
+		filepath.WalkDir(top, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !isMessageFile(e.Name()) {
+				return nil
+			}
+			id := wire.ID(strings.TrimSuffix(e.Name(), ".json"))
+			c.places[id] = append(c.places[id], filepath.Dir(path))
+			data, err := os.ReadFile(path)
+			must(t, err)
+			if m, err := wire.Decode(data); err == nil && m.ID == id {
+				c.texts[id] = m
+			} else {
+				c.torn = append(c.torn, path)
+			}
+			return nil
+		})
+	}
+	files := func(dir string) []string { return filesIn(t, dir) }
+	c.bad = slices.DeleteFunc(files(home+"/inbox/bad"), func(n string) bool { return strings.HasSuffix(n, ".reason") || n[0] == '.' })
+	c.tmp, c.inbox, c.drops = files(home+"/inbox/tmp"), files(home+"/inbox"), files(archive+"/drops")
+	return c
+}
+
+// filesIn lists the files of a directory, without the directories.
+func filesIn(t tb, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// sound fails the test if a message is torn or in two places.
+func (c census) sound(t tb) {
+	t.Helper()
+	for _, path := range c.torn {
+		t.Errorf("torn: %s", path)
+	}
+	for id, in := range c.places {
+		if len(in) != 1 {
+			t.Errorf("%s is in %d places: %q", id, len(in), in)
+		}
+	}
+}
+
+// place returns where a message is: new, cur, done, withdrawn, archive; "" is nowhere.
+func (c census) place(id wire.ID) string {
+	if len(c.places[id]) == 0 {
+		return ""
+	}
+	dir := filepath.ToSlash(c.places[id][0])
+	i := strings.LastIndex(dir, "/inbox/")
+	if i < 0 {
+		return "archive"
+	}
+	kind, _, _ := strings.Cut(dir[i+len("/inbox/"):], "/")
+	return kind
+}
+
+// ids returns all messages, sorted.
+func (c census) ids() (ids []wire.ID) {
+	for id := range c.places {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// is fails the test unless each message is in the given place.
+func (c census) is(t tb, want map[wire.ID]string) {
+	t.Helper()
+	c.sound(t)
+	got := map[wire.ID]string{}
+	for id := range c.places {
+		got[id] = c.place(id)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got)\n%s", diff)
+	}
+}
+
+// eventsOf reads the whole log and fails the test if there is a gap.
+func eventsOf(t tb, b *Box) (events []wire.Event) {
+	t.Helper()
+	c := b.Log().Follow(0)
+	defer c.Close()
+	for {
+		e, gap, err := c.Next()
+		if err != nil {
+			return events
+		}
+		if gap != nil {
+			t.Errorf("events of %s: %d to %d are missing", b.Agent(), gap.From, gap.To)
+		}
+		events = append(events, e)
+	}
+}
+
+// logged returns the events of a mailbox as kind and message.
+func logged(t tb, b *Box) (out []string) {
+	t.Helper()
+	for _, e := range eventsOf(t, b) {
+		out = append(out, e.Kind+" "+string(e.MessageID()))
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// In a store that may not act dropped files stay where they are, and neither runners nor hooks get mail. Once it may,
+// nothing is lost. A reader gets its mail all the same.
+func TestMayAct(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	why := errors.New("a stranger was here")
+	mayAct := why
+	bob.store.BeforeLook = func() func(context.Context) error { return func(context.Context) error { return mayAct } }
+	ids := deliverN(t, bob, 2)
+	dropped := filepath.Join(bob.Path(), "inbox", "n.txt")
+	drop(t, bob, "inbox", "n.txt", "do it")
+	if _, err := bob.Ingest(ctx); err != why {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dropped); err != nil || bob.Dropped() != 1 {
+		t.Error(err, bob.Dropped())
+	}
+	call := HookCall{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
+	h, err := bob.HandOver(ctx, call, ReadOptions{})
+	if !errors.Is(err, why) || len(h.Items) > 0 {
+		t.Error(h, err)
+	}
+	runner, err := bob.store.HoldRunner(ctx, "bob")
+	must(t, err)
+	defer runner.Release()
+	if c, err := runner.Claim(ctx, ids); err != why || c != nil {
+		t.Error(c, err)
+	}
+	if claims := bob.claims(); len(claims) > 0 {
+		t.Errorf("claimed: %v", claims)
+	}
+	equal(t, "peeked", idsOf(peeked(t, bob)), ids...)
+	mayAct = nil
+	settleDrops(t, bob)
+	if n := len(read(t, bob)); n != 3 {
+		t.Errorf("%d messages in the end, want 3", n)
+	}
+}
+
+func peeked(t *testing.T, b *Box) []*Item {
+	t.Helper()
+	batch, err := b.Peek(ctx, ReadOptions{})
+	must(t, err)
+	return batch.Items
+}
+
+// What arrives while the store is asked whether it may act is not handed over: the answer may not hold for it.
+func TestMayActWhileMailArrives(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	first := deliverN(t, bob, 1)
+	bob.store.BeforeLook = func() func(context.Context) error {
+		return func(context.Context) error {
+			deliverN(t, bob, 1)
+			return nil
+		}
+	}
+	handed(t, handOver(t, bob, "s1", "prompt 1", time.Now()), false, first...)
+}
+
+// A message that was there before and is not now is not typed if it comes back while the store is asked.
+func TestMayActWhileMailComesBack(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	ids := deliverN(t, bob, 2)
+	file := filepath.Join(bob.Path(), "inbox", "new", string(ids[0])+".json")
+	must(t, os.Rename(file, file+".away"))
+	bob.store.BeforeLook = func() func(context.Context) error {
+		return func(context.Context) error { return os.Rename(file+".away", file) }
+	}
+	runner, err := bob.store.HoldRunner(ctx, "bob")
+	must(t, err)
+	defer runner.Release()
+	c, err := runner.Claim(ctx, ids)
+	must(t, err)
+	equal(t, "claimed", idsOf(c.Items), ids[1])
+}

@@ -1,0 +1,202 @@
+package maildir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+// State is the state of a message at one recipient.
+type State string
+
+// The states. A done message may be in the archive.
+const (
+	Unread    State = "unread"
+	Owed      State = "owed"
+	Done      State = "done"
+	Withdrawn State = "withdrawn"
+)
+
+// place is a directory of messages in one state.
+type place struct {
+	state State
+	dir   string // below the team's directory
+}
+
+func (b *Box) unread() place    { return place{Unread, b.in("inbox/new")} }
+func (b *Box) owed() place      { return place{Owed, b.in("inbox/cur")} }
+func (b *Box) withdrawn() place { return place{Withdrawn, b.in("inbox/withdrawn")} }
+
+// These places hold a directory per day: finished messages, archived ones, and the index of sent ones.
+func (b *Box) allDone() place { return place{Done, b.in("inbox/done")} }
+func (b *Box) archive() place { return place{Done, b.archived("done")} }
+func (b *Box) allSent() place { return place{"", b.in("sent")} }
+
+func (p place) day(day string) place { return place{p.state, p.dir + "/" + day} }
+func (b *Box) done(id wire.ID) place { return b.allDone().day(id.Day()) }
+func (b *Box) sent(id wire.ID) place { return b.allSent().day(id.Day()) }
+
+// places returns where a message may be, in the order in which it moves.
+func (b *Box) places(id wire.ID) []place {
+	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
+}
+
+// isInInbox reports whether a message that is in p is unread, owed or done, and neither withdrawn nor archived.
+func (b *Box) isInInbox(p place, id wire.ID) bool {
+	return p == b.unread() || p == b.owed() || p == b.done(id)
+}
+
+func fileOf(id wire.ID) string         { return string(id) + ".json" }
+func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
+
+func (b *Box) has(p place, id wire.ID) (bool, error) { return b.store.root.Exists(p.file(id)) }
+
+// locate finds the place of the message with this full id, without listing a directory.
+func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
+	for _, p := range b.places(id) {
+		if there, err := b.has(p, id); there || err != nil {
+			return p, there, err
+		}
+	}
+	return place{}, false, nil
+}
+
+// Item is a message in a mailbox.
+type Item struct {
+	*wire.Message
+	State State
+	Dir   string // its directory
+
+	Lease          *Lease // the live lease of an unread message, or nil
+	TimesHandedOut int    // how often an unread message was handed out before, without being finished
+	WasAcked       bool   // an unread message was acknowledged before it was put back
+
+	SupersededBy wire.ID // the message that replaces it: from the same sender, and not withdrawn
+
+	root *durable.Root
+	file string // in root
+	size int64  // of the file
+}
+
+// withoutText returns what an item says about others.
+func (it *Item) withoutText() *Item {
+	brief := *it
+	brief.Message = &wire.Message{ID: it.ID, From: it.From, Supersedes: it.Supersedes}
+	return &brief
+}
+
+// Written returns when the file was written, or zero if it is no longer there.
+func (it *Item) Written() (at time.Time) {
+	if info, err := it.root.Lstat(it.file); err == nil {
+		at = info.ModTime()
+	}
+	return at
+}
+
+// BadError says why a file is not a message, or why it cannot be read.
+type BadError struct {
+	Name, Reason string
+	Unreadable   error // why it cannot be read; it may be a message, so it stays where it is
+}
+
+func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
+func (e *BadError) Unwrap() error { return e.Unreadable }
+
+// open reads a message from a place. It returns ErrNotFound if the message is not there, and a *BadError if the file is
+// not a whole message with that id.
+func (b *Box) open(p place, id wire.ID) (*Item, error) {
+	return b.openIn(b.store.root, p.file(id), p, id, nil)
+}
+
+// openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
+// text.
+func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
+	data, err := dir.ReadFile(name, wire.MaxFile)
+	switch {
+	case absent(err), err == nil && keep != nil && !keep(data):
+		return nil, notFound(id)
+	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+	case err != nil: // one unreadable file must not hide the others
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error(), Unreadable: err}
+	}
+	m, err := wire.Decode(data)
+	if err == nil && m.ID != id {
+		err = fmt.Errorf("the message inside has the id %s", m.ID)
+	}
+	if err != nil {
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+	}
+	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id), size: int64(len(data))}, nil
+}
+
+// move renames a message from one place to the next, or to bad as a duplicate if another place has one with its id. It
+// returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
+func (b *Box) move(id wire.ID, from, to place) error {
+	for _, p := range b.places(id) {
+		if isThere, _ := b.has(p, id); isThere && p != from {
+			to = p
+		}
+	}
+	if err := b.mkdir(to.dir); err != nil {
+		return err
+	}
+	err := b.store.root.Move(from.file(id), to.file(id))
+	if errors.Is(err, fs.ErrExist) {
+		err = cmp.Or(b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
+	}
+	if absent(err) {
+		return notFound(id)
+	}
+	return err
+}
+
+// list lists the messages of a place, oldest first, by file name alone.
+func (b *Box) list(p place) (ids []wire.ID, err error) {
+	names, err := b.store.root.Names(p.dir)
+	ids = make([]wire.ID, 0, len(names))
+	for _, name := range names {
+		if id, ok := messageID(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+// messageID returns the id that a file has as its name.
+func messageID(name string) (id wire.ID, ok bool) {
+	before, ok := strings.CutSuffix(name, ".json")
+	return wire.ID(before), ok && wire.IsID(before)
+}
+
+func isMessageFile(name string) bool {
+	_, ok := messageID(name)
+	return ok
+}
+
+// days lists the days below a place that have changed since then, oldest first. A file with the name of a day is
+// ignored.
+func (b *Box) days(top place, since time.Time) (days []place, err error) {
+	names, err := b.store.root.Names(top.dir)
+	for _, name := range names {
+		info, e := b.store.root.Lstat(top.day(name).dir)
+		if e != nil && !absent(e) {
+			err = errors.Join(err, e)
+		}
+		if e == nil && isDay(name) && info.IsDir() && !info.ModTime().Before(since) {
+			days = append(days, top.day(name))
+		}
+	}
+	return days, err
+}
+
+func isDay(name string) bool {
+	_, err := time.Parse(time.DateOnly, name)
+	return err == nil
+}

@@ -1,0 +1,211 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// afterRead returns the place of a message, which has this claim, once it is read: cur if it asks for an acknowledgement,
+// else done.
+func (b *Box) afterRead(m *wire.Message, c claim) place {
+	if m.RequiresAck && !c.Acked && !b.hasSentAck(m.ID) {
+		return b.owed()
+	}
+	return b.done(m.ID)
+}
+
+// markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
+// holds the reader lock. c is the message's claim.
+func (b *Box) markRead(id wire.ID, c claim) (*Item, error) {
+	it, err := b.open(b.unread(), id)
+	if err != nil {
+		return nil, err
+	}
+	return it, b.move(id, b.unread(), b.afterRead(it.Message, c))
+}
+
+func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
+	return b.WithType(event("cli", wire.EventRead, it.ID).With("batch", string(batch)), it)
+}
+
+// WithType adds to an event the type of what a person says to the agent: it answers what the agent has asked. The
+// agent's own does not.
+func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
+	if it.Kind() != wire.TypeHumanInput || it.From == b.Address() {
+		return e
+	}
+	if _, by := it.FromAgent(); by == b.Address() {
+		return e
+	}
+	return e.With("type", wire.TypeHumanInput)
+}
+
+// choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
+// log the move.
+type choosePlace func(from place, c claim) (to place, events []wire.Event, err error)
+
+// moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
+// returns ErrNotFound if there is no such message.
+func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
+	var logged []wire.Event
+	err := b.locked(ctx, "reader", func() error {
+		for range b.places(id) { // each may have a duplicate, which goes to bad
+			from, isThere, err := b.locate(id)
+			if err == nil && !isThere {
+				err = notFound(id)
+			}
+			all, e := b.claimsToChange()
+			if err := cmp.Or(err, e); err != nil {
+				return err
+			}
+			to, events, err := choose(from, all[id])
+			if err != nil || to == from {
+				return err
+			}
+			logged = events
+			if err = b.move(id, from, to); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		return notFound(id)
+	})
+	if err != nil {
+		return err
+	}
+	return b.logEvents(ctx, logged...)
+}
+
+// MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
+// to somebody else.
+func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
+	err := b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if from.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
+			return from, nil, nil
+		}
+		it, err := b.open(from, id)
+		if err != nil {
+			return from, nil, err
+		}
+		return b.afterRead(it.Message, c), []wire.Event{b.readEvent(it, wire.NewID())}, nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// MarkAcked moves an owed or unread message to done, and a done one not at all. The ack was delivered to its sender
+// before. by is the mailbox's owner or the member who leased the message. Errors: *LeasedError if somebody else has
+// leased it, ErrWithdrawn if nothing is owed any more.
+func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address) error {
+	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id))
+}
+
+// MarkAckedUnsent is MarkAcked for a message whose sender has no mailbox here, so that no ack could be delivered.
+func (b *Box) MarkAckedUnsent(ctx context.Context, id wire.ID, by wire.Address) error {
+	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id).With("delivered", false))
+}
+
+func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
+	return b.moveTo(ctx, id, func(from place, c claim) (to place, events []wire.Event, err error) {
+		isMine := by == b.Address()
+		switch {
+		case from.state == Unread:
+			if err := b.checkLeaseholder(c, id, by); err != nil {
+				return from, nil, err
+			}
+			if isMine {
+				it, err := b.open(from, id)
+				if err != nil {
+					return from, nil, err
+				}
+				events = append(events, b.readEvent(it, wire.NewID()))
+			}
+		case from.state == Withdrawn:
+			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
+		case from.state != Owed:
+			return from, nil, nil
+		case !isMine:
+			return from, nil, notHeld(id)
+		}
+		if !isMine {
+			acked = acked.With("by", by.String())
+		}
+		return b.done(id), append(events, acked), nil
+	})
+}
+
+// MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
+// acknowledged is not owed again after it is read once more.
+func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
+
+// MarkUndone is MarkUnread for a message that was typed into a turn which was undone: the agent may have seen it, so
+// the next handover may be a repeat.
+func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
+	now := claimNow()
+	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
+}
+
+func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
+	return b.locked(ctx, "inbox", func() error {
+		return b.moveTo(ctx, id, func(from place, _ claim) (place, []wire.Event, error) {
+			switch from.state {
+			case Unread:
+				return from, nil, nil
+			case Withdrawn:
+				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
+			case Done:
+				if it, err := b.open(from, id); err == nil && it.RequiresAck {
+					c.Acked, c.At = true, claimNow()
+				}
+			}
+			// Otherwise a claim from before it was read would be live again.
+			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
+		})
+	})
+}
+
+// Withdraw moves an unread message to withdrawn, and returns the state in which it found the message. An unread message
+// that a hook has handed to a session counts as Owed, and stays; so does one that a bridge is sending from an outbox.
+// Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	return b.withdraw(ctx, id, by, func(_ place, state State) bool { return state == Unread })
+}
+
+// WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
+// archived one stays; so does one that the reader has acknowledged without being asked, if isAcked says so, which is
+// called under the lock and may be nil.
+func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
+	return b.withdraw(ctx, id, by, func(from place, state State) bool {
+		return state == Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
+	})
+}
+
+func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(place, State) bool) (state State, err error) {
+	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
+			if c.isRunner() {
+				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+			}
+			if c.isLease() {
+				return from, nil, &LeasedError{id, b.leaseOf(c)}
+			}
+			state = Owed
+		}
+		if !mayMove(from, state) {
+			return from, nil, nil
+		}
+		if state == Done {
+			if it, err := b.open(from, id); err != nil || it.RequiresAck {
+				return from, nil, err
+			}
+		}
+		return b.withdrawn(), []wire.Event{event("cli", wire.EventWithdrawn, id).With("by", by.String())}, nil
+	})
+	return state, err
+}

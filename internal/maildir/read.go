@@ -1,0 +1,232 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Tests shorten these.
+var (
+	showUnderLock = 2 * time.Second // how long Read shows messages with the reader lock held
+	setAsideTime  = time.Second     // how long one look goes on moving files to bad
+)
+
+// maxAhead is how many bytes of further messages are opened. Their texts are not kept.
+const maxAhead = 16 << 20
+
+// ReadOptions select the unread messages of a batch.
+type ReadOptions struct {
+	IDs       []wire.ID                // these only; nil: all
+	Match     func(*Item) bool         // nil: all
+	Current   bool                     // skip expired and superseded messages
+	Limit     int                      // 0: none
+	MaxBytes  int64                    // the message with which the files have as many ends the batch; 0: none does
+	Skip      map[wire.ID]bool         // none of these
+	Batch     wire.ID                  // of the batches that are one read; "": a new id
+	Fits      func(*wire.Message) bool // called in order, once per message; the first false ends the batch; nil: all fit
+	LookAhead int                      // how many further messages to open at most, since they may replace or follow others
+
+	countsAll      bool // count every message beyond LookAhead as More without opening it
+	changesNothing bool // for a caller without the reader lock
+}
+
+// Batch is what one Read shows.
+type Batch struct {
+	Items    []*Item
+	Ahead    []*Item // further unread messages, up to LookAhead, without their texts
+	More     int     // unread messages that match and are not in the batch; those behind a cut count without a look
+	IsCut    bool    // by MaxBytes, and there are more
+	SetAside int     // files that are not messages, moved to bad just now; if there are many, a later look moves the rest
+	Bad      int     // files that BadFiles lists
+
+	Unreadable []error // why files that may be messages could not be read; they are skipped
+	MarkErr    error   // why messages that were shown are still unread, as on a read-only or full disk
+	LogErr     error   // why the event could not be logged
+}
+
+// Sender returns whom a program may name as the sender of all of it: atm, if several are.
+func (b *Batch) Sender() string {
+	from := b.Items[0].From.Agent
+	if slices.ContainsFunc(b.Items, func(it *Item) bool { return it.From.Agent != from }) {
+		return "atm"
+	}
+	return string(from)
+}
+
+// Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
+// shown even if it is claimed.
+func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
+	if err := b.CheckPresent(); err != nil {
+		return Batch{}, err
+	}
+	var claimed claims
+	if opt.IDs == nil {
+		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
+	}
+	opt.changesNothing = true
+	batch, err := b.choose(opt, claimed)
+	batch.Bad = b.countBad(ingested)
+	return batch, err
+}
+
+// Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
+// reports as received, also if show fails; Read returns its error. Read holds the reader lock for at most two seconds
+// of show. After that another reader may show the same messages; at the end those that are still unread are moved.
+//
+// Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
+//
+// On a read-only disk the messages are shown but not marked, and MarkErr says why.
+func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
+	unlock, lockErr := b.lock(ctx, "reader")
+	if lockErr != nil {
+		if unlock, opt.changesNothing = func() {}, isUnwritable(lockErr); !opt.changesNothing {
+			return batch, lockErr
+		}
+	}
+	defer func() { unlock() }()
+	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
+		return batch, err
+	}
+	batch.Bad = b.countBad(ingested)
+	if len(batch.Items) > 0 {
+		batch.MarkErr = cmp.Or(lockErr, b.checkMovable(batch.Items))
+	}
+	timer := time.AfterFunc(showUnderLock, unlock)
+	received, showErr := show(batch)
+	isLocked := timer.Stop()
+	if received == 0 || batch.MarkErr != nil { // show has reported MarkErr
+		return batch, showErr
+	}
+	var claimed claims // by others, while the lock was released
+	if !isLocked {
+		if unlock, batch.MarkErr = b.lock(ctx, "reader"); batch.MarkErr != nil {
+			unlock = func() {}
+			return batch, showErr
+		}
+		claimed = b.hiddenFromReaders()
+	}
+	events := b.markReceived(&batch, received, claimed, cmp.Or(opt.Batch, wire.NewID()))
+	unlock()
+	batch.LogErr = b.logEvents(ctx, events...)
+	return batch, showErr
+}
+
+// markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
+// that say so. The caller holds the reader lock.
+func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
+	all := b.claims() // once: there may be many
+	for _, it := range batch.Items[:min(received, len(batch.Items))] {
+		if _, isClaimed := claimed[it.ID]; isClaimed {
+			continue
+		}
+		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))
+		if err == nil {
+			events = append(events, b.readEvent(it, batchID))
+		} else if !errors.Is(err, ErrNotFound) {
+			batch.MarkErr = err
+		}
+	}
+	return events
+}
+
+// checkMovable returns why the items cannot be marked, if that is known before they are shown: a read-only disk, or a
+// file in place of a directory.
+func (b *Box) checkMovable(items []*Item) error {
+	dirs := map[string]bool{"inbox/new": true}
+	for _, it := range items {
+		dirs["inbox/cur"] = dirs["inbox/cur"] || it.RequiresAck
+		dirs["inbox/done"] = dirs["inbox/done"] || !it.RequiresAck
+	}
+	for dir, isNeeded := range dirs {
+		err := b.store.root.Writable(b.in(dir))
+		if isNeeded && err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose selects the batch from the unread messages that are not claimed. Unless opt.changesNothing it moves files that
+// are not messages to bad, and notes what is superseded.
+func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
+	list := slices.Clone(opt.IDs)
+	if opt.IDs == nil {
+		if list, err = b.list(b.unread()); err != nil {
+			return batch, err
+		}
+	}
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok || opt.Skip[id] })
+	isFull, now := false, time.Now()
+	isBad := func(bad *BadError) {
+		if bad.Unreadable != nil {
+			batch.Unreadable = append(batch.Unreadable, bad)
+		} else if !opt.changesNothing && time.Since(now) < setAsideTime && b.setAsideBad(b.unread(), bad) {
+			batch.SetAside++
+		}
+	}
+	var bytes, ahead int64
+	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
+	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
+		if !opt.changesNothing { // a message that another program put into new has no mark yet
+			b.NoteSuperseded(it.Message)
+		}
+		isWanted := opt.wants(it, now)
+		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
+		if isWanted && isFull {
+			batch.More++
+		}
+		if isWanted && !isFull {
+			batch.Items = append(batch.Items, it)
+			bytes += it.size
+			isFull = len(batch.Items) == opt.Limit
+			batch.IsCut = !isFull && opt.MaxBytes > 0 && bytes >= opt.MaxBytes
+			isFull = isFull || batch.IsCut
+		} else if looksAhead() {
+			batch.Ahead = append(batch.Ahead, it.withoutText())
+			ahead += it.size
+		}
+		countsRest := opt.Match == nil && !opt.Current || opt.countsAll || batch.IsCut
+		if isFull && countsRest && !looksAhead() {
+			batch.More += len(list) - i - 1
+			break
+		}
+	}
+	batch.IsCut = batch.IsCut && batch.More > 0
+	return batch, err
+}
+
+func (opt *ReadOptions) wants(it *Item, now time.Time) bool {
+	isStale := it.Expired(now) || it.SupersededBy != ""
+	return !(opt.Current && isStale) && (opt.Match == nil || opt.Match(it))
+}
+
+// LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be
+// read.
+func (b *Box) LastBatch() (items []*Item, err error) {
+	batch, ids := "", []wire.ID(nil)
+	_, err = b.Log().Tail(func(e *wire.Event) bool {
+		if e.Kind != wire.EventRead {
+			return false
+		}
+		batch = cmp.Or(batch, e.Field("batch"))
+		isEarlier := e.Field("batch") != batch
+		if !isEarlier {
+			ids = append(ids, e.MessageID())
+		}
+		return isEarlier
+	})
+	for _, id := range slices.Backward(ids) {
+		if it, err := b.Get(id); err == nil {
+			items = append(items, it)
+		}
+	}
+	return items, err
+}

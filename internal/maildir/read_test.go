@@ -1,0 +1,317 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// If output blocks for longer than the lock is held, others can read, and messages that are still unread are then
+// marked.
+func TestReadWithASlowOutput(t *testing.T) {
+	shortShow(t)
+	bob := newBob(t)
+	list := deliverN(t, bob, 4)
+	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
+		// Another reader gets the lock only once it is released.
+		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
+		if err != nil || len(other.Items) != 1 {
+			t.Error(other, err)
+		}
+		// Somebody leases one of the messages.
+		if it := leaseFor(t, bob, "carol", time.Minute); it == nil || it.ID != list[1] {
+			t.Error(it)
+		}
+		return 3, nil
+	})
+	if err != nil || b.MarkErr != nil || len(b.Items) != 4 {
+		t.Error(b, err)
+	}
+	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
+	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[2]))
+}
+
+// A message counts as read, and its event is logged, if the reader is interrupted after it has received the message.
+func TestReadIsInterrupted(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	list := deliverN(t, bob, 1)
+	ctx, interrupt := context.WithCancel(ctx)
+	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { interrupt(); return 1, nil })
+	if err != nil || b.MarkErr != nil || b.LogErr != nil {
+		t.Error(b, err)
+	}
+	equal(t, "events", logged(t, bob), "message_read "+string(list[0]))
+}
+
+// On a read-only disk messages are shown but not marked. If none are shown there is nothing to report.
+func TestReadOnAReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "publish" && name == ".locks/bob.reader" {
+			return syscall.EROFS
+		}
+		return nil
+	}, "bob").Box("bob")
+	for n := range 2 {
+		if b, err := bob.Read(ctx, ReadOptions{}, receiveAll); err != nil || len(b.Items) != n || (b.MarkErr != nil) != (n > 0) {
+			t.Error(b, err)
+		}
+		deliver(t, bob, message("x"))
+	}
+}
+
+// shortShow makes Read release its lock after an instant.
+func shortShow(t testing.TB) {
+	old := showUnderLock
+	showUnderLock = 20 * time.Millisecond
+	t.Cleanup(func() { showUnderLock = old })
+}
+
+// ways are the ways in which an unread message is read.
+var ways = map[string]func(testing.TB, *Box, wire.ID) error{
+	"read": func(_ testing.TB, b *Box, _ wire.ID) error {
+		_, err := b.Read(ctx, ReadOptions{}, receiveAll)
+		return err
+	},
+	"reply": func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkRead(ctx, id) },
+	"type": func(t testing.TB, b *Box, id wire.ID) error {
+		r, err := b.store.HoldRunner(ctx, b.agent)
+		must(t, err)
+		defer r.Release()
+		c, err := r.Claim(ctx, []wire.ID{id})
+		must(t, err)
+		return c.Typed(ctx)
+	},
+}
+
+// A message that was acknowledged and put back is not owed again, however it is read then.
+func TestUnreadAfterAck(t *testing.T) {
+	t.Parallel()
+	for way, read := range ways {
+		bob := newBob(t)
+		id := deliver(t, bob, withAck(message(way)))[0]
+		must(t, bob.MarkAcked(ctx, id, bob.Address()))
+		for range 2 {
+			must(t, bob.MarkUnread(ctx, id))
+			takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
+			must(t, read(t, bob, id))
+			takeCensus(t, bob).is(t, map[wire.ID]string{id: "done"})
+		}
+	}
+}
+
+// If another place has a message with the same id, the copy that is to move goes to bad, wherever it was to move.
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	acts := maps.Clone(ways)
+	acts["ack"] = func(_ testing.TB, b *Box, id wire.ID) error { return b.MarkAcked(ctx, id, b.Address()) }
+	acts["withdraw"] = func(_ testing.TB, b *Box, id wire.ID) error {
+		_, err := b.WithdrawRead(ctx, id, b.Address(), nil)
+		return err
+	}
+	for _, where := range []string{"inbox/cur", "inbox/done", "inbox/withdrawn", "../.archive/bob/done"} {
+		for act, do := range acts {
+			for _, m := range []*wire.Message{message("first"), withAck(message("first"))} {
+				name, bob, dir := act+" beside "+where, newBob(t), where
+				if strings.HasSuffix(where, "done") {
+					dir += "/" + m.ID.Day()
+				}
+				put(t, bob, dir, m)
+				m.Body = "second"
+				put(t, bob, "inbox/new", m)
+				if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
+					t.Errorf("%s: %+v, %v", name, n, err)
+				}
+				if err := do(t, bob, m.ID); err != nil && !errors.Is(err, ErrWithdrawn) {
+					t.Errorf("%s: %v", name, err)
+				}
+				c := takeCensus(t, bob)
+				c.sound(t)
+				if c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" || c.place(m.ID) == "new" || c.place(m.ID) == "cur" && act == "ack" {
+					t.Errorf("%s: %v", name, c.places)
+				}
+				bad, _ := bob.BadFiles()
+				if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in "+filepath.ToSlash(filepath.Join("bob", dir)) {
+					t.Errorf("%s: %v", name, bad)
+				}
+			}
+		}
+	}
+}
+
+// Many files that are not messages are moved to bad in portions, and hide no message that is behind them.
+func TestManyBadFiles(t *testing.T) {
+	b := newBob(t)
+	for i := range 200 {
+		write(t, b.store.root.Join(b.unread().file(daysAgo(1+i%3))), "no JSON")
+	}
+	ids := deliver(t, b, message("good"))
+	bad := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))) - 1
+	setAsideTime = 0
+	t.Cleanup(func() { setAsideTime = time.Second })
+	h, err := b.HandOver(t.Context(), HookCall{Session: "s", CanCarryMail: true, Now: time.Now()}, ReadOptions{Limit: 20})
+	must(t, err)
+	equal(t, "handed over", idsOf(h.Items), ids...)
+	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); h.SetAside != 0 || left != bad+1 {
+		t.Errorf("%d moved to bad, %d left, without time for it", h.SetAside, left)
+	}
+	equal(t, "read", read(t, b), ids...)
+	setAsideTime = time.Hour
+	batch, err := b.Read(t.Context(), ReadOptions{}, receiveAll)
+	if err != nil || batch.SetAside != bad {
+		t.Errorf("%d of %d moved to bad, %v", batch.SetAside, bad, err)
+	}
+}
+
+// Large mail is not held as a whole: of the messages behind a page only what they say about others is kept, and a batch
+// ends with MaxBytes.
+func TestLargeMail(t *testing.T) {
+	b := newBob(t)
+	text := strings.Repeat("x", 1<<20)
+	var ids []wire.ID
+	for range 30 {
+		ids = append(ids, deliver(t, b, message(text))...)
+	}
+	held := func(items []*Item) (n int) {
+		for _, it := range items {
+			n += len(it.Body)
+		}
+		return n
+	}
+	page, err := b.Peek(t.Context(), ReadOptions{Limit: 2, LookAhead: 200})
+	must(t, err)
+	if n := held(page.Items); len(page.Items) != 2 || page.More != 28 || n != 2*len(text) {
+		t.Errorf("%d items, %d more, %d bytes", len(page.Items), page.More, n)
+	}
+	if n := held(page.Ahead); n != 0 || len(page.Ahead) != maxAhead/len(text) {
+		t.Errorf("%d ahead with %d bytes", len(page.Ahead), n)
+	}
+	var shown []wire.ID
+	for skip := map[wire.ID]bool{}; ; {
+		batch, err := b.Peek(t.Context(), ReadOptions{MaxBytes: 7 << 20, Skip: skip, Limit: 29 - len(shown)})
+		must(t, err)
+		if held(batch.Items) > 8<<20 {
+			t.Errorf("%d messages at a time", len(batch.Items))
+		}
+		for _, it := range batch.Items {
+			skip[it.ID] = true
+		}
+		if shown = append(shown, idsOf(batch.Items)...); !batch.IsCut {
+			break
+		}
+	}
+	equal(t, "shown", shown, ids[:29]...)
+}
+
+// What a read costs grows with its messages: the claims, which grow too, are read as often for many as for one.
+func TestReadDecodesClaimsOnce(t *testing.T) {
+	t.Parallel()
+	reads := map[int]int{}
+	for _, n := range []int{1, 50} {
+		bob := openStore(t, scratch(t), func(op, name string) error {
+			if op == "open" && name == "bob/run/claims.json" {
+				reads[n]++
+			}
+			return nil
+		}, "bob").Box("bob")
+		var ids []wire.ID
+		for range n {
+			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
+		}
+		must(t, bob.updateClaims(ctx, func(all claims) error {
+			for _, id := range ids {
+				all[id] = claim{Owner: "lease:carol@main", At: claimNow(), Until: claimNow(), Times: 1}
+			}
+			return nil
+		}))
+		reads[n] = 0
+		equal(t, "read", read(t, bob), ids...)
+	}
+	if reads[1] == 0 || reads[1] != reads[50] {
+		t.Errorf("the claims are read %d times for one message, %d times for 50", reads[1], reads[50])
+	}
+}
+
+// More counts what another call would show, also behind a full batch: no expired message if only current ones are
+// wanted.
+func TestMoreOfCurrent(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	for i := range 6 {
+		m := message("x")
+		if i%2 == 1 {
+			m.ExpiresAt = time.Now().Add(-time.Minute)
+		}
+		deliver(t, bob, m)
+	}
+	for opt, want := range map[*ReadOptions]int{
+		{Limit: 1}: 5, {Limit: 1, Current: true}: 2, {Limit: 1, Current: true, Match: func(*Item) bool { return true }}: 2,
+		{Limit: 1, Current: true, LookAhead: 2}: 2, {Limit: 3, Current: true}: 0,
+	} {
+		if b, err := bob.Peek(ctx, *opt); err != nil || b.More != want {
+			t.Errorf("%+v: %d more, %v", opt, b.More, err)
+		}
+	}
+}
+
+// IDs lists no more than its limit, also within a day.
+func TestIDsWithLimit(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	deliverN(t, bob, 5)
+	read(t, bob)
+	deliverN(t, bob, 5)
+	for _, limit := range []int{1, 4, 7, 10, 20} {
+		if ids, err := bob.IDs(Range{Unread: true, Done: true, Limit: limit}); err != nil || len(ids) != min(limit, 10) {
+			t.Errorf("%d of %d, %v", len(ids), limit, err)
+		}
+	}
+}
+
+// A look lists new once.
+func TestNewIsListedOnce(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		lists += count(op == "list" && name == "bob/inbox/new")
+		return nil
+	}, "bob").Box("bob")
+	deliverN(t, bob, 3)
+	for about, look := range map[string]func() (int, error){
+		"count": func() (int, error) { c, err := bob.Count(ctx); return c.Unread, err },
+		"peek":  func() (int, error) { b, err := bob.Peek(ctx, ReadOptions{}); return len(b.Items), err },
+		"walk": func() (n int, err error) {
+			_, err = bob.Walk(ctx, Range{Unread: true}, func(*Item) bool { n++; return true })
+			return n, err
+		},
+	} {
+		lists = 0
+		if n, err := look(); n != 3 || err != nil || lists != 1 {
+			t.Errorf("%s: %d messages, new is listed %d times, %v", about, n, lists, err)
+		}
+	}
+}
+
+// What is shown together has one sender, or is atm's.
+func TestSender(t *testing.T) {
+	t.Parallel()
+	from := func(names ...wire.Name) (b Batch) {
+		for _, name := range names {
+			b.Items = append(b.Items, &Item{Message: &wire.Message{From: wire.Address{Agent: name}}})
+		}
+		return b
+	}
+	for want, b := range map[string]Batch{"alice": from("alice", "alice"), "atm": from("alice", "carol")} {
+		if got := b.Sender(); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

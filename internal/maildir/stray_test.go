@@ -1,0 +1,176 @@
+package maildir
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A stray file with the name of a day hides no mail: lookups ignore it, and it is moved to bad when the day is needed.
+func TestFileNamedLikeADay(t *testing.T) {
+	t.Parallel()
+	today := wire.NewID().Day()
+	for _, day := range []string{"2026-01-02", today} {
+		s := newStore(t, "alice", "bob")
+		bob := s.Box("bob")
+		old := readOn(t, bob, 10, 1)[0]
+		strays := []string{"inbox/done/" + day, "sent/" + day, "../.archive/bob/done/" + day}
+		for _, stray := range strays {
+			write(t, filepath.Join(bob.Path(), stray), "stray")
+		}
+		h, err := bob.Examine(false)
+		if err != nil || len(h.Files["drop.misplaced"]) != 3 {
+			t.Error("the doctor is told of ", h.Files, err)
+		}
+		m := message("x")
+		Deliver(ctx, &Post{Message: m, To: []*Box{bob}, Sender: bob})
+		equal(t, "read", read(t, bob), m.ID)
+		n := 0
+		if found, err := bob.Walk(ctx, Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*Item) bool { n++; return true }); err != nil || found.Bad > 0 || n != 3 {
+			t.Error("walk: ", n, found, err)
+		}
+		frag, _ := wire.ParseFragment(string(old[:13]))
+		if ids, err := bob.Match(frag); err != nil || len(ids) != 1 {
+			t.Error("match: ", ids, err)
+		}
+		if _, err := bob.Get(past); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+		if list, err := bob.List(ctx); err != nil || len(list) != 2 {
+			t.Error("list: ", list, err)
+		}
+		if sent, err := bob.Sent(m.ID); err != nil || sent.Body != "x" {
+			t.Error(sent, err)
+		}
+		if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
+			t.Error("gc: ", err)
+		}
+		takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", m.ID: "archive"})
+		// Only the file with today's name was in the way.
+		bad, err := bob.BadFiles()
+		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "in the place of a directory for messages")) {
+			t.Error(bad, err)
+		}
+	}
+}
+
+// A file in place of a directory of the mailbox is reported, and nothing is lost: once that is mended, everything is
+// there.
+func TestFileInPlaceOfADirectory(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"inbox", "inbox/new", "inbox/done"} {
+		s := newStore(t, "alice", "bob")
+		bob := s.Box("bob")
+		old, id := readOn(t, bob, 3, 1)[0], deliverN(t, bob, 1)[0]
+		at := filepath.Join(bob.Path(), part)
+		must(t, os.Rename(at, at+".away"))
+		write(t, at, "in the way")
+		o := post(bob, withID(past, message("x")), true)
+		b, readErr := bob.Read(ctx, ReadOptions{}, receiveAll)
+		_, gcErr := bob.GC(ctx, GCOptions{Before: time.Now()})
+		_, listErr := bob.List(ctx)
+		_, walkErr := bob.Walk(ctx, Range{Unread: true, Done: true}, func(*Item) bool { return true })
+		plain := map[string]error{"gc": gcErr, "list": listErr, "walk": walkErr}
+		if part == "inbox/done" { // messages are delivered and shown, but cannot be marked
+			if plain["read"] = b.MarkErr; o.Err != nil || readErr != nil || len(b.Items) != 2 {
+				t.Error(part, o.Err, readErr)
+			}
+		} else {
+			plain["deliver"], plain["read"] = o.Err, readErr
+			_, plain["get"] = bob.Get(id)
+			_, plain["count"] = bob.Count(ctx)
+			_, plain["retire"] = s.Retire(ctx, "bob")
+			if agents, err := s.Agents(); err != nil || len(agents) != 2 { // a damaged agent is still listed
+				t.Error(part, agents, err)
+			}
+		}
+		for what, err := range plain {
+			if !errors.Is(err, durable.ErrNotDirectory) || !strings.Contains(err.Error(), "bob/"+part) {
+				t.Errorf("%s, %s: %v", part, what, err)
+			}
+		}
+		must(t, errors.Join(os.Remove(at), os.Rename(at+".away", at)))
+		want := map[wire.ID]string{old: "done", id: "new"}
+		if part == "inbox/done" {
+			want[past] = "new"
+		}
+		takeCensus(t, bob).is(t, want)
+		if got := read(t, bob); len(got) != len(want)-1 {
+			t.Error(part, got)
+		}
+	}
+}
+
+// A message that the first generation had set aside is unread again, and its other files do no harm.
+func TestFirstGeneration(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	uid := 7
+	aside := withAck(withID(daysAgo(5), message("set aside")))
+	aside.Type, aside.Payload = wire.TypePermissionReply, []byte(`{"allow":true}`)
+	aside.Origin = &wire.Origin{Via: "cli", UID: &uid}
+	ahead := withID(daysAgo(-3), message("by another clock"))
+	put(t, bob, "inbox/aside", aside)
+	put(t, bob, "inbox/aside", ahead)
+	put(t, bob, "inbox/cur", withID(past, message("known")))
+	put(t, bob, "inbox/aside", withID(past, message("known")))
+	write(t, filepath.Join(bob.Path(), "inbox/aside/theirs"), "x")
+	write(t, filepath.Join(bob.Path(), "run/claim.json"), `{"ids":["`+string(aside.ID)+`"],"session":"old"}`)
+	write(t, filepath.Join(bob.Path(), "inbox/leases", string(aside.ID)+".lease"), `{"takes":[]}`)
+	write(t, filepath.Join(bob.Path(), "inbox/dated", fmt.Sprintf("%015d.%s.due", time.Now().UnixMilli(), aside.ID)), "")
+	if c, err := bob.Count(ctx); err != nil || c.Unread != 2 {
+		t.Error(c, err)
+	}
+	it, err := bob.Get(aside.ID)
+	if err != nil || it.State != Unread || string(encoded(t, it.Message)) != string(encoded(t, aside)) {
+		t.Errorf("%+v, %v", it, err)
+	}
+	equal(t, "read", read(t, bob), aside.ID, ahead.ID)
+	c := takeCensus(t, bob)
+	c.is(t, map[wire.ID]string{aside.ID: "cur", ahead.ID: "done", past: "cur"})
+	equal(t, "bad", c.bad, fileOf(past)) // as a duplicate
+	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 9)}); err != nil {
+		t.Error(err)
+	}
+	if h, err := bob.Examine(true); err != nil || len(slices.Concat(slices.Collect(maps.Values(h.Files))...)) > 0 || h.BadClaims != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if _, err := os.Stat(filepath.Join(bob.Path(), "run/claim.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A message that cannot be read is reported, stays where it is, and hides no other.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Pointer[string]
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if file := broken.Load(); file != nil && op == "read" && strings.HasSuffix(name, *file) {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob")
+	bob := s.Box("bob")
+	ids := deliverN(t, bob, 3)
+	file := fileOf(ids[1])
+	broken.Store(&file)
+	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
+	if err != nil || len(b.Items) != 2 || b.SetAside != 0 || len(b.Unreadable) != 1 || !errors.Is(b.Unreadable[0], syscall.EIO) {
+		t.Error(b, err)
+	}
+	broken.Store(nil)
+	if got := read(t, bob); len(got) != 1 {
+		t.Error(got)
+	}
+}
