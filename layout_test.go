@@ -27,13 +27,13 @@ var layers = strings.Fields(
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/runinfo ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/push/claude internal/push/codex internal/hook " +
+		"internal/push/claude internal/push/codex " +
 		// Several mailboxes.
 		"teams/policy teams/config teams/git teams/rootdir teams " +
 		// What runs an agent.
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
-		"cmd/internal/output cmd/internal/failure cmd/internal/aswire cmd/internal/app " +
+		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/app " +
 		"cmd/internal/room cmd/internal/ask cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
