@@ -20,13 +20,13 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up, a floor at a time: each may import those above it here.
 var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
-	"internal/durable internal/lockfile internal/tomlfile wire internal/hostkey " +
+	"internal/durable internal/lockfile internal/tomlfile wire internal/hostkey internal/runinfo " +
 		// Messages.
 		"mailbox/letter mailbox/eventlog internal/maildir watcher " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
-		"ptyrun/process ptyrun/control ptyrun/runinfo ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
+		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
 		"internal/push/claude internal/push/codex " +
 		// Several mailboxes.
 		"teams/policy teams/config teams/git teams/rootdir teams " +
