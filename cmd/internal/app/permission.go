@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"

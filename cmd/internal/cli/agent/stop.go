@@ -13,9 +13,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -189,7 +189,7 @@ func restore(c *cli.Context) error {
 		}
 	}
 	if err == nil { // before anything of it is there
-		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
+		err = s.Root.BeginRestore(f.Name(), content.SHA256)
 	}
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func restore(c *cli.Context) error {
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f, command.Progress(c, fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
-		err = rootdir.EndRestore(s.Root.Dir())
+		err = s.Root.EndRestore()
 	}
 	if errors.Is(err, context.Canceled) {
 		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).

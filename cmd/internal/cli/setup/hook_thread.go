@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
