@@ -138,7 +138,8 @@ func warnOfDrivers(c *cli.Context) {
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
-	_, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	near, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	isNear = isNear && max(len(near)-len(e.Name), len(e.Name)-len(near)) < 2 // bob and bobby are two
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 

@@ -57,6 +57,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("acks owed unacked", "those that you owe: atm ls --owed; those of what you sent: atm ls --sent"),
 	cmdline.NoCommand("count unread-count", "atm ls --count"),
 	cmdline.NoCommand("check-mail get-unread new-mail notifications", "atm ls lists unread mail, atm read reads it"),
+	cmdline.NoCommand("head less more", "atm read shows new mail, atm show ID one message, atm ls a line for each"),
 	cmdline.NoCommand("read-all", "atm read shows unread mail; atm ls --all lists read messages too"),
 	cmdline.NoCommand("from", "atm read --from NAME"),
 	cmdline.NoCommand("new", "new mail: atm read; a team: atm init NAME…; a session: atm session new --agent NAME"),

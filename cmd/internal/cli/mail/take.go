@@ -45,7 +45,12 @@ func take(c *cli.Context, s *app.Scope) error {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	box, err := s.MemberOrMe(c.Args().First())
+	word := c.Args().First()
+	box, err := s.MemberOrMe(word)
+	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(word)) {
+		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", word).
+			WithHint("atm take QUEUE; it leases messages, no files: atm team add QUEUE --shared, atm send QUEUE \"…\"")
+	}
 	if err != nil {
 		return err
 	}
