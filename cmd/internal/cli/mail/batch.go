@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,22 +28,22 @@ type batchResult struct {
 	Error *failure.Error `json:"error,omitempty"`
 }
 
-func sendBatch(c *cli.Context, s *app.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(p.In) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
-	if err := command.Given(c).CheckStdin(); err != nil {
+	if err := p.CheckStdin(); err != nil {
 		return err
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	progress := func(int) {}
-	if !command.Terminal() { // where each message gets its line
-		progress = command.Progress(c, "sent %d messages")
+	if !p.IsTerminal() { // where each message gets its line
+		progress = p.Progress("sent %d messages")
 	}
 	isAnyBad, last, sent := false, 0, 0
 	var printErr error // the lines that follow are sent all the same
-	err := command.EachLine(readUntil(ctx, os.Stdin), func(n int, text []byte, err error) error {
+	err := command.EachLine(readUntil(ctx, p.In), func(n int, text []byte, err error) error {
 		r := batchResult{Line: n, Outcome: s.NewOutcome("")}
 		var m *app.Message
 		if err == nil {
@@ -63,7 +62,7 @@ func sendBatch(c *cli.Context, s *app.Scope) error {
 		last, sent = n, sent+min(len(r.Delivered), 1)
 		progress(sent)
 		isAnyBad = isAnyBad || err != nil || len(r.Failed) > 0
-		printErr = cmp.Or(printErr, command.PrintJSON(r))
+		printErr = cmp.Or(printErr, command.WriteJSON(p.Out, r))
 		return ctx.Err()
 	})
 	if errors.Is(err, context.Canceled) {
@@ -79,7 +78,7 @@ func sendBatch(c *cli.Context, s *app.Scope) error {
 }
 
 // readUntil returns a reader of f that fails as soon as the context has ended, though f may be a pipe that stays open.
-func readUntil(ctx context.Context, f *os.File) io.Reader {
+func readUntil(ctx context.Context, f io.Reader) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() { // ends with f, or the process
