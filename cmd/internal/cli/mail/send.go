@@ -36,9 +36,9 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
-			return sendBatch(c, s)
+			return sendBatch(c, s, p)
 		}
 		names, words, err := recipients(c, s)
 		if err != nil {
@@ -88,7 +88,7 @@ var replyCommand = &cli.Command{
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
 		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
 		if id := c.String("id"); err != nil && id != "" && app.IsID(id) { // --id is of the reply
 			line := cmdline.LineOf(c)
@@ -258,7 +258,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		}
 		return text, err
 	}
-	if err := command.NotPiped(); err != nil {
+	if err := command.NotPiped(c.App.Reader); err != nil {
 		return "", err
 	}
 	f, err := command.Given(c).OpenFile("--file", file)
