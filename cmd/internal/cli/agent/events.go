@@ -201,12 +201,12 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	k.box.Ingest(c.Context)            // dropped files may be events; a read-only disk keeps them for later
-	base, _, err := k.box.Log().Base() // archived events are not missing
+	k.box.Ingest(c.Context)              // dropped files may be events; a read-only disk keeps them for later
+	first, err := k.box.Log().FirstSeq() // archived events are not missing
 	if err != nil {
 		return err
 	}
-	since, from := c.Uint64("since"), base.Seq
+	since, from := c.Uint64("since"), max(first, 1)-1
 	if c.IsSet("since") {
 		from = min(since, from)
 	}
