@@ -168,6 +168,5 @@ func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document a
 	return n * len(pieces), err
 }
 
-// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than maildir.Box.Read holds its
-// lock, so that the received messages are marked before another reader can choose them.
+// readerPatience is how long to wait for a slow reader of a pipe.
 const readerPatience = 1800 * time.Millisecond

@@ -280,7 +280,7 @@ func owedLine(owed []wire.ID, flags string) string {
 	}
 }
 
-// wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
+// wait prints mail as soon as there is any. If another reader has taken it, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := cmdline.Duration(p.c, "timeout")
 	err := app.UntilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
