@@ -26,7 +26,7 @@ const prefix = "[atm]"
 
 // Mail renders messages that are handed over to a model, of a member named to, in the middle of other text. l.Show is
 // what a command needs to act as that member: " --as bob".
-func Mail(h *maildir.Handover, l *letter.Renderer, to wire.Name) string {
+func Mail(h *Handover, l *letter.Renderer, to wire.Name) string {
 	var text strings.Builder
 	if len(h.Items) == 0 {
 		return fmt.Sprintf("%s %s for %s may not have arrived: atm read%s\n", prefix, letter.Many(h.GivenUp, "message"), to, l.Show)
@@ -41,11 +41,11 @@ func Mail(h *maildir.Handover, l *letter.Renderer, to wire.Name) string {
 
 // PushedMail renders messages that are given to a program as a text of their own. What they say comes first: the program
 // shows its person the beginning.
-func PushedMail(h *maildir.Handover, l *letter.Renderer) string {
+func PushedMail(h *Handover, l *letter.Renderer) string {
 	return frames(h, l) + letter.NotTyped + "\n" + letter.End + "\n"
 }
 
-func frames(h *maildir.Handover, l *letter.Renderer) string {
+func frames(h *Handover, l *letter.Renderer) string {
 	var text strings.Builder
 	var ids []wire.ID
 	for _, it := range h.Items {
