@@ -83,7 +83,7 @@ var replyCommand = &cli.Command{
 	UsageText:   `atm reply 9f3a1c "Rebased."`,
 	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
-		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
+		&cli.BoolFlag{Name: "all", Usage: "to all its recipients"},
 		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
 		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
