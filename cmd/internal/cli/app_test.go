@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -89,6 +90,12 @@ func TestNarrowHelp(t *testing.T) {
 }
 
 func TestMainHelp(t *testing.T) {
+	words := strings.FieldsFunc(mainHelp, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') })
+	for _, c := range newApp("test").VisibleCommands() {
+		if !slices.Contains(words, c.Name) && !slices.Contains([]string{"uninstall", "version"}, c.Name) {
+			t.Errorf("the main page does not name %s", c.Name)
+		}
+	}
 	if shown := layOut(mainHelp, 80); shown != mainHelp || strings.Count(shown, "\n") > 25 {
 		t.Errorf("the main page is not one of 80 columns and 25 lines:\n%s", shown)
 	}
