@@ -28,18 +28,21 @@ var eventCommand = &cli.Command{
 	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "add an event to my log",
 	UsageText: `atm event turn_started turn_id=7
 my-agent --stream | atm event --stdin`,
-	Description: `turn_started, turn_idle: turn_id thread_id transport    turn_completed: also status
-state_change: new previous detail; new: starting idle thinking responding tool_running
-  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options
-session_start: source   session_end: reason   spawned: pid started   exited: code signal
-restarting: attempt pause_ms   server_request: id tool   dropped_counters: dropped unknown
-draft_ready: draft_id summary artifact_count   waiting_for_input: prompt   status_update: message
-stream_error: error_summary   agent_output: stream content   message_delta: delta   error: message
-tool_call_start: tool tool_call_id   tool_call_end   turn_complete: status   goal_complete: goal_id
-Each also takes turn_id session event_id and any other field. Kinds that only atm writes
-(message_read, injected, …) are refused; unknown kinds are kept.`,
+	Description: `turn_started, turn_idle: turn_id thread_id transport  turn_completed: + status
+state_change: new previous detail   new: starting idle thinking responding
+  tool_running awaiting_input confirming exited error unknown
+confirm_required: tool prompt id options   server_request: id tool
+session_start: source   session_end: reason   spawned: pid started
+exited: code signal   restarting: attempt pause_ms   error: message
+draft_ready: draft_id summary artifact_count   waiting_for_input: prompt
+status_update: message   agent_output: stream content   message_delta: delta
+stream_error: error_summary   dropped_counters: dropped unknown
+tool_call_start: tool tool_call_id   tool_call_end   turn_complete: status
+goal_complete: goal_id
+Each also takes turn_id session event_id and any other field. Kinds that only
+atm writes (message_read, injected, …) are refused; unknown ones are kept.`,
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "stdin", Usage: "read NDJSON in any known vocabulary; exit 1 if it had to skip bad lines"},
+		&cli.BoolFlag{Name: "stdin", Usage: "read NDJSON in any known vocabulary; exit 1 if a line was bad"},
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: add each event to the log of the agent it names"},
 		&cli.BoolFlag{Name: "sync", Usage: "sync to disk, to survive a power cut"},
 	},

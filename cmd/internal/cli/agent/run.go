@@ -37,10 +37,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation, if the program can; =false does not"}
+var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
 
 var runCommand = &cli.Command{
-	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
+	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
 	UsageText: `atm run bob -- claude
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
@@ -49,13 +49,13 @@ Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it.
 Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
-		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
-		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
+		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
-		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
-		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
+		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
+		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},

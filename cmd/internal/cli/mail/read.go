@@ -21,7 +21,7 @@ import (
 
 var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
-	UsageText: `atm read
+	UsageText: `atm read    new mail, each message once
 atm read --wait 5m --from alice
 atm read --limit 5`,
 	Description: `Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.

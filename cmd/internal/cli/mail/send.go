@@ -23,7 +23,9 @@ import (
 var sendCommand = &cli.Command{
 	Name: "send", Aliases: []string{"msg", "message", "tell", "dm", "post", "write", "notify"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
-	UsageText: `atm send bob "The parser is done." --ack
+	UsageText: `atm send bob "Done."    plain words
+atm send bob <<'EOF'    anything with quotes, $ or backticks
+EOF
 make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
@@ -80,10 +82,10 @@ func messageFlags() []cli.Flag {
 
 var replyCommand = &cli.Command{
 	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
-	UsageText:   `atm reply 9f3a1c "Rebased."`,
+	UsageText:   `atm reply 9f3a1c "Yes."    9f3a1c is the id in the message's first line`,
 	Description: "A reply counts as the ack and marks the message as read.",
 	Flags: append(messageFlags(),
-		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
+		&cli.BoolFlag{Name: "all", Usage: "to all its recipients"},
 		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
 		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),

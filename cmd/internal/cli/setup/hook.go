@@ -84,6 +84,7 @@ func readHookInput(c *cli.Context) ([]byte, error) {
 
 // A hookCall is one call of a tool's hook, for the agent that it is for.
 type hookCall struct {
+	commands  *cli.App // what the primer explains
 	tool      hook.Tool
 	scope     *app.Scope
 	isSecond  bool          // atm runs the agent, and this is another program
@@ -106,7 +107,7 @@ func openHook(c *cli.Context) (*hookCall, error) {
 			return nil, err
 		}
 	}
-	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
+	h := &hookCall{commands: c.App, tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
 	var warning string
 	if h.program, warning, err = findCaller(c, tool, h.read); warning != "" {
 		err = errors.Join(err, warnPerson(c.App.Writer, warning))
@@ -199,7 +200,7 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 
 // primer returns the text for the agent when its session begins; "": it may not act here.
 func (h *hookCall) primer() string {
-	text, err := primerText(h.scope, true)
+	text, err := primerText(h.commands, h.scope, true)
 	if h.scope.WarnUnaccepted(); err != nil || h.scope.CheckAccepted() != nil {
 		return ""
 	}

@@ -332,7 +332,7 @@ func primer(c *cli.Context) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	text, err := primerText(s, false)
+	text, err := primerText(c.App, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
 		own := teams.ThisProgram("")
 		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
@@ -345,9 +345,10 @@ func primer(c *cli.Context) error {
 	return command.PrinterOf(c).PrintUnlessError(err, map[string]string{"primer": text}, text)
 }
 
-func primerText(s *app.Scope, inHook bool) (string, error) {
+func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
+	verbs := cmdline.Explained(program, "read", "reply", "send", "team")
 	if s.Me == nil {
-		return s.Primer("", "", false)
+		return s.Primer(verbs, "", "", false)
 	}
 	by := ""
 	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
@@ -357,7 +358,7 @@ func primerText(s *app.Scope, inHook bool) (string, error) {
 	} else if inHook || m.HasHooks() {
 		by = "hooks"
 	}
-	return s.Primer(s.Me.Agent(), by, s.MeSource == "--as")
+	return s.Primer(verbs, s.Me.Agent(), by, s.MeSource == "--as")
 }
 
 var doctorCommand = &cli.Command{

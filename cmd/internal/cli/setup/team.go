@@ -21,7 +21,7 @@ import (
 
 var teamCommand = &cli.Command{
 	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
-	UsageText: `atm team
+	UsageText: `atm team    who is busy, idle, blocked, off
 atm team --watch
 atm team add carol`,
 	Flags: []cli.Flag{
