@@ -25,8 +25,8 @@ import (
 // A Printer prints what one command has to say: values on stdout, warnings on stderr.
 type Printer struct {
 	*app.Given
-	IsJSON bool // a value is a JSON document, else text
-
+	IsJSON     bool // a value is a JSON document, else text
+	IsStream   bool // each value is a document of its own, and so is the error behind them
 	isSilent   bool // --quiet, and the text only confirms what the verb did
 	hasPrinted bool // see SetPrinted
 }
@@ -76,8 +76,8 @@ func (p *Printer) Encode(v any, text string) ([]byte, error) {
 	return []byte(letter.Wrap(text, p.Width())), nil
 }
 
-// SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
-func (p *Printer) SetPrinted() { p.hasPrinted = true }
+// SetPrinted says that with --json stdout has its one document, unless it IsStream: an error that follows goes to stderr.
+func (p *Printer) SetPrinted() { p.hasPrinted = !p.IsStream }
 
 // PrintDone is PrintAs for what was done (text "": nothing), and returns the error for the rest. With --json both are
 // one document.

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -39,12 +40,12 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		}
 	}
 	all := s.NewOutcome("")
-	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
+	lines, err := forEach(c.Context, s, ids, true, func(m heldMessage) (string, error) {
 		one, did, err := s.Ack(c.Context, m.box, m.Item, text)
 		if err != nil {
 			return "", err
 		}
-		warn(c, one)
+		warn(p, one)
 		all.ID, all.Short = cmp.Or(all.ID, one.ID), cmp.Or(all.Short, one.Short)
 		all.Delivered = append(all.Delivered, one.Delivered...)
 		if len(ids) > 1 {
@@ -60,11 +61,11 @@ func isAckText(word string) bool {
 }
 
 // forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
-// it from the others; the error names each.
-func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (line string, err error)) (lines string, err error) {
+// it from the others; the error names each. See findHeld for withFinished.
+func forEach(ctx context.Context, s *app.Scope, ids []string, withFinished bool, do func(heldMessage) (line string, err error)) (lines string, err error) {
 	var found []heldMessage
 	for _, word := range ids {
-		m, err := findHeld(c, s, word)
+		m, err := findHeld(ctx, s, word, withFinished)
 		if err != nil {
 			return "", err
 		}
@@ -77,7 +78,7 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 			lines += line + "\n"
 			continue
 		}
-		e := command.Given(c).Explain(err)
+		e := s.Given.Explain(err)
 		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
 			e.Message = short + ": " + e.Message
 		}
@@ -100,14 +101,14 @@ var unreadCommand = &cli.Command{
 	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		var items []*maildir.Item
-		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
+		lines, err := forEach(c.Context, s, c.Args().Slice(), false, func(m heldMessage) (line string, err error) {
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
 				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
 				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
 			} else {
 				err = m.box.MarkUnread(c.Context, m.ID)
 			}
-			if err = warnUnlogged(c, err); err != nil {
+			if err = warnUnlogged(p, err); err != nil {
 				return "", err
 			}
 			it, err := m.box.Get(m.ID)
@@ -121,9 +122,9 @@ var unreadCommand = &cli.Command{
 }
 
 // warnUnlogged makes a warning of an error that only an event is missing: the work is done.
-func warnUnlogged(c *cli.Context, err error) error {
+func warnUnlogged(p *command.Printer, err error) error {
 	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
-		command.PrinterOf(c).Warn("%v", unlogged)
+		p.Warn("%v", unlogged)
 		return nil
 	}
 	return err
@@ -136,8 +137,9 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
-func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err error) {
+// findHeld finds a message that I hold; withFinished, since an ack may be repeated, also one that I held and have
+// finished.
+func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -152,9 +154,9 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 	case err != nil:
 		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
-	if c.Command.Name == "ack" {
+	if withFinished {
 		for _, to := range it.To {
-			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(c.Context, it.Message, to, me) {
+			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(ctx, it.Message, to, me) {
 				return heldMessage{it, box, false}, nil
 			}
 		}
@@ -173,7 +175,7 @@ recipient gets a notice. If it is acked or taken (atm take), nothing changes: ex
 			return err
 		}
 		out := s.Withdraw(c.Context, m)
-		warn(c, out)
+		warn(p, out)
 		const did = "withdrawn from"
 		return p.PrintDone(out, out.Text(did), out.Err(did))
 	}),

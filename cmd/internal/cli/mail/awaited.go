@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
@@ -15,7 +13,7 @@ import (
 )
 
 // waitFor waits for what the options say of a message that was sent, and prints it.
-func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error {
+func waitFor(s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) error {
 	m := o.Content
 	w := app.Wait{Every: true, Timeout: o.timeout, IsToldOff: true}
 	for _, kind := range o.waits {
@@ -32,7 +30,7 @@ func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error
 		if err != nil {
 			return err
 		}
-		return printAwaited(ctx, c, s, m, met, r)
+		return printAwaited(ctx, s, p, m, met, r)
 	})
 	if err == nil {
 		return nil
@@ -47,13 +45,13 @@ func waitFor(c *cli.Context, s *app.Scope, o *sendOptions, r *app.Outcome) error
 
 // printAwaited prints what was waited for, and marks the acks and the answer as read. An ack with a text stays unread if
 // a JSON document has no room for it.
-func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Message, met []*app.Match, r *app.Outcome) error {
+func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
 	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
 	for _, a := range m.To {
 		ack, err := s.Root.AckOf(m, a)
 		hasText := err == nil && ack.Body != ""
-		if err == nil && !(hasText && c.Bool("json")) {
+		if err == nil && !(hasText && p.IsJSON) {
 			read = append(read, ack.ID)
 		}
 		if hasText {
@@ -68,11 +66,11 @@ func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Mes
 		r.Reply = &message{Item: one.Item}
 		read, letters = append(read, one.Item.ID), append(letters, one.Item)
 	}
-	renderer := command.PrinterOf(c).Renderer(s)
+	renderer := p.Renderer(s)
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	_, err := s.Me.Read(ctx, maildir.ReadOptions{IDs: read}, func(b maildir.Batch) (int, error) {
-		n, err := printReceived(ctx, c, s, r, text)
+		n, err := printReceived(ctx, s, p, r, text)
 		return n * len(b.Items), err
 	})
 	return err

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -28,14 +26,15 @@ type batchResult struct {
 	Error *failure.Error `json:"error,omitempty"`
 }
 
-func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(p.In) {
+func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bool) error {
+	if !isAlone || !command.HasText(p.In) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
 	if err := p.CheckStdin(); err != nil {
 		return err
 	}
-	ctx, stop := app.Interruptible(c.Context)
+	whole := ctx // also at an interrupt
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
 	progress := func(int) {}
 	if !p.IsTerminal() { // where each message gets its line
@@ -51,13 +50,13 @@ func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 		var out *app.Outcome
 		if err == nil {
-			out, err = s.Send(c.Context, m) // whole, also at an interrupt
+			out, err = s.Send(whole, m)
 		}
 		if err != nil {
 			r.Error = s.Given.Explain(err)
 		} else {
 			r.Outcome = out
-			warn(c, out)
+			warn(p, out)
 		}
 		last, sent = n, sent+min(len(r.Delivered), 1)
 		progress(sent)

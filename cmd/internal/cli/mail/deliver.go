@@ -2,8 +2,7 @@ package mail
 
 import (
 	"cmp"
-
-	"github.com/urfave/cli/v2"
+	"context"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -12,35 +11,35 @@ import (
 
 // deliver sends a message and, if the flags say so, waits for its ack and answer. With --json all is one document at the
 // end.
-func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
+func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptions) error {
 	if o.IsAwaited { // from now on an interrupt is answered with what was sent
-		_, stop := app.Interruptible(c.Context)
+		_, stop := app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(c.Context, &o.Message)
+	r, err := s.Send(ctx, &o.Message)
 	if err != nil {
 		return err
 	}
-	warn(c, r)
+	warn(p, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
 	if !o.IsAwaited || text == "" {
-		return command.PrinterOf(c).PrintDone(r, text, failed)
+		return p.PrintDone(r, text, failed)
 	}
-	if !c.Bool("json") {
-		if err := command.PrinterOf(c).PrintAs(r, text); err != nil {
+	if !p.IsJSON {
+		if err := p.PrintAs(r, text); err != nil {
 			return err
 		}
 		if failed != nil {
-			s.Given.Explain(failed).Print(s.Given.Err)
+			s.Given.Explain(failed).Print(p.Err)
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
-	return cmp.Or(waitFor(c, s, o, r), failed)
+	return cmp.Or(waitFor(s, p, o, r), failed)
 }
 
 // warn prints what else there is to say about what was sent.
-func warn(c *cli.Context, r *app.Outcome) {
+func warn(p *command.Printer, r *app.Outcome) {
 	for _, w := range r.Warnings {
-		command.PrinterOf(c).Warn("%s", w)
+		p.Warn("%s", w)
 	}
 }

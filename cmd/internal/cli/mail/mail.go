@@ -149,21 +149,19 @@ func (f filter) matches(m *maildir.Item) bool {
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
 // stdout has received: of a document, all or none. What the caller then marks must still be mine to mark: my runner may
 // have started in the meantime.
-func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document any, pieces ...[]byte) (received int, err error) {
+func printReceived(ctx context.Context, s *app.Scope, p *command.Printer, document any, pieces ...[]byte) (received int, err error) {
 	if err := s.MayWrite(); err != nil {
 		return 0, err
 	}
-	if !c.Bool("json") {
-		return output.Show(ctx, c.App.Writer, readerPatience, pieces)
+	if !p.IsJSON {
+		return output.Show(ctx, p.Out, readerPatience, pieces)
 	}
-	text, err := command.PrinterOf(c).Encode(document, string(bytes.Join(pieces, nil)))
+	text, err := p.Encode(document, string(bytes.Join(pieces, nil)))
 	if err != nil {
 		return 0, err
 	}
-	if !c.Bool("follow") {
-		command.PrinterOf(c).SetPrinted()
-	}
-	n, err := output.Show(ctx, c.App.Writer, readerPatience, [][]byte{text})
+	p.SetPrinted()
+	n, err := output.Show(ctx, p.Out, readerPatience, [][]byte{text})
 	return n * len(pieces), err
 }
 

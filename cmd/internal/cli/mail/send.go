@@ -38,13 +38,13 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
-			return sendBatch(c, s, p)
+			return sendBatch(c.Context, s, p, c.NumFlags() == 1 && !c.Args().Present())
 		}
 		names, words, err := recipients(c, s)
 		if err != nil {
 			return err
 		}
-		return send(c, s, app.Message{To: names}, words)
+		return send(c, s, p, app.Message{To: names}, words)
 	}),
 }
 
@@ -99,7 +99,7 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
+		return send(c, s, p, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }
 
@@ -151,12 +151,12 @@ func noRecipient(s *app.Scope) error {
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
-func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
+func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Message, words []string) error {
 	o := &sendOptions{Message: m}
 	if err := o.fill(c, s, words); err != nil {
 		return err
 	}
-	return deliver(c, s, o)
+	return deliver(c.Context, s, p, o)
 }
 
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.

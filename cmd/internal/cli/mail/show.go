@@ -45,6 +45,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "raw json", "raw save"); err != nil {
 		return err
 	}
+	dir, saves := c.String("save"), c.IsSet("save")
 	it, box, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
@@ -60,8 +61,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			it.State = maildir.Withdrawn
 		}
 	}
-	if c.IsSet("save") {
-		return saveAttachments(c, m, box.Store())
+	if saves {
+		return saveAttachments(p, m, box.Store(), dir)
 	}
 	r := p.Renderer(s)
 	r.Whole = true
@@ -77,8 +78,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
 // out of the directory.
-func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
-	dir, err := command.Given(c).MakeDir("--save", c.String("save"))
+func saveAttachments(p *command.Printer, m message, store *maildir.Store, name string) error {
+	dir, err := p.MakeDir("--save", name)
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return err
 	} else if err != nil {
@@ -86,18 +87,18 @@ func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
 	}
 	defer dir.Close()
 	if len(m.Attachments) == 0 {
-		command.PrinterOf(c).Warn("%s has no attachments", m.ID.Short(6))
+		p.Warn("%s has no attachments", m.ID.Short(6))
 	}
 	saved := []string{}
 	var failed error
 	for _, a := range m.Attachments {
-		if name, err := saveAs(dir, store, a); err == nil {
-			saved = append(saved, filepath.Join(c.String("save"), name))
+		if file, err := saveAs(dir, store, a); err == nil {
+			saved = append(saved, filepath.Join(name, file))
 		} else if failed == nil {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return command.PrinterOf(c).PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return p.PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *maildir.Store, a wire.Attachment) (string, error) {
