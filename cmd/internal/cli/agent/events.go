@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -63,11 +64,22 @@ atm events bob --as-wire daemon --since 120`,
 	Action: events,
 }
 
+// eventOptions are the flags of event.
+type eventOptions struct {
+	isRouted bool // each event goes to the log of the agent that it names
+	syncs    bool
+}
+
 func event(c *cli.Context) error {
+	p, o := command.PrinterOf(c), eventOptions{isRouted: c.Bool("route"), syncs: c.Bool("sync")}
 	if c.Bool("stdin") {
-		return ingest(c)
+		if c.Args().Present() || output.IsTerminal(p.In) {
+			return failure.Usage("--stdin reads NDJSON from a pipe or a file").
+				WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
+		}
+		return ingest(c.Context, p, o)
 	}
-	if c.Bool("route") || !c.Args().Present() {
+	if o.isRouted || !c.Args().Present() {
 		return failure.Usage("event needs a KIND or --stdin, and --route needs --stdin").
 			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
 	}
@@ -83,26 +95,26 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
 	}
-	s, err := app.OpenMe(command.Given(c))
+	s, err := app.OpenMe(p.Given)
 	if err != nil {
 		return err
 	}
-	e, err = appendEvent(c, s.Me, e)
+	e, err = appendEvent(c.Context, s.Me, e, o.syncs)
 	text := fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
 	}
-	return command.PrinterOf(c).PrintUnlessError(err, &e, text)
+	return p.PrintUnlessError(err, &e, text)
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
-func appendEvent(c *cli.Context, box *maildir.Box, e wire.Event) (wire.Event, error) {
+func appendEvent(ctx context.Context, box *maildir.Box, e wire.Event, syncs bool) (wire.Event, error) {
 	e.Source = "cli"
 	events, write := []wire.Event{e}, box.Log().Append
-	if c.Bool("sync") {
+	if syncs {
 		write = box.Log().AppendSync
 	}
-	err := write(c.Context, events...)
+	err := write(ctx, events...)
 	return events[0], err
 }
 
@@ -123,39 +135,36 @@ func (n ingested) String() string {
 	return fmt.Sprintf("%d appended, %d already there, %d bad", n.Appended, n.Known, n.Bad)
 }
 
-// ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
-func ingest(c *cli.Context) error {
-	if c.Args().Present() || output.IsTerminal(c.App.Reader) {
-		return failure.Usage("--stdin reads NDJSON from a pipe or a file").
-			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
-	}
+// ingest appends each event of stdin when its line is complete: to my log or, if it isRouted, to that of its agent.
+func ingest(ctx context.Context, p *command.Printer, o eventOptions) error {
 	openScope := app.OpenMe
-	if c.Bool("route") {
+	if o.isRouted {
 		openScope = app.OpenMeIfGiven
 	}
-	s, err := openScope(command.Given(c))
+	s, err := openScope(p.Given)
 	if err != nil {
 		return err
 	}
-	ctx, stop := app.Interruptible(c.Context)
+	whole := ctx // also at an interrupt
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
 	var total ingested
-	err = command.EachLine(c.App.Reader, func(n int, line []byte, err error) error {
+	err = command.EachLine(p.In, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *maildir.Box
 		if err == nil {
-			e, to, err = readEvent(s, line, c.Bool("route"))
+			e, to, err = readEvent(s, line, o.isRouted)
 		}
 		isBad := err != nil
 		if !isBad {
-			e, err = appendEvent(c, to, e)
+			e, err = appendEvent(whole, to, e, o.syncs)
 			isBad = errors.Is(err, eventlog.ErrNoEvent) // any other error is the log's
 		}
 		switch {
 		case isBad:
-			message := strings.TrimPrefix(command.Given(c).Explain(err).Message, "line 1, ") // a decoder counts its own lines
+			message := strings.TrimPrefix(p.Explain(err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
-			failure.PrintLine(c.App.ErrWriter, fmt.Sprintf("atm: line %d: %s", n, message))
+			failure.PrintLine(p.Err, fmt.Sprintf("atm: line %d: %s", n, message))
 		case err != nil: // stop, so that no later event is in the log without this one
 			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
 		case e.Seq == 0:
@@ -166,7 +175,7 @@ func ingest(c *cli.Context) error {
 		return ctx.Err()
 	})
 	if err == nil {
-		err = command.PrinterOf(c).Print(total)
+		err = p.Print(total)
 	}
 	if err == nil && total.Bad > 0 {
 		return failure.Exit(failure.ExitFailed)
@@ -196,6 +205,16 @@ func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *maildir
 	return e, to, err
 }
 
+// eventsOptions are the flags of events.
+type eventsOptions struct {
+	since, from uint64 // only those after it; where reading begins
+	kinds       []string
+	as          string // a vocabulary; "": ours
+	limit       int    // 0: none
+	follows     bool
+	timeout     time.Duration
+}
+
 func events(c *cli.Context) error {
 	k, err := openAgent(c)
 	if err != nil {
@@ -206,11 +225,18 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	since, from := c.Uint64("since"), base.Seq
-	if c.IsSet("since") {
-		from = min(since, from)
+	o := eventsOptions{
+		since: c.Uint64("since"), from: base.Seq, kinds: cmdline.List(c, "kind"), as: c.String("as-wire"), limit: c.Int("limit"),
+		follows: c.Bool("follow"), timeout: command.GivenTimeout(c),
 	}
-	cursor := k.box.Log().Follow(from)
+	if c.IsSet("since") {
+		o.from = min(o.since, base.Seq)
+	}
+	return k.events(o)
+}
+
+func (k *call) events(o eventsOptions) error {
+	cursor := k.box.Log().Follow(o.from)
 	defer cursor.Close()
 	d, lines := &aswire.Daemon{}, []string{}
 	for {
@@ -221,25 +247,25 @@ func events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.Seq <= since {
+		if e.Seq <= o.since {
 			d.Translate(e)
 		} else {
-			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(d, &e, gap)))
+			lines = slices.AppendSeq(lines, strings.Lines(k.eventLines(o, d, &e, gap)))
 		}
 	}
-	if limit := c.Int("limit"); limit > 0 {
-		lines = lines[max(0, len(lines)-limit):]
+	if o.limit > 0 {
+		lines = lines[max(0, len(lines)-o.limit):]
 	}
-	if _, err := io.WriteString(c.App.Writer, strings.Join(lines, "")); err != nil || !c.Bool("follow") {
+	if _, err := io.WriteString(k.p.Out, strings.Join(lines, "")); err != nil || !o.follows {
 		return err
 	}
-	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
-	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
-		return watcher.Until(ctx, []*maildir.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+	w := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
+	return k.s.FollowFor(o.timeout, func(ctx context.Context) error {
+		return watcher.Until(ctx, []*maildir.Box{k.box}, w, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
-				_, err = io.WriteString(c.App.Writer, k.eventLines(d, e.Event, e.Gap))
+				_, err = io.WriteString(k.p.Out, k.eventLines(o, d, e.Event, e.Gap))
 			} else if e.Box != nil {
-				command.PrinterOf(c).Warn("%v", e.Err)
+				k.p.Warn("%v", e.Err)
 			}
 			return false, err
 		})
@@ -247,31 +273,31 @@ func events(c *cli.Context) error {
 }
 
 // eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
-func (k *call) eventLines(d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (lines string) {
-	if gap != nil && k.c.Bool("json") && !k.c.IsSet("as-wire") {
+func (k *call) eventLines(o eventsOptions, d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (lines string) {
+	if gap != nil && k.p.IsJSON && o.as == "" {
 		line, _ := command.JSON(map[string]any{"gap": gap})
 		lines = string(line)
 	} else if gap != nil {
-		command.PrinterOf(k.c).Warn("events %d to %d are not in the log", gap.From, gap.To)
+		k.p.Warn("events %d to %d are not in the log", gap.From, gap.To)
 	}
-	events, kinds, as := []wire.Event{*e}, cmdline.List(k.c, "kind"), k.c.String("as-wire")
-	if as == "daemon" {
+	events := []wire.Event{*e}
+	if o.as == "daemon" {
 		events = d.Translate(*e)
 	}
 	for _, e := range events {
-		isWanted, line := len(kinds) == 0 || slices.Contains(kinds, e.Kind), ""
+		isWanted, line := len(o.kinds) == 0 || slices.Contains(o.kinds, e.Kind), ""
 		switch {
-		case as != "":
-			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(as))
+		case o.as != "":
+			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(o.as))
 			isWanted = isWanted && isTheirs && !e.IsHearsay()
-			if line = string(theirs); command.PrinterOf(k.c).IsTerminal() {
+			if line = string(theirs); k.p.IsTerminal() {
 				line = string(command.EscapeJSON(theirs))
 			}
-		case k.c.Bool("json"):
+		case k.p.IsJSON:
 			line = string(command.EscapeJSON(e.Append(nil)))
 		default:
 			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
-			line = letter.Wrap(line, command.PrinterOf(k.c).Width())
+			line = letter.Wrap(line, k.p.Width())
 		}
 		if isWanted {
 			lines += line + "\n"

@@ -68,24 +68,25 @@ Without --enter the text stays in the input line, and atm types no mail in until
 }
 
 // screen prints the agent's terminal without the blank lines at its end.
-func screen(ctx context.Context, k *call, client *control.Client) error {
-	seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: k.c.Bool("ansi"), Last: k.c.Int("last")})
+func screen(ctx context.Context, c *cli.Context, k *call, client *control.Client) error {
+	o := control.ScreenRequest{ANSI: c.Bool("ansi"), Last: c.Int("last")}
+	seen, err := client.Screen(ctx, o)
 	if err != nil {
 		return err
 	}
 	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
-	if command.PrinterOf(k.c).IsTerminal() {
+	if k.p.IsTerminal() {
 		text = letter.Reveal(text)
 	}
 	shown := map[string]any{
 		"agent": k.name(), "lines": append([]string{}, seen.Lines...), "title": seen.Title, "state": seen.State,
 		"cursor": map[string]int{"x": seen.CursorX, "y": seen.CursorY},
 	}
-	if k.c.Bool("ansi") {
+	if o.ANSI {
 		shown["ansi"] = seen.ANSI
 		text = strings.TrimRight(seen.ANSI, "\n")
 	}
-	return command.PrinterOf(k.c).PrintAs(shown, text)
+	return k.p.PrintAs(shown, text)
 }
 
 // typeText checks the text before it looks for the agent.
@@ -104,14 +105,14 @@ func typeText(c *cli.Context) (err error) {
 		return err
 	}
 	r.Text = []byte(text)
-	return onRunner("type into", func(ctx context.Context, k *call, client *control.Client) error {
+	return onRunner("type into", func(ctx context.Context, _ *cli.Context, k *call, client *control.Client) error {
 		who, _ := k.s.Actor()
 		r.By = string(who)
 		o, err := client.Type(ctx, r)
 		done := resultOf(k.name(), o)
 		if o.NotSubmitted {
 			left := fmt.Sprintf("not submitted: atm type %s --enter", k.name())
-			done.Detail = app.JoinFilled(", ", done.Detail, command.Given(k.c).CompleteHint(left))
+			done.Detail = app.JoinFilled(", ", done.Detail, k.p.CompleteHint(left))
 		}
 		return k.print(done, err)
 	})(c)
@@ -156,10 +157,10 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	isReadOnly := c.Bool("read-only")
-	if !onTerminal(command.PrinterOf(c)) && (command.PrinterOf(c).IsTerminal() || !isReadOnly) {
+	if !k.onTerminal() && (k.p.IsTerminal() || !isReadOnly) {
 		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
-	if c.Bool("json") && !onTerminal(command.PrinterOf(c)) {
+	if k.p.IsJSON && !k.onTerminal() {
 		return failure.Usage("attach --read-only prints the bytes of a terminal, which are no JSON").
 			WithHint("atm screen %[1]s --json; for what happens: atm events %[1]s --follow --json", k.name())
 	}
@@ -170,14 +171,14 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	return k.s.AskRunner(c.Context, k.name(), func(client *control.Client) error {
-		if !onTerminal(command.PrinterOf(c)) {
+		if !k.onTerminal() {
 			return k.s.Follow(func(ctx context.Context) error {
 				size := control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}
-				_, err := client.Attach(ctx, size, control.Terminal{Out: c.App.Writer})
+				_, err := client.Attach(ctx, size, control.Terminal{Out: k.p.Out})
 				return cmp.Or(err, ctx.Err())
 			})
 		}
-		end, err := k.showTerminal(client)
+		end, err := k.showTerminal(c.Context, client, isReadOnly)
 		if err != nil {
 			return err
 		}
@@ -185,20 +186,19 @@ func attach(c *cli.Context) error {
 	})
 }
 
-func onTerminal(p *command.Printer) bool { return output.IsTerminal(p.In) && p.IsTerminal() }
+func (k *call) onTerminal() bool { return output.IsTerminal(k.p.In) && k.p.IsTerminal() }
 
 // showTerminal attaches this terminal to the agent's until the user detaches or the program ends. If this terminal is
 // closed, its error is silent, since nobody is left to read it.
-func (k *call) showTerminal(client *control.Client) (end control.Ending, err error) {
-	isReadOnly := k.c.Bool("read-only")
+func (k *call) showTerminal(ctx context.Context, client *control.Client, isReadOnly bool) (end control.Ending, err error) {
 	format := "attached to %s; %s leaves it running"
 	if isReadOnly {
 		format = "watching %s; %s leaves"
 	}
-	command.PrinterOf(k.c).Warn(format, k.name(), control.DetachKey)
-	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	k.p.Warn(format, k.name(), control.DetachKey)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
-	terminal, leaveRaw, restore, err := openTerminal(k.c.App.Reader, k.c.App.Writer)
+	terminal, leaveRaw, restore, err := openTerminal(k.p.In, k.p.Out)
 	if err != nil {
 		return end, err
 	}
@@ -210,7 +210,7 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 	})()
 	defer restore()
 	app.Sleep(ctx, readingTime)
-	size := sizeOf(k.c.App.Writer)
+	size := sizeOf(k.p.Out)
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly, Status: true}, terminal)
 	if end.Exit != nil || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
@@ -225,7 +225,7 @@ func (k *call) printEnd(end control.Ending) error {
 	} else if !end.Detached {
 		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}
-	return command.PrinterOf(k.c).Print(r)
+	return k.p.Print(r)
 }
 
 // resetModes clears what a program declared of its state, switches off the modes and links that it may have switched on,

@@ -50,16 +50,15 @@ atm down bob`,
 	Action:      command.With(app.OpenTeam, down),
 }
 
-// A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
+// A resultList prints each result as it comes. With --json they are one document at the end, unless they are a stream.
 type resultList struct {
 	Members []result `json:"members"`
 
-	c        *cli.Context
-	isStream bool
-	mu       sync.Mutex
+	p  *command.Printer
+	mu sync.Mutex
 }
 
-func (l *resultList) isDocument() bool { return l.c.Bool("json") && !l.isStream }
+func (l *resultList) isDocument() bool { return l.p.IsJSON && !l.p.IsStream }
 
 func (l *resultList) add(r result) {
 	l.mu.Lock()
@@ -67,10 +66,10 @@ func (l *resultList) add(r result) {
 	l.Members = append(l.Members, r)
 	switch {
 	case l.isDocument():
-	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
-		failure.PrintLine(l.c.App.ErrWriter, "atm: "+r.String())
+	case r.State == "failed" && l.p.IsQuiet: // its reason is no confirmation
+		failure.PrintLine(l.p.Err, "atm: "+r.String())
 	default:
-		command.PrinterOf(l.c).Print(r) // up and down go on without a reader
+		l.p.Print(r) // up and down go on without a reader
 	}
 }
 
@@ -79,13 +78,14 @@ func (l *resultList) end(err error) error {
 	if !l.isDocument() || err != nil && len(l.Members) == 0 {
 		return err
 	}
-	return command.PrinterOf(l.c).PrintDone(l, "printed", err)
+	return l.p.PrintDone(l, "printed", err)
 }
 
 // A startup is one call of up.
 type startup struct {
-	c       *cli.Context
 	s       *app.Scope
+	p       *command.Printer
+	options runOptions
 	plan    *config.Config // without those who were retired
 	program string         // atm-runner
 	names   []wire.Name    // the members to start, in this order
@@ -93,7 +93,9 @@ type startup struct {
 }
 
 func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
-	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
+	isForeground := c.Bool("foreground")
+	p.IsStream = isForeground
+	u := &startup{s: s, p: p, options: runOptions{resume: resumeOf(c)}, results: &resultList{p: p}}
 	u.plan, err = s.Team.Config()
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
 		return err
@@ -101,11 +103,11 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
 		return err
 	}
-	if err := u.choose(c.Args().Slice()); err != nil {
+	if err := u.choose(c.Context, c.Args().Slice()); err != nil {
 		return err
 	}
-	warnOfDrivers(c)
-	if !c.Bool("foreground") {
+	warnOfDrivers(p)
+	if !isForeground {
 		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return u.results.end(u.start(ctx))
@@ -114,17 +116,17 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	ctx, stop := output.UntilSignal(c.Context)
 	defer stop()
 	err = u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(c.App.Writer) && app.Sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(p.Out) && app.Sleep(ctx, time.Second) {
 	}
 	var agents []*call
 	for _, n := range u.names {
-		agents = append(agents, &call{c, s, s.Team.Box(n)})
+		agents = append(agents, &call{s, p, s.Team.Box(n)})
 	}
 	return cmp.Or(stopAll(context.WithoutCancel(c.Context), u.results, agents, false), err, ctx.Err())
 }
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
-func (u *startup) choose(words []string) error {
+func (u *startup) choose(ctx context.Context, words []string) error {
 	for n := range u.plan.Members {
 		if !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) {
 			delete(u.plan.Members, n)
@@ -137,7 +139,7 @@ func (u *startup) choose(words []string) error {
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
 			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
-				e, line := command.Given(u.c).Explain(err), "" // start carol bash
+				e, line := u.p.Explain(err), "" // start carol bash
 				for _, w := range words[1:] {
 					line += " " + policy.Quote(w)
 				}
@@ -163,7 +165,7 @@ func (u *startup) choose(words []string) error {
 		}
 	}
 	for n := range u.plan.Members {
-		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, maildir.ErrExists) {
+		if err := u.s.Team.Create(ctx, n); err != nil && !errors.Is(err, maildir.ErrExists) {
 			return err
 		}
 	}
@@ -186,7 +188,7 @@ func (u *startup) start(ctx context.Context) error {
 		if errs[n] == nil {
 			continue
 		}
-		e := command.Given(u.c).Explain(errs[n])
+		e := u.p.Explain(errs[n])
 		why := strings.TrimPrefix(e.Message, string(n)+": ")
 		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
@@ -207,17 +209,17 @@ func (u *startup) start(ctx context.Context) error {
 
 // startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
 func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
-	k := &call{u.c, u.s, u.s.Team.Box(n)}
+	k := &call{u.s, u.p, u.s.Team.Box(n)}
 	if u.isRunning(n) {
 		if r, err := k.awaitReady(ctx, nil); err == nil || ctx.Err() != nil || u.isRunning(n) {
 			return r, err
 		} // else it was about to end
 	}
-	spec, err := k.spec(u.plan, nil)
+	spec, err := k.spec(ctx, u.plan, u.options)
 	if err != nil {
 		return r, err
 	}
-	p, err := startRunner(u.program, spec, u.c.App.ErrWriter)
+	p, err := startRunner(u.program, spec, u.p.Err)
 	if err != nil {
 		return r, err
 	}
@@ -243,7 +245,7 @@ func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if err != nil {
 			return err
 		}
-		agents = append(agents, &call{c, &its, box})
+		agents = append(agents, &call{&its, p, box})
 	}
 	isNamed := len(agents) > 0
 	if !isNamed {
@@ -252,13 +254,13 @@ func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			return err
 		}
 		for _, box := range boxes {
-			agents = append(agents, &call{c, s, box})
+			agents = append(agents, &call{s, p, box})
 		}
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	results := &resultList{c: c, Members: []result{}}
-	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
+	results := &resultList{p: p, Members: []result{}}
+	err := stopAll(ctx, results, agents, isNamed || p.IsJSON)
 	if err == nil && !isNamed && !slices.ContainsFunc(results.Members, wasStopped) {
 		p.Warn("no agent of team %s was running", s.Team.Name)
 	}
@@ -296,7 +298,7 @@ func stopAll(ctx context.Context, results *resultList, agents []*call, printAll 
 	if ctx.Err() != nil || err == nil {
 		return ctx.Err()
 	}
-	e := command.Given(results.c).Explain(err)
+	e := results.p.Explain(err)
 	if slices.ContainsFunc(results.Members, wasStopped) {
 		e.Code, e.Exit = "partial", failure.ExitPartial
 	}
