@@ -160,16 +160,20 @@ func removeAbandoned(dir string) {
 }
 
 func restore(c *cli.Context) error {
-	f, err := durable.OpenRegular(c.Args().First(), os.O_RDONLY)
+	return restoreFile(c.Context, command.PrinterOf(c), c.Args().First())
+}
+
+func restoreFile(ctx context.Context, p *command.Printer, name string) error {
+	f, err := durable.OpenRegular(name, os.O_RDONLY)
 	if err != nil {
 		return failure.Usage("%v", err).WithHint("atm restore FILE takes a file of atm backup; for a member: atm team restore NAME")
 	}
 	defer f.Close()
 	content, err := backup.Check(f)
 	if err != nil {
-		return failure.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
+		return failure.Failed("restore %s: %w", name, err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
-	if place := command.Given(c).Place(); place.Flag != "" || place.Env != "" {
+	if place := p.Place(); place.Flag != "" || place.Env != "" {
 		named, err := rootdir.InitDir(place, false)
 		if err == nil {
 			_, err = rootdir.Make(named.Path)
@@ -178,14 +182,14 @@ func restore(c *cli.Context) error {
 			return err
 		}
 	}
-	s, err := app.OpenRoot(command.Given(c))
+	s, err := app.OpenRoot(p.Given)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(c.Args().First()))
+		return failure.NotFound("%w", err).WithHint("name the root to restore into: atm restore %s --root .atm", policy.Quote(name))
 	}
 	if err == nil && s.IsInAgent() {
 		if inUse, _ := s.Root.Teams(); len(inUse) > 0 && s.CheckAccepted() == nil {
 			return failure.Refused("an agent may not restore into a root in use: nothing there acts until a person has accepted it").
-				WithHint("ask your person; to look at what is in it: atm restore %s --root DIR", policy.Quote(c.Args().First()))
+				WithHint("ask your person; to look at what is in it: atm restore %s --root DIR", policy.Quote(name))
 		}
 	}
 	if err == nil { // before anything of it is there
@@ -194,25 +198,25 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := app.Interruptible(c.Context)
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	moved, err := backup.Restore(ctx, s.Root, f, command.PrinterOf(c).Progress(fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
+	moved, err := backup.Restore(ctx, s.Root, f, p.Progress(fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
 		err = rootdir.EndRestore(s.Root.Dir())
 	}
 	if errors.Is(err, context.Canceled) {
 		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
-			WithHint("run it again, and it goes on: atm restore %s", policy.Quote(c.Args().First()))
+			WithHint("run it again, and it goes on: atm restore %s", policy.Quote(name))
 		e.Exit, e.Done = failure.ExitInterrupted, moved
 		return e
 	}
 	for _, r := range moved.Refused {
-		command.PrinterOf(c).Warn("not restored: %s: %s", r.Name, r.Reason)
+		p.Warn("not restored: %s: %s", r.Name, r.Reason)
 	}
 	if moved.MoreRefused > 0 {
-		command.PrinterOf(c).Warn("not restored: %s", letter.Many(moved.MoreRefused, "more file"))
+		p.Warn("not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
 	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
-	text += "\nnothing there acts until somebody has seen it and said yes: " + command.Given(c).CompleteHint("atm init")
-	return command.PrinterOf(c).PrintUnlessError(err, moved, text)
+	text += "\nnothing there acts until somebody has seen it and said yes: " + p.CompleteHint("atm init")
+	return p.PrintUnlessError(err, moved, text)
 }

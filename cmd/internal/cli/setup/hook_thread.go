@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -21,12 +19,12 @@ import (
 // findCaller returns the program whose hook this is. All threads of Codex share one server, which runs their hooks with the
 // environment of whoever started it: then the thread says for whom this process acts (teams.Root.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
-func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p teams.Program, warning string, err error) {
+func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p teams.Program, warning string, err error) {
 	p = teams.ThisProgram(string(tool))
 	if tool != hook.Codex && tool != hook.CodexNotify || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
-	found, _, err := rootdir.Find(command.Given(c).Place())
+	found, _, err := rootdir.Find(g.Place())
 	var root *teams.Root
 	if err == nil {
 		root, err = teams.OpenFound(found)
@@ -47,7 +45,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if !isBound && call.Text("hook_event_name") == "SessionEnd" {
 		of, bound, isBound = root.LastMemberOfThread(thread)
 	}
-	if isBound && (!c.IsSet("as") || c.String("as") == string(of.Agent)) {
+	if isBound && (g.As == "" || g.As == string(of.Agent)) {
 		actAs(of.String())
 		return bound, "", nil
 	}
@@ -56,7 +54,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
 		p.Tool = string(tool)
 	}
-	if c.IsSet("as") {
+	if g.As != "" {
 		return p, "", nil
 	}
 	isLost := len(names) > 1 || len(names) == 0 && os.Getenv("ATM_AGENT") != ""

@@ -115,7 +115,7 @@ type madeRoot struct {
 	reason string // for its place: "the top of the git worktree"
 }
 
-func (m *madeRoot) text(c *cli.Context) string {
+func (m *madeRoot) text(g *app.Given) string {
 	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), app.Join(m.Members)
 	if len(m.Added) > 0 {
 		who = "added " + app.Join(m.Added)
@@ -131,58 +131,73 @@ func (m *madeRoot) text(c *cli.Context) string {
 		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
 		from, to := m.Members[0], m.Members[1]
-		if me := wire.Name(cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
+		if me := wire.Name(cmp.Or(g.As, os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
 			from, to = me, from
 		}
 		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
 	}
-	return text + "\nnext: " + command.Given(c).CompleteHint(next)
+	return text + "\nnext: " + g.CompleteHint(next)
 }
 
-func initRoot(c *cli.Context) error {
-	names, err := parseNames(c.Args().Slice())
+// initOptions are the flags and words of init.
+type initOptions struct {
+	words            []string
+	names            []wire.Name // that these are
+	isHere, withToml bool
+	accepts          bool
+	code             string // of what it accepts
+}
+
+func initRoot(c *cli.Context) (err error) {
+	p, o := command.PrinterOf(c), initOptions{
+		words: c.Args().Slice(), isHere: c.Bool("here"), withToml: c.Bool("toml"), accepts: c.IsSet("accept"), code: c.String("accept"),
+	}
+	o.names, err = parseNames(o.words)
 	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
 		return err
 	}
-	m, s, err := makeRoot(c)
+	m, err := o.run(c.Context, p)
+	return p.PrintUnlessError(err, m, m.text(p.Given))
+}
+
+func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, err error) {
+	m, s, err := makeRoot(ctx, p, o)
 	if err != nil {
-		return err
+		return m, err
 	}
 	if m.Team, err = s.TeamToMake(); err != nil {
-		return err
+		return m, err
 	}
 	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
-		return err
+		return m, err
 	}
 	before, err := s.Team.Agents()
-	for _, n := range names {
+	for _, n := range o.names {
 		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
 			err = s.MayStop("add", n)
 		}
 	}
 	if err != nil {
-		return err
+		return m, err
 	}
-	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
-		return err
+	if m.Added, err = addMembers(ctx, s.Team, o.names); err != nil {
+		return m, err
 	}
 	// Exclusive: two processes must not both add the line.
-	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
+	err = s.Team.Sessions().Exclusive(ctx, func() error { return git.Exclude(m.Root) })
 	if err != nil {
-		command.PrinterOf(c).Warn("exclude the root from the repository: %v", err)
+		p.Warn("exclude the root from the repository: %v", err)
 	}
 	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
-		command.PrinterOf(c).Warn("docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
+		p.Warn("docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
-		return err
+		return m, err
 	}
-	if c.Bool("toml") {
-		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members)); err != nil {
-			return err
-		}
+	if o.withToml {
+		m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members))
 	}
-	return command.PrinterOf(c).PrintAs(m, m.text(c))
+	return m, err
 }
 
 // sample is a team.toml with the members that are agents or people.
@@ -199,43 +214,43 @@ func sample(team *teams.Team, members []wire.Name) string {
 
 // makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
 // leaves it as it is unless --accept says yes to just that.
-func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
-	place := command.Given(c).Place()
+func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRoot, s *app.Scope, err error) {
+	place := p.Place()
 	if place.State != "" { // another init may have made the root, and not noted it yet
-		if lock, err := lockIn(c, place.State, "init"); err == nil {
+		if lock, err := lockIn(ctx, p.Given, place.State, "init"); err == nil {
 			defer lock.Unlock()
 		}
 	}
-	found, err := rootdir.InitDir(place, c.Bool("here"))
+	found, err := rootdir.InitDir(place, o.isHere)
 	if err != nil {
 		return m, nil, err
 	}
 	m.Root, m.reason = found.Path, found.Source
 	entries, _ := os.ReadDir(m.Root)
 	isNew := len(entries) == 0
-	if isNew && c.IsSet("accept") {
+	if isNew && o.accepts {
 		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
 	}
 	if isNew {
 		if m.Made, err = rootdir.Make(m.Root); err != nil {
 			return m, nil, err
 		}
-		accept(c, place, m.Root, "")
+		accept(p, place, m.Root, "")
 	}
-	if s, err = app.OpenFound(command.Given(c), found); err != nil {
+	if s, err = app.OpenFound(p.Given, found); err != nil {
 		return m, nil, err
 	}
-	content, tracked, unknown := found.Content(c.Context)
+	content, tracked, unknown := found.Content(ctx)
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
 	switch {
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
-		command.PrinterOf(c).Warn("%v", unknown)
+		p.Warn("%v", unknown)
 	default:
-		if err := mayAccept(c, s, unaccepted, tracked.Count, content); err != nil {
+		if err := mayAccept(s, p, o, unaccepted, tracked.Count, content); err != nil {
 			return m, nil, err
 		}
-		accept(c, place, m.Root, content)
+		accept(p, place, m.Root, content)
 	}
 	if !isNew {
 		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
@@ -245,9 +260,9 @@ func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
 	return m, s, err
 }
 
-func accept(c *cli.Context, place rootdir.Place, root, content string) {
+func accept(p *command.Printer, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		command.PrinterOf(c).Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+		p.Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
 	}
 }
 
@@ -288,7 +303,8 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 }
 
 func where(c *cli.Context) error {
-	s, missing, err := app.OpenOptional(command.Given(c))
+	p := command.PrinterOf(c)
+	s, missing, err := app.OpenOptional(p.Given)
 	if s == nil {
 		return err
 	}
@@ -300,7 +316,7 @@ func where(c *cli.Context) error {
 	} else if missing != nil {
 		team += ": " + letter.Escape(missing.Message)
 	}
-	if name, source := command.Given(c).Identity(); name != "" {
+	if name, source := p.Identity(); name != "" {
 		about := source
 		if s.Me != nil {
 			name = string(s.Me.Agent())
@@ -311,14 +327,13 @@ func where(c *cli.Context) error {
 		agent = fmt.Sprintf("%s (%s)", letter.Escape(name), about)
 	}
 	text := fmt.Sprintf("root   %s (%s)\nteam   %s\nagent  %s", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source), team, agent)
-	return command.PrinterOf(c).PrintDone(document, text, err)
+	return p.PrintDone(document, text, err)
 }
 
 func primer(c *cli.Context) error {
-	if c.Args().Present() {
-		c.Set("as", c.Args().First())
-	}
-	s, missing, err := app.OpenOptional(command.Given(c))
+	p := command.PrinterOf(c)
+	p.As = cmp.Or(c.Args().First(), p.As)
+	s, missing, err := app.OpenOptional(p.Given)
 	if err == nil && s.Team == nil {
 		err = missing
 	}
@@ -336,7 +351,7 @@ func primer(c *cli.Context) error {
 			text = "Careful: " + warning + "\n\n" + text
 		}
 	}
-	return command.PrinterOf(c).PrintUnlessError(err, map[string]string{"primer": text}, text)
+	return p.PrintUnlessError(err, map[string]string{"primer": text}, text)
 }
 
 func primerText(s *app.Scope, inHook bool) (string, error) {
@@ -369,7 +384,7 @@ Exits 1 if something is wrong.`,
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(newInstaller(p.Given))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
