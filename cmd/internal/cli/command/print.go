@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -141,6 +142,26 @@ func (p *Printer) WarnUnreadable(err error) error {
 		return nil
 	}
 	return err
+}
+
+const (
+	quickTime     = time.Second            // work that takes no longer shows no progress
+	progressEvery = 200 * time.Millisecond // how often it is shown
+)
+
+// Progress returns a function that long work calls with how much of it is done: "sent %d messages". If stderr is a
+// terminal that shows it, in one line, which whatever is printed next removes.
+func (p *Printer) Progress(format string) func(n int) {
+	if !output.IsTerminal(p.Err) || isDumb() || p.IsJSON || p.IsQuiet || p.Via != "" {
+		return func(int) {}
+	}
+	next := time.Now().Add(quickTime)
+	return func(n int) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(progressEvery)
+			failure.ShowStatus(p.Err, fmt.Sprintf(format, n))
+		}
+	}
 }
 
 // IsTerminal reports whether stdout is a terminal.

@@ -41,6 +41,13 @@ type takeOptions struct {
 	lease, timeout time.Duration
 }
 
+// taken is the JSON of take.
+type taken struct {
+	Message *message  `json:"message"` // nil: there is none
+	Times   int       `json:"times,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
 func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
@@ -72,11 +79,11 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
 	case !o.waits:
-		taken, err := takeOne(c.Context, s, p, box, o.lease)
-		if err != nil || taken {
+		isTaken, err := takeOne(c.Context, s, p, box, o.lease)
+		if err != nil || isTaken {
 			return err
 		}
-		return p.PrintAs(map[string]any{"message": nil}, "nothing to take")
+		return p.PrintAs(taken{}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
 		return app.UntilMail(ctx, o.timeout, box, func() (bool, error) { return takeOne(ctx, s, p, box, o.lease) })
@@ -96,7 +103,7 @@ func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
-		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}
+		document := taken{Message: &message{Item: it}, Times: it.TimesHandedOut + 1, Until: l.Until.UTC()}
 		n, err := printReceived(ctx, s, p, document, text)
 		return n > 0, err
 	})

@@ -3,9 +3,11 @@ package setup
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -82,6 +84,20 @@ func warnPerson(stdout io.Writer, text string) error {
 	out, err := wire.Marshal(map[string]string{"systemMessage": "[atm] " + text})
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s\n", out)
+	}
+	return err
+}
+
+// follow has a thread of Codex given its mail, if the shared server has it: with codex --no-daemon none has.
+func (h *hookCall) follow(thread string) error {
+	name := h.scope.Me.Agent()
+	p, ok := h.scope.Team.Conversation(name, thread)
+	if !ok || !h.scope.Root.InSharedServer() {
+		return nil
+	}
+	err := h.scope.Team.Follow(name, p)
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil // mail comes with the hooks then
 	}
 	return err
 }
