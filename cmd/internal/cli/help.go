@@ -41,7 +41,7 @@ atm help all`,
 			case sub == nil && i == 0:
 				return cmdline.UnknownCommand(c.App, name)
 			case sub == nil:
-				return cmdline.UnknownWord(c.App, found, name)
+				return cmdline.UnknownWord(c.App, found, strings.Join(c.Args().Slice()[:i], " "), name)
 			case sub.Hidden:
 				return failure.Usage("unknown command %q", name).WithHint("%s", sub.Usage)
 			}

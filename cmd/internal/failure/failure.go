@@ -113,25 +113,22 @@ func printWrapped(stderr io.Writer, text string, wrap func(string, int) string) 
 // EscapeLine puts a text, which may be several joined errors, on one line.
 func EscapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
 
-// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and
-// at most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
-func Nearest(word string, known []string) (string, bool) {
-	best, fewest := "", 4
+// Nearest returns the known word most like another, case aside, by the measure with which urfave/cli suggests commands.
+// That has no bound, so for a word like none of them it would name one as well; and it misses reordered short words.
+func Nearest(word string, known []string) (best string, ok bool) {
+	most := 0.85
 	for _, name := range known {
-		n := typos(strings.ToLower(word), strings.ToLower(name))
-		isAlike := n < 2 && len(word) > 3 || strings.EqualFold(word[:min(1, len(word))], name[:1])
-		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
-			best, fewest = name, n
+		likeness := smetrics.JaroWinkler(strings.ToLower(name), strings.ToLower(word), 0.7, 4)
+		if sortedLetters(name) == sortedLetters(word) {
+			likeness = max(likeness, 0.95)
+		}
+		if likeness > most {
+			best, most = name, likeness
 		}
 	}
 	return best, best != ""
 }
 
-// typos counts added, missing and wrong letters; any reordering counts as one.
-func typos(a, b string) int {
-	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	if a != b && sorted(a) == sorted(b) {
-		return 1
-	}
-	return smetrics.WagnerFischer(a, b, 1, 1, 1)
+func sortedLetters(word string) string {
+	return string(slices.Sorted(slices.Values([]byte(strings.ToLower(word)))))
 }

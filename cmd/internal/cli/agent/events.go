@@ -220,17 +220,17 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	k.box.Ingest(c.Context)            // dropped files may be events; a read-only disk keeps them for later
-	base, _, err := k.box.Log().Base() // archived events are not missing
+	k.box.Ingest(c.Context)              // dropped files may be events; a read-only disk keeps them for later
+	first, err := k.box.Log().FirstSeq() // archived events are not missing
 	if err != nil {
 		return err
 	}
 	o := eventsOptions{
-		since: c.Uint64("since"), from: base.Seq, kinds: cmdline.List(c, "kind"), as: c.String("as-wire"), limit: c.Int("limit"),
+		since: c.Uint64("since"), from: max(first, 1) - 1, kinds: cmdline.List(c, "kind"), as: c.String("as-wire"), limit: c.Int("limit"),
 		follows: c.Bool("follow"), timeout: command.GivenTimeout(c),
 	}
 	if c.IsSet("since") {
-		o.from = min(o.since, base.Seq)
+		o.from = min(o.since, o.from)
 	}
 	return k.events(o)
 }

@@ -24,11 +24,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -159,7 +159,8 @@ func warnOfDrivers(p *command.Printer) {
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
-	_, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	near, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	isNear = isNear && max(len(near)-len(e.Name), len(e.Name)-len(near)) < 2 // bob and bobby are two
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 

@@ -56,6 +56,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("acks owed unacked", "those that you owe: atm ls --owed; those of what you sent: atm ls --sent"),
 	cmdline.NoCommand("count unread-count", "atm ls --count"),
 	cmdline.NoCommand("check-mail get-unread new-mail notifications", "atm ls lists unread mail, atm read reads it"),
+	cmdline.NoCommand("head less more", "atm read shows new mail, atm show ID one message, atm ls a line for each"),
 	cmdline.NoCommand("read-all", "atm read shows unread mail; atm ls --all lists read messages too"),
 	cmdline.NoCommand("from", "atm read --from NAME"),
 	cmdline.NoCommand("new", "new mail: atm read; a team: atm init NAME…; a session: atm session new --agent NAME"),
@@ -165,6 +166,5 @@ func printReceived(ctx context.Context, s *app.Scope, p *command.Printer, docume
 	return n * len(pieces), err
 }
 
-// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than maildir.Box.Read holds its
-// lock, so that the received messages are marked before another reader can choose them.
+// readerPatience is how long to wait for a slow reader of a pipe.
 const readerPatience = 1800 * time.Millisecond

@@ -298,7 +298,7 @@ func owedLine(owed []wire.ID, flags string) string {
 	}
 }
 
-// wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
+// wait prints mail as soon as there is any. If another reader has taken it, the wait goes on.
 func (g *page) wait(ctx context.Context) error {
 	err := app.UntilMail(ctx, g.timeout, g.s.Me, func() (bool, error) { return g.show(ctx) })
 	if !errors.Is(err, app.ErrTimeout) {

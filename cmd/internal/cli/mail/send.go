@@ -90,6 +90,11 @@ var replyCommand = &cli.Command{
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
+		if id := c.String("id"); err != nil && id != "" && app.IsID(id) { // --id is of the reply
+			line := cmdline.LineOf(c)
+			hint := cmp.Or(line.Repaired([]string{"--id", id}, []string{id}), line.Repaired([]string{"--id=" + id}, []string{id}))
+			return s.Given.Explain(err).WithHint("%s", hint)
+		}
 		if err != nil {
 			return err
 		}
@@ -115,6 +120,16 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	}
 	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
 		return nil, nil, noRecipient(s)
+	}
+	if name := words[0]; len(words) <= 2 && wire.IsName(name) && name != "all" && !s.IsMember(name) {
+		_, err := s.Member(name)
+		if err != nil && len(words) == 2 && s.IsMember(words[1]) && c.App.Command(name) == nil { // send hello bob
+			hint := cmdline.LineOf(c).Repaired(words, []string{words[1], name})
+			return nil, nil, s.Given.Explain(err).WithHint("%s", hint)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
 	split := strings.FieldsFunc(words[0], isSeparator)

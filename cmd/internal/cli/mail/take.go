@@ -62,6 +62,10 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	s.WarnUnaccepted()
 	box, err := s.MemberOrMe(o.from)
+	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
+		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", o.from).
+			WithHint("atm take QUEUE; it leases messages, no files: atm team add QUEUE --shared, atm send QUEUE \"…\"")
+	}
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func restoreFile(ctx context.Context, p *command.Printer, name string) error {
 		}
 	}
 	if err == nil { // before anything of it is there
-		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
+		err = s.Root.BeginRestore(f.Name(), content.SHA256)
 	}
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func restoreFile(ctx context.Context, p *command.Printer, name string) error {
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f, p.Progress(fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
-		err = rootdir.EndRestore(s.Root.Dir())
+		err = s.Root.EndRestore()
 	}
 	if errors.Is(err, context.Canceled) {
 		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).

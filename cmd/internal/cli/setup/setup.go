@@ -53,14 +53,14 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("state presence whois", "atm status NAME, atm team"),
 	cmdline.NoCommand("set set-status report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing; no heartbeat is needed`),
 	cmdline.NoCommand("config configure settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
-	cmdline.NoCommand("id identity who-am-i root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
-	cmdline.NoCommand("use login auth as su switch switch-client", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
+	cmdline.NoCommand("id identity who-am-i iam root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
+	cmdline.NoCommand("use login logout auth as su switch switch-client context contexts namespace", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
 	cmdline.NoCommand("hooks plugin plugins", "atm install claude writes its hooks; also codex, gemini, opencode"),
 	cmdline.NoCommand("archive", "atm gc moves what was read long ago to the archive; atm backup FILE copies everything"),
 	cmdline.NoCommand("export dump snapshot", "atm backup FILE copies everything; atm ls --all --json prints messages"),
 	cmdline.NoCommand("import load", "atm restore FILE"),
 	cmdline.NoCommand("clean cleanup prune purge clear", "atm read reads new mail; atm gc --dry-run shows what is old"),
-	cmdline.NoCommand("validate lint verify", "atm doctor"),
+	cmdline.NoCommand("validate lint verify fix repair", "atm doctor"),
 	cmdline.NoCommand("serve server daemon service", "atm needs no server; a browser: atm web; other programs: atm mcp, atm acp, atm bridge"),
 	cmdline.NoCommand("gui browser", "atm web"),
 	cmdline.NoCommand("ui dashboard", "atm tui, or atm team --watch"),
@@ -68,7 +68,8 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
 	cmdline.NoCommand("upgrade", "go install github.com/agentteammail/atm/cmd/...@latest; what changed: CHANGELOG.md"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
-	cmdline.NoCommand("docs guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
+	cmdline.NoCommand("commit diff merge rebase branch checkout clone stash blame pr issue repo workflow", `that is for git or gh; atm carries mail: atm send NAME "…", atm read`),
+	cmdline.NoCommand("docs quickstart guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
 }
 
 var initCommand = &cli.Command{
@@ -112,7 +113,8 @@ type madeRoot struct {
 	Toml     string      `json:"toml,omitempty"`
 	TomlMade bool        `json:"toml_made"`
 
-	reason string // for its place: "the top of the git worktree"
+	reason string      // for its place: "the top of the git worktree"
+	named  []wire.Name // the members on the command line
 }
 
 func (m *madeRoot) text(g *app.Given) string {
@@ -131,6 +133,9 @@ func (m *madeRoot) text(g *app.Given) string {
 		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
 		from, to := m.Members[0], m.Members[1]
+		if named := m.named; len(named) > 1 && named[0] != named[1] { // the person's own name may come first
+			from, to = named[0], named[1]
+		}
 		if me := wire.Name(cmp.Or(g.As, os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
 			from, to = me, from
 		}
@@ -165,6 +170,7 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 	if err != nil {
 		return m, err
 	}
+	m.named = o.names
 	if m.Team, err = s.TeamToMake(); err != nil {
 		return m, err
 	}

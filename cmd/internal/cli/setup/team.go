@@ -43,7 +43,6 @@ atm team add jobs --shared`,
 			Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"},
 				cmdline.NoFlag("person role model prompt command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
-				cmdline.NoFlag("agent name names member", "atm team add NAME"),
 			},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},

@@ -226,7 +226,7 @@ func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
 			c.text.WriteByte('\n')
 		}
 		if c.IsPush {
-			c.text.WriteString(PushedMail(h, l))
+			c.text.WriteString(h.Pushed(l))
 		} else {
 			c.text.WriteString(Mail(h, l, box.Agent()))
 		}
