@@ -1,7 +1,8 @@
 // Package agent holds the verbs that start and stop agents, show and type into their terminals, ask them, answer their
 // questions, and keep their events.
 //
-// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket.
+// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket. Each is
+// in a file of its name, reject in approve.go.
 package agent
 
 import (

@@ -3,7 +3,6 @@ package mail
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -94,42 +93,6 @@ func forEach(ctx context.Context, s *app.Scope, ids []string, withFinished bool,
 	return lines, failed
 }
 
-var unreadCommand = &cli.Command{
-	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
-	Description: "A message that you took (atm take) goes back to its inbox.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		var items []*maildir.Item
-		lines, err := forEach(c.Context, s, c.Args().Slice(), false, func(m heldMessage) (line string, err error) {
-			if line = m.ID.Short(6) + " unread again"; m.isLeased {
-				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
-				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
-			} else {
-				err = m.box.MarkUnread(c.Context, m.ID)
-			}
-			if err = warnUnlogged(p, err); err != nil {
-				return "", err
-			}
-			it, err := m.box.Get(m.ID)
-			if err == nil {
-				items = append(items, it)
-			}
-			return line, err
-		})
-		return p.PrintDone(newListing(p, items, s.Me), lines, err)
-	}),
-}
-
-// warnUnlogged makes a warning of an error that only an event is missing: the work is done.
-func warnUnlogged(p *command.Printer, err error) error {
-	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
-		p.Warn("%v", unlogged)
-		return nil
-	}
-	return err
-}
-
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
 type heldMessage struct {
 	*maildir.Item
@@ -162,21 +125,4 @@ func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool)
 		}
 	}
 	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("atm trace %s shows where it is", it.ID.Short(6))
-}
-
-var withdrawCommand = &cli.Command{
-	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
-	UsageText: "atm withdraw 9f3a1c",
-	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
-recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		m, err := s.FindSent(c.Args().First())
-		if err != nil {
-			return err
-		}
-		out := s.Withdraw(c.Context, m)
-		warn(p, out)
-		const did = "withdrawn from"
-		return p.PrintDone(out, out.Text(did), out.Err(did))
-	}),
 }

@@ -1,11 +1,8 @@
-// Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
+// Package mail holds the verbs that send, show and wait for messages, each in a file of its name. What they share:
 //
-//	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
-//	            deliver.go has it sent, and prints what became of it; awaited.go waits for what the flags say
-//	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
-//	ls.go       ls, search and thread. listing.go is what they and read print
-//	show.go     show and trace
-//	wait.go     wait: which conditions its flags mean, and what has met them
+//	deliver.go  what send and reply have filled in is sent, and what the flags say is waited for; batch.go: send --batch
+//	ack.go      the messages that I hold, for unread and take, too
+//	listing.go  what read, ls, thread and search print
 package mail
 
 import (

@@ -5,19 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -88,52 +82,6 @@ func withSession(open opener, do func(*cli.Context, *call) error) cli.ActionFunc
 	})
 }
 
-var newCommand = &cli.Command{
-	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
-	UsageText:   "atm session new --agent bob",
-	Description: "An agent has one session, unless you say --another.",
-	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "agent", Usage: "the agent's `NAME`"},
-		&cli.StringFlag{Name: "goal", Usage: "`UUID` of the goal; reaching it completes the session"},
-		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
-		&cli.BoolFlag{Name: "another", Usage: "start one even if the agent has one"},
-	},
-	Action: command.With(app.OpenTeam, begin),
-}
-
-func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	o := sessions.Options{Channel: c.String("channel"), Alone: !c.Bool("another")}
-	name := cmp.Or(c.String("agent"), c.Args().First())
-	if name == "" || c.IsSet("agent") && c.Args().Present() {
-		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
-	}
-	var err error
-	if o.Goal, err = wire.ParseUUID(c.String("goal")); c.IsSet("goal") && err != nil {
-		return failure.Usage("--goal: %v", err).WithHint("leave it out, and say the goal: atm session message %s \"…\"", name)
-	}
-	box, err := s.EnterTeamOf(name)
-	if err != nil {
-		return err
-	}
-	o.Agent = box.Agent()
-	if err := cmp.Or(s.MayAct("start a session with", o.Agent), s.Team.CheckSessionsAllowed(o.Agent)); err != nil {
-		return err
-	}
-	if _, err := listNow(c.Context, s); err != nil { // ends sessions that have timed out
-		return err
-	}
-	made, err := s.Team.Sessions().New(c.Context, o)
-	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
-		return failure.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
-			WithHint("atm session attach %s; for a second one: atm session new --agent %s --another", short(e.Other), o.Agent)
-	}
-	if err != nil {
-		return err
-	}
-	p.Warn("atm session attach %s", short(made))
-	return printSession(p, made, "", string(made.SessionID))
-}
-
 func moveTo(to wire.InteractiveSessionState) func(context.Context, *call) error {
 	return func(ctx context.Context, k *call) error {
 		reason := ""
@@ -151,63 +99,6 @@ func moveTo(to wire.InteractiveSessionState) func(context.Context, *call) error 
 		}
 		return printSession(k.p, sess, "", line(sess))
 	}
-}
-
-// resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
-func resume(ctx context.Context, k *call) error {
-	trial := k.session.InteractiveSession
-	stateErr := trial.Transition(wire.SessionActive, time.Now())
-	plan, planErr := k.s.Team.Config()
-	m, err := k.s.Team.Summary(k.agent())
-	if err := cmp.Or(stateErr, planErr, err); err != nil {
-		return err
-	}
-	if m.Running {
-		return moveTo(wire.SessionActive)(ctx, k)
-	}
-	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
-	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
-	words, isPlain := config.ResumeWords(own), regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`).MatchString(string(own))
-	switch {
-	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
-		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
-			WithHint("%s; then the session continues", again)
-	case len(words) > 0:
-		if err := k.startAgent(ctx, words); err != nil {
-			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
-		}
-	case k.session.Notes.Runner.Owned || m.RunnerGone: // the next refresh would pause it again
-		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
-			WithHint("%s; then the session continues", again)
-	default:
-		k.p.Warn("%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
-	}
-	return moveTo(wire.SessionActive)(ctx, k)
-}
-
-func (k *call) startAgent(ctx context.Context, words []string) error {
-	self, _ := os.Executable()
-	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
-	cmd := exec.CommandContext(ctx, self, append(args, words...)...)
-	cmd.Stderr = k.p.Err
-	if err := cmd.Run(); err != nil {
-		return err
-	}
-	k.p.Warn("%s is running: atm attach %[1]s", k.agent())
-	k.started = true
-	return nil
-}
-
-func abort(ctx context.Context, k *call) error {
-	out, err := k.say(ctx, wire.HumanInput{Kind: "abort"})
-	if err != nil {
-		return err
-	}
-	sess := cmp.Or(out.Session, k.session)
-	if out.Message == nil {
-		return printSession(k.p, sess, "", "aborted; its agent is gone")
-	}
-	return printSession(k.p, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
 }
 
 // find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
@@ -262,95 +153,6 @@ func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session
 		return sess, s.Team.Sessions().CatchUp(ctx, sess)
 	}
 	return now, nil
-}
-
-var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
-	UsageText: `atm session ls
-atm session ls --all`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
-	Action: command.With(app.OpenTeam, list),
-}
-
-var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
-	UsageText: "atm session show bob",
-	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
-		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
-	},
-	Action: func(c *cli.Context) error {
-		if c.IsSet("as-wire") {
-			return command.With(app.OpenTeam, showACP)(c)
-		}
-		return show(c)
-	},
-}
-
-func showACP(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	word := c.Args().First() // an agent, or a session with one
-	if id, err := s.Team.Sessions().Find(word); err == nil {
-		sess, err := s.Team.Sessions().Get(id)
-		if err != nil {
-			return err
-		}
-		word = sess.AgentID
-	}
-	b, err := s.EnterTeamOf(word)
-	if err != nil {
-		return err
-	}
-	raw, err := aswire.ACPSession(s.Team, b.Agent())
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.Out, string(command.EscapeJSON(raw)))
-	return err
-}
-
-var show = withSession(app.OpenTeam, func(c *cli.Context, k *call) error {
-	sess, limit := k.session, c.Int("limit")
-	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", sess.SessionID, sess.AgentID, sess.State, age(sess), letter.Escape(sess.ChannelID))
-	if sess.GoalID != sessions.NoGoal {
-		text += ", goal " + string(sess.GoalID)
-	}
-	entries, all := sess.Entries(0)
-	// The log is in the order of arrival.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-	if limit > 0 {
-		entries = entries[max(len(entries)-limit, 0):]
-	}
-	if before := all - uint64(len(entries)); before > 0 {
-		text += fmt.Sprintf("\n… %d earlier", before)
-	}
-	for _, m := range entries {
-		text += "\n" + entry{m, sess.AgentID}.String()
-	}
-	return printSession(k.p, sess, "", text)
-})
-
-func list(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	withAll := c.Bool("all")
-	all, err := listNow(c.Context, s)
-	if err != nil {
-		return err
-	}
-	shown, text := []json.RawMessage{}, ""
-	for _, sess := range all {
-		if sess.State.Alive() || withAll {
-			sess.Messages = nil
-			written, err := wire.Marshal(sess.InteractiveSession)
-			if err != nil {
-				return err
-			}
-			shown = append(shown, written)
-			text += line(sess) + "\n"
-		}
-	}
-	if over := len(all) - len(shown); over > 0 {
-		text += fmt.Sprintf("%d over: atm session ls --all", over)
-	}
-	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
 }
 
 type result struct {
