@@ -150,7 +150,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			p.Message.ID = p.Message.ID.Next()
 			again = append(again, p)
 		} else {
-			p.finish()
+			p.finish(ctx)
 		}
 	}
 	if len(again) > 0 {
@@ -187,8 +187,7 @@ func (b *Box) prepareTemp() error {
 func (o *Outcome) write() {
 	b, m := o.Box, o.post.Message
 	o.temp = b.in("inbox/tmp", cmp.Or(o.post.temp, string(m.ID)+"."+string(wire.NewID())))
-	o.Err = b.NoteSuperseded(m)
-	if o.Err == nil && o.post.temp != "" {
+	if o.post.temp != "" {
 		o.Err = b.store.root.Remove(o.temp)
 	}
 	if o.Err == nil {
@@ -283,8 +282,9 @@ func (t *target) sync() {
 	}
 }
 
-// finish completes the outcomes, and adds the message to the sender's index if a recipient has it.
-func (p *Post) finish() {
+// finish completes the outcomes, withdraws what the message replaces, and adds it to the sender's index if a recipient
+// has it.
+func (p *Post) finish(ctx context.Context) {
 	for i := range slices.Backward(p.Outcomes) {
 		o := &p.Outcomes[i]
 		if o.first != nil {
@@ -298,6 +298,11 @@ func (p *Post) finish() {
 				o.Err = fmt.Errorf("message %s is in the outbox of host %s for others only: send this one with an id of its own",
 					it.ID.Short(6), o.Box.host)
 			}
+		}
+	}
+	for _, o := range p.Outcomes {
+		if o.Stored {
+			o.Box.withdrawReplaced(ctx, p.Message)
 		}
 	}
 	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })

@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -120,6 +122,38 @@ func BenchmarkLargeInbox(b *testing.B) {
 		_, err := os.ReadDir(unread)
 		return err
 	})
+}
+
+// A restore of a backup, and a delivery of as many messages in one batch, which take turns.
+func BenchmarkRestore(b *testing.B) {
+	const n = 1000
+	deliver := func(team *teams.Team) {
+		var posts []*maildir.Post
+		for range n {
+			posts = append(posts, &maildir.Post{Message: message(), To: []*maildir.Box{team.Box("bob")}, Sender: team.Box("alice")})
+		}
+		maildir.Deliver(b.Context(), posts...)
+	}
+	full := newTeam(b, "alice", "bob")
+	deliver(full)
+	var saved bytes.Buffer
+	_, missing, err := backup.Write(b.Context(), full.Root(), &saved, func(int) {})
+	must(b, cmp.Or(missing, err))
+	var restores, deliveries []time.Duration
+	for b.Loop() {
+		root := newTeam(b, "carol").Root()
+		begin := time.Now()
+		restored, err := backup.Restore(b.Context(), root, bytes.NewReader(saved.Bytes()), func(int) {})
+		restores = append(restores, time.Since(begin))
+		if must(b, err); restored.Messages != n {
+			b.Fatal(restored.Messages, " were restored")
+		}
+		other := newTeam(b, "alice", "bob")
+		begin = time.Now()
+		deliver(other)
+		deliveries = append(deliveries, time.Since(begin))
+	}
+	b.ReportMetric(median(restores)/median(deliveries), "restore/delivery-p50")
 }
 
 // event returns the n-th event of a log of turns.
