@@ -4,9 +4,8 @@
 //     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
 //   - Opening never waits, whatever is in a file's place or takes it meanwhile.
 //   - Create, Publish and Move never replace a file: they return fs.ErrExist.
-//   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
-//     group bits and set-group-ID bit. Entries made by root get the directory's owner, where root may give files away.
-//     Windows uses its own.
+//   - New entries are for one user: 0700 or 0600 under any umask. What root makes belongs to its directory's owner, so
+//     sudo and root in a container leave nothing that the owner cannot use. Windows has rights of its own.
 //   - A file survives a power cut once it and then its directory are synced. After a failed sync the same file is
 //     never synced again: the caller writes another.
 package durable
