@@ -399,6 +399,28 @@ func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 	})
 }
 
+// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if that is not possible.
+func (r *Root) renameOnly(old, new string) error {
+	from, err := r.root.OpenFile(path.Dir(old), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := r.root.OpenFile(path.Dir(new), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	switch err := renameIn(from, path.Base(old), to, path.Base(new)); err {
+	case nil:
+		return nil
+	case syscall.EINVAL, syscall.ENOSYS, syscall.ENOTSUP:
+		return errors.ErrUnsupported
+	default:
+		return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
+	}
+}
+
 // Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks
 // first: the caller holds the lock that guards the directory.
 func (r *Root) Move(old, new string) error {
