@@ -91,7 +91,7 @@ func (b *Box) prepareRestoration(r *Restoration) error {
 		return err
 	}
 	to, ok := map[string]place{
-		"new": b.unread(), "aside": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
+		"new": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
 	}[r.Dir]
 	if !ok {
 		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
