@@ -203,17 +203,39 @@ func event(n int) wire.Event {
 	return e
 }
 
+// An event that is appended, and the fewest system calls for a line under a lock, which take turns: with a sync and
+// without.
 func BenchmarkAppend(b *testing.B) {
 	log, dir := newTeam(b, "bob").Box("bob").Log(), b.TempDir()
-	repeat(b, "event", func() error { return log.Append(b.Context(), event(1)) })
-	repeat(b, "by system calls", func() error {
+	raw := func(sync bool) error {
 		e := event(1)
 		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|os.O_CREATE, 0o600)
 		err = cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 		log, logErr := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		_, writeErr := log.Write(append(e.Append(nil), '\n'))
+		if sync {
+			writeErr = cmp.Or(writeErr, log.Sync())
+		}
 		return cmp.Or(err, logErr, writeErr, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), log.Close(), lock.Close())
-	})
+	}
+	for name, sync := range map[string]bool{"synced": true, "not synced": false} {
+		b.Run(name, func(b *testing.B) {
+			var appends, raws []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				if sync {
+					must(b, log.AppendSync(b.Context(), event(1)))
+				} else {
+					must(b, log.Append(b.Context(), event(1)))
+				}
+				appends = append(appends, time.Since(begin))
+				begin = time.Now()
+				must(b, raw(sync))
+				raws = append(raws, time.Since(begin))
+			}
+			b.ReportMetric(median(appends)/median(raws), "append/system-calls-p50")
+		})
+	}
 }
 
 // The state costs the same after a million events as after ten.
