@@ -174,7 +174,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	}
 	var bytes, ahead int64
 	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
-	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
+	for i, it := range b.openEach(b.unread(), list, 1, nil, isBad) {
 		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {
