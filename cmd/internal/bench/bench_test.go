@@ -194,6 +194,54 @@ func BenchmarkRestore(b *testing.B) {
 	b.ReportMetric(median(restores)/median(deliveries), "restore/delivery-p50")
 }
 
+// A thread of 20,000 messages, read by bob, that alice has sent: what a search for a word in one of them takes, and what
+// the thread takes, as many times as opening and reading each file of bob's once.
+func BenchmarkLook(b *testing.B) {
+	team := newTeam(b, "alice", "bob")
+	var files []string
+	first := message()
+	for n := range 20_000 {
+		m := message()
+		m.Body = fmt.Sprintf("number %d of a thread. %s", n, m.Body[:256])
+		if n > 0 {
+			m.Thread, m.InReplyTo = first.ID, first.ID
+		} else {
+			m.ID = first.ID
+		}
+		data, _ := m.Encode()
+		for _, dir := range []string{team.Box("bob").Path() + "/inbox/done/", team.Box("alice").Path() + "/sent/"} {
+			must(b, os.MkdirAll(dir+m.ID.Day(), 0o700))
+			files = append(files, dir+m.ID.Day()+"/"+string(m.ID)+".json")
+			must(b, os.WriteFile(files[len(files)-1], data, 0o600))
+		}
+	}
+	begin := time.Now()
+	took := func() time.Duration {
+		defer func() { begin = time.Now() }()
+		return time.Since(begin)
+	}
+	var reading, searching, threading []time.Duration
+	for b.Loop() {
+		took()
+		for i := 0; i < len(files); i += 2 {
+			_, err := os.ReadFile(files[i])
+			must(b, err)
+		}
+		reading = append(reading, took())
+		found, err := team.Search(b.Context(), teams.Query{Words: []string{"number", "19999"}})
+		searching = append(searching, took())
+		must(b, err)
+		all, err := team.Thread(b.Context(), first.ID)
+		threading = append(threading, took())
+		must(b, err)
+		if len(found) != 1 || len(all) != 20_000 {
+			b.Fatal(len(found), len(all))
+		}
+	}
+	b.ReportMetric(median(searching)/median(reading), "search-ratio-p50")
+	b.ReportMetric(median(threading)/median(reading), "thread-ratio-p50")
+}
+
 // event returns the n-th event of a log of turns.
 func event(n int) wire.Event {
 	e := wire.Event{Seq: uint64(n), At: time.Now().UTC(), Team: "main", Source: "hook", Kind: "turn_started", TurnID: fmt.Sprint("turn-", n/2)}
