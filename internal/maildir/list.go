@@ -126,7 +126,7 @@ type Range struct {
 
 	Large  bool                  // with Unread: Walk ingests large dropped files too
 	Newest bool                  // list days and messages of each part newest first
-	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
+	Limit  int                   // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
 	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
 
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
@@ -200,7 +200,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
-		if rg.Limit > 0 && shown == rg.Limit {
+		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
 		}

@@ -107,7 +107,9 @@ func (l *listing) add(c *cli.Context, s *app.Scope, box *maildir.Box, f filter) 
 		rg = maildir.Range{Sent: true, Newest: true, Since: f.since}
 	}
 	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
-		rg.Limit = c.Int("limit")
+		if rg.Limit = c.Int("limit"); c.Bool("count") {
+			rg.Limit = -1
+		}
 	}
 	found, err := box.Walk(c.Context, rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
