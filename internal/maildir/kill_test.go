@@ -204,9 +204,10 @@ func (p *process) drop() {
 	file := name
 	switch p.r.IntN(5) {
 	case 0:
-		m := p.given()
+		m := p.given() // whose id does not count
+		name, file = "d-"+unique+"-"+m.Subject, unique+".json"
+		m.Subject = name
 		content, _ = m.Encode()
-		said, name, file = "ack", string(m.ID), string(m.ID)+"."+unique+".json"
 	case 1:
 		content, said, name, file = []byte(`{"event_type":"agent_output","stream":"std_out","content":"`+unique+`"}`), "event", unique, unique+".json"
 	}

@@ -290,7 +290,7 @@ func (b *Box) mkdir(dir string) error {
 // Log returns the agent's event log.
 func (b *Box) Log() *eventlog.Log {
 	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.CheckPresent}
+	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent)
 }
 
 // logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so

@@ -21,7 +21,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -318,8 +318,8 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	s.follow()
 	m := s.send("Once.", nil)
 	eventually(t, "the message in the queue", s.isQueued(m))
-	begins := hook.MailCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
-	h, err := hook.HandOver(t.Context(), s.bob, begins, maildir.ReadOptions{})
+	begins := handover.Call{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
+	h, err := begins.HandOver(t.Context(), s.bob, maildir.ReadOptions{})
 	must(t, err)
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")

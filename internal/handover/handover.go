@@ -1,4 +1,6 @@
-package hook
+// Package handover gives an agent's program its mail: with the answer to a call of one of its hooks, or pushed beside
+// them. What later calls prove received is read; what may be lost is handed over once more, marked.
+package handover
 
 import (
 	"context"
@@ -14,13 +16,13 @@ import (
 // sameMoment is how far apart the two calls of a hook that is installed twice may be.
 const sameMoment = 2 * time.Second
 
-// maxPushed is how many pushed messages may wait in a session: Claude Code drops what is more than 30 at a time of one
+// MaxPushed is how many pushed messages may wait in a session: Claude Code drops what is more than 30 at a time of one
 // sender. The others go out with its hooks.
-const maxPushed = 20
+const MaxPushed = 20
 
-// MailCall is one call of a hook of the agent's program, or one push beside them, and what it says of the mail that earlier
+// Call is one call of a hook of the agent's program, or one push beside them, and what it says of the mail that earlier
 // ones gave to the program.
-type MailCall struct {
+type Call struct {
 	Session       string // the program's session; calls of other sessions prove nothing about this one
 	Name          string // identifies the call in its session; a hook that is installed twice makes two calls of one name
 	IsAmbiguous   bool   // a later call may have the same Name, so only calls at the same moment count as one
@@ -49,16 +51,16 @@ type Handover struct {
 
 // HandOver settles what earlier calls gave to the program, and then claims unread mail for this one. The Handover is never
 // nil; with an error it holds what was done before. Without mail and such claims no lock is taken.
-func HandOver(ctx context.Context, box *maildir.Box, call MailCall, opt maildir.ReadOptions) (*Handover, error) {
+func (call *Call) HandOver(ctx context.Context, box *maildir.Box, opt maildir.ReadOptions) (*Handover, error) {
 	h := &Handover{Handover: &maildir.Handover{}}
-	err := h.settle(ctx, box, &call)
+	err := h.settle(ctx, box, call)
 	if !call.CanCarryMail {
 		return h, err
 	}
 	to := maildir.Recipient{Owner: maildir.OfSession(call.Session), Call: call.Name, Now: call.Now}
 	if call.IsPush {
 		to.Owner = maildir.PushedTo(call.Session)
-		room := maxPushed
+		room := MaxPushed
 		for _, g := range box.Given(call.Now) {
 			if g.IsLive && g.To.Owner == to.Owner {
 				room--
@@ -82,7 +84,7 @@ func HandOver(ctx context.Context, box *maildir.Box, call MailCall, opt maildir.
 
 // settle settles what earlier calls handed over. What the call proves received is read; what may be lost is handed over
 // once more, also what a session has whose program has ended.
-func (h *Handover) settle(ctx context.Context, box *maildir.Box, call *MailCall) (err error) {
+func (h *Handover) settle(ctx context.Context, box *maildir.Box, call *Call) (err error) {
 	var received, lost []maildir.Given
 	for _, g := range box.Given(call.Now) {
 		if call.mayLose(g) {
@@ -98,24 +100,24 @@ func (h *Handover) settle(ctx context.Context, box *maildir.Box, call *MailCall)
 }
 
 // hasMade reports whether this call handed it over, perhaps in another process.
-func (call *MailCall) hasMade(g maildir.Given) bool {
+func (call *Call) hasMade(g maildir.Given) bool {
 	isNamed := call.isTo(g) && g.To.Call == call.Name && call.Name != ""
 	isAtOnce := call.Now.Sub(g.To.Now).Abs() < sameMoment
 	return isNamed && (isAtOnce || !call.IsAmbiguous)
 }
 
-func (call *MailCall) isTo(g maildir.Given) bool { return g.To.Session() == call.Session }
+func (call *Call) isTo(g maildir.Given) bool { return g.To.Session() == call.Session }
 
 func isPushed(g maildir.Given) bool { return g.To.Owner == maildir.PushedTo(g.To.Session()) }
 
 // proves reports whether the call proves that its session has received it.
-func (call *MailCall) proves(g maildir.Given) bool {
+func (call *Call) proves(g maildir.Given) bool {
 	isShown := slices.ContainsFunc(call.Shown, func(short string) bool { return g.ID.Short(len(short)) == short })
 	return call.isTo(g) && !call.hasMade(g) && (isShown || call.ProvesReceipt && g.IsSent && !isPushed(g))
 }
 
 // mayLose reports whether the call says that it may be lost.
-func (call *MailCall) mayLose(g maildir.Given) bool {
+func (call *Call) mayLose(g maildir.Given) bool {
 	if !call.isTo(g) {
 		return g.IsLive && call.IsGone != nil && call.IsGone(g.To.Session())
 	}

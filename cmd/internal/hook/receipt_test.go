@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,20 +26,20 @@ func idsOf(items []*maildir.Item) (ids []wire.ID) {
 }
 
 // handOver makes a call of a session's hook that can carry mail, at a given time.
-func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time) *Handover {
+func handOver(t testing.TB, b *maildir.Box, session, name string, now time.Time) *handover.Handover {
 	t.Helper()
-	return calls(t, b, MailCall{Session: session, Name: name, ProvesReceipt: true, CanCarryMail: true, Now: now})
+	return calls(t, b, handover.Call{Session: session, Name: name, ProvesReceipt: true, CanCarryMail: true, Now: now})
 }
 
-func calls(t testing.TB, b *maildir.Box, call MailCall) *Handover {
+func calls(t testing.TB, b *maildir.Box, call handover.Call) *handover.Handover {
 	t.Helper()
-	h, err := HandOver(ctx, b, call, maildir.ReadOptions{Limit: 20})
+	h, err := call.HandOver(ctx, b, maildir.ReadOptions{Limit: 20})
 	must(t, err)
 	return h
 }
 
 // sent records that the answer was written.
-func sent(t testing.TB, h *Handover) *Handover {
+func sent(t testing.TB, h *handover.Handover) *handover.Handover {
 	t.Helper()
 	announced, err := h.Sent(ctx)
 	if err != nil || len(announced) != len(h.Items) {
@@ -47,7 +48,7 @@ func sent(t testing.TB, h *Handover) *Handover {
 	return h
 }
 
-func handed(t testing.TB, h *Handover, repeat bool, ids ...wire.ID) *Handover {
+func handed(t testing.TB, h *handover.Handover, repeat bool, ids ...wire.ID) *handover.Handover {
 	t.Helper()
 	if got := idsOf(h.Items); !slices.Equal(got, ids) {
 		t.Errorf("handed over: %v, not %v", got, ids)
@@ -76,7 +77,7 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	// Calls of another session, the same call again and the session's end prove nothing.
-	for _, call := range []MailCall{
+	for _, call := range []handover.Call{
 		{Session: "s2", Name: "other", ProvesReceipt: true, CanCarryMail: true, Now: now},
 		{Session: "s1", Name: "2", Now: now},
 		{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: now},
@@ -108,7 +109,7 @@ func TestSameCallTwice(t *testing.T) {
 	for _, loose := range []bool{false, true} {
 		bob := team(t, nil)
 		list := mails(t, bob, 1)
-		call := MailCall{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
+		call := handover.Call{Session: "s1", Name: "stop", IsAmbiguous: loose, ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
 		first, second := handed(t, calls(t, bob, call), false, list...), handed(t, calls(t, bob, call), false)
 		if first.Repeated || !second.Repeated || len(second.Received) > 0 {
 			t.Error("the second does not know of the first")
@@ -124,7 +125,7 @@ func TestSameCallTwice(t *testing.T) {
 // A message is handed over once more if nothing proves that it was received, and then only Read shows it.
 func TestHandedOverInVain(t *testing.T) {
 	t.Parallel()
-	ends := func(call MailCall) func(*testing.T, *maildir.Box, string, time.Time) time.Time {
+	ends := func(call handover.Call) func(*testing.T, *maildir.Box, string, time.Time) time.Time {
 		return func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
 			call.Session, call.Name, call.Now = session, "end", now
 			if h := calls(t, bob, call); len(h.Received) > 0 {
@@ -134,8 +135,8 @@ func TestHandedOverInVain(t *testing.T) {
 		}
 	}
 	for about, lapse := range map[string]func(*testing.T, *maildir.Box, string, time.Time) time.Time{
-		"the session's end": ends(MailCall{EndsSession: true}),
-		"it begins anew":    ends(MailCall{IsNewProgram: true}),
+		"the session's end": ends(handover.Call{EndsSession: true}),
+		"it begins anew":    ends(handover.Call{IsNewProgram: true}),
 		"ten minutes": func(t *testing.T, bob *maildir.Box, session string, now time.Time) time.Time {
 			handed(t, handOver(t, bob, "other", "look", now.Add(9*time.Minute)), false)
 			return now.Add(11 * time.Minute)
@@ -179,7 +180,7 @@ func TestPushed(t *testing.T) {
 	bob := team(t, nil)
 	list := mails(t, bob, 2)
 	now := time.Now().Add(-time.Hour)
-	push := MailCall{Session: "s1", Name: "push", CanCarryMail: true, IsPush: true, Now: now}
+	push := handover.Call{Session: "s1", Name: "push", CanCarryMail: true, IsPush: true, Now: now}
 	sent(t, handed(t, calls(t, bob, push), false, list...))
 	if h := handOver(t, bob, "s1", "tool", now.Add(time.Second)); len(h.Items)+len(h.Received) != 0 {
 		t.Errorf("a call that does not show them: %d again, %d received", len(h.Items), len(h.Received))
@@ -187,12 +188,12 @@ func TestPushed(t *testing.T) {
 	if h := handOver(t, bob, "s2", "other", now.Add(2*time.Second)); len(h.Items) != 0 {
 		t.Errorf("another session got %d", len(h.Items))
 	}
-	shows := MailCall{Session: "s1", Name: "prompt", Shown: []string{"000000", list[0].Short(12)}, Now: now.Add(3 * time.Second)}
+	shows := handover.Call{Session: "s1", Name: "prompt", Shown: []string{"000000", list[0].Short(12)}, Now: now.Add(3 * time.Second)}
 	if h := calls(t, bob, shows); len(h.Received) != 1 || h.Received[0].MessageID() != list[0] {
 		t.Errorf("received: %v", h.Received)
 	}
 	// Its program was killed.
-	after := MailCall{Session: "s2", Name: "next", CanCarryMail: true, Now: now.Add(4 * time.Second), IsGone: func(session string) bool { return session == "s1" }}
+	after := handover.Call{Session: "s2", Name: "next", CanCarryMail: true, Now: now.Add(4 * time.Second), IsGone: func(session string) bool { return session == "s1" }}
 	sent(t, handed(t, calls(t, bob, after), true, list[1]))
 }
 
@@ -201,11 +202,11 @@ func TestPushedTooMany(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
 	now := time.Now().Add(-time.Hour)
-	push := func() *Handover {
+	push := func() *handover.Handover {
 		now = now.Add(time.Second)
-		return calls(t, bob, MailCall{Session: "s1", Name: now.String(), CanCarryMail: true, IsPush: true, Now: now})
+		return calls(t, bob, handover.Call{Session: "s1", Name: now.String(), CanCarryMail: true, IsPush: true, Now: now})
 	}
-	first := mails(t, bob, maxPushed)
+	first := mails(t, bob, handover.MaxPushed)
 	for h := push(); len(h.Items) > 0; h = push() { // a page at a time
 		sent(t, h)
 	}
@@ -213,7 +214,7 @@ func TestPushedTooMany(t *testing.T) {
 	if h := push(); len(h.Items) != 0 || !h.IsFull {
 		t.Errorf("%d messages more, full: %v", len(h.Items), h.IsFull)
 	}
-	shows := MailCall{Session: "s1", Name: "prompt", Shown: []string{first[0].Short(12)}, CanCarryMail: true, Now: now.Add(time.Second)}
+	shows := handover.Call{Session: "s1", Name: "prompt", Shown: []string{first[0].Short(12)}, CanCarryMail: true, Now: now.Add(time.Second)}
 	h := calls(t, bob, shows)
 	if len(h.Received) != 1 {
 		t.Errorf("received: %v", h.Received)

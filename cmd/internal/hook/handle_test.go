@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -389,10 +390,10 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []Tool{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		push := MailCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
-		h, err := HandOver(ctx, bob, push, maildir.ReadOptions{Limit: 1})
+		push := handover.Call{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
+		h, err := push.HandOver(ctx, bob, maildir.ReadOptions{Limit: 1})
 		must(t, err)
-		text := PushedMail(h, &letter.Renderer{Now: time.Now(), Team: "main"})
+		text := h.Pushed(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)
 		must(t, err)
 		quoted, _ := json.Marshal(text)
