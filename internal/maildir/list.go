@@ -128,7 +128,7 @@ type Range struct {
 
 	Large  bool // with Unread: Walk ingests large dropped files too
 	Newest bool // list days and messages of each part newest first
-	Limit  int  // open at most this many messages (0: all) and count the rest; not with Keep
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
 
 	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
 	// Without a Limit several are opened at once: Keep is called concurrently.
@@ -206,7 +206,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
-		if rg.Limit > 0 && shown == rg.Limit {
+		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
 		}

@@ -156,6 +156,18 @@ func BenchmarkLargeInbox(b *testing.B) {
 		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
 		return err
 	})
+	repeat(b, "ls --count", func() error {
+		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
+		return err
+	})
+	repeat(b, "what a hook hands over", func() error {
+		h, err := bob.HandOver(b.Context(), maildir.Recipient{Owner: maildir.OfSession("s")}, maildir.ReadOptions{Limit: 10})
+		return cmp.Or(err, h.Release(b.Context()))
+	})
+	repeat(b, "what a wake asks", func() error {
+		_, _, err := bob.Waiting(b.Context(), maildir.ReadOptions{Current: true})
+		return err
+	})
 	repeat(b, "os.ReadDir", func() error {
 		_, err := os.ReadDir(unread)
 		return err

@@ -125,6 +125,9 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	}
 	if o.filter == (filter{}) && !(o.sent && o.owed) { // then messages beyond the limit are not read
 		rg.Limit = o.limit
+		if o.counts {
+			rg.Limit = -1
+		}
 	}
 	found, err := box.Walk(ctx, rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
