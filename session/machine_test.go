@@ -13,24 +13,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
-var states = []wire.InteractiveSessionState{wire.SessionActive, wire.SessionPaused, wire.SessionCompleted, wire.SessionAborted}
+var states = []State{Active, Paused, Completed, Aborted}
 
 // isLegal returns the transitions that the owner of the vocabulary allows.
-func isLegal(t testing.TB) map[[2]wire.InteractiveSessionState]bool {
+func isLegal(t testing.TB) map[[2]State]bool {
 	data, err := os.ReadFile("../testdata/wire/behaviour.json")
 	must(t, err)
 	var all []struct {
 		Function string
-		From, To wire.InteractiveSessionState
+		From, To State
 		OK       bool
 	}
 	must(t, json.Unmarshal(data, &all))
-	out := map[[2]wire.InteractiveSessionState]bool{}
+	out := map[[2]State]bool{}
 	for _, c := range all {
 		if c.Function == "InteractiveSession.transition" {
-			out[[2]wire.InteractiveSessionState{c.From, c.To}] = c.OK
+			out[[2]State{c.From, c.To}] = c.OK
 		}
 	}
 	if len(out) != len(states)*len(states) {
@@ -41,7 +42,7 @@ func isLegal(t testing.TB) map[[2]wire.InteractiveSessionState]bool {
 
 // machine is some sessions of one agent on disk, and their models.
 type machine struct {
-	legal  map[[2]wire.InteractiveSessionState]bool
+	legal  map[[2]State]bool
 	st     *Store
 	models map[wire.UUID]*model
 	ids    []wire.UUID
@@ -49,7 +50,7 @@ type machine struct {
 }
 
 type model struct {
-	state   wire.InteractiveSessionState
+	state   State
 	ours    bool     // a runner began it
 	parked  bool     // because the agent is off
 	log     []string // without the session's own lines
@@ -75,14 +76,14 @@ func (m *machine) New(t *rapid.T) {
 	}
 	s := begin(t, m.st)
 	m.ids = append(m.ids, s.SessionID)
-	m.models[s.SessionID] = &model{state: wire.SessionActive}
+	m.models[s.SessionID] = &model{state: Active}
 }
 
 func (m *machine) Move(t *rapid.T) {
 	id, was := m.some(t)
 	to := rapid.SampledFrom(states).Draw(t, "to")
 	_, err := m.st.Change(ctx, id, func(s *Session) error { return s.Move(to, "", now()) })
-	if isLegal := m.legal[[2]wire.InteractiveSessionState{was.state, to}]; isLegal == errors.As(err, new(*wire.SessionError)) {
+	if isLegal := m.legal[[2]State{was.state, to}]; isLegal == errors.As(err, new(*Error)) {
 		t.Fatalf("%v to %s: %v", was.state, to, err)
 	} else if !isLegal {
 		return
@@ -101,7 +102,7 @@ func (m *machine) Run(t *rapid.T) {
 	n := 0
 	for _, o := range m.models {
 		if o.parked {
-			o.state, o.parked = wire.SessionActive, false
+			o.state, o.parked = Active, false
 		}
 		if o.state.Alive() {
 			n++
@@ -113,7 +114,7 @@ func (m *machine) Run(t *rapid.T) {
 		if m.models[s.SessionID] == nil && n == 0 && wants {
 			n++
 			m.ids = append(m.ids, s.SessionID)
-			m.models[s.SessionID] = &model{state: wire.SessionActive, ours: true}
+			m.models[s.SessionID] = &model{state: Active, ours: true}
 		}
 	}
 	if len(all) != len(m.ids) {
@@ -131,11 +132,11 @@ func (m *machine) End(t *rapid.T) {
 	must(t, m.st.Detach(ctx, "bob", well, "it ended"))
 	for _, o := range m.models {
 		switch {
-		case o.state != wire.SessionActive:
+		case o.state != Active:
 		case well && o.ours:
-			o.state = wire.SessionCompleted
+			o.state = Completed
 		default:
-			o.state, o.parked = wire.SessionPaused, true
+			o.state, o.parked = Paused, true
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (m *machine) Emit(t *rapid.T) {
 	must(t, err)
 	err = c.Emit(ctx, output(word))
 	if !was.state.Alive() {
-		if err != wire.ErrChannelClosed {
+		if err != ErrChannelClosed {
 			t.Fatalf("a session that is %s took output: %v", was.state, err)
 		}
 		return
@@ -184,7 +185,7 @@ func (m *machine) Draft(t *rapid.T) {
 	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
 	c, err := m.st.Channel(id)
 	must(t, err)
-	err = c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
+	err = c.Emit(ctx, foreign.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
 	if was.state.Alive() != (err == nil) {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func (m *machine) Draft(t *rapid.T) {
 // Input sends an input and receives it.
 func (m *machine) Input(t *rapid.T) {
 	id, was := m.some(t)
-	if was.state != wire.SessionActive {
+	if was.state != Active {
 		t.Skip("nobody receives")
 	}
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "text")

@@ -35,6 +35,7 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation, if the program can; =false does not"}
@@ -175,7 +176,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	if text := c.String("acp-session"); text != "" {
-		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(text), &spec.ACP)
+		err := foreign.SessionNewParams.Unmarshal([]byte(text), &spec.ACP)
 		if err == nil && spec.Driver != "acp" {
 			err = errors.New("needs --driver acp")
 		}

@@ -17,8 +17,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var messageCommand = &cli.Command{
@@ -30,12 +32,12 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+		out, err := k.say(foreign.HumanInput{Kind: "message", Text: text})
 		if err != nil {
 			return err
 		}
 		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
-		if k.session.State != wire.SessionPaused {
+		if k.session.State != session.Paused {
 			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
 		}
 		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
@@ -61,7 +63,7 @@ continues. Without a terminal it ends with stdin, unless --follow.`,
 	},
 }
 
-func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
+func (k *call) say(in foreign.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
 	return k.s.Team.SendInput(k.c.Context, k.session.SessionID, from)
 }
@@ -192,6 +194,6 @@ func (k *call) sendLine(text string) error {
 	if err := app.CheckText(text); err != nil {
 		return err
 	}
-	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+	_, err := k.say(foreign.HumanInput{Kind: "message", Text: text})
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Commands returns the verbs of this group.
@@ -37,9 +38,9 @@ atm session attach bob`,
 Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.`,
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(sessions.Paused)),
 			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
-			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(sessions.Completed), "finish", "end"),
 			cmdline.NoCommand("stop close delete kill rm", "atm session complete ID, or atm session abort ID"),
 			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
 		},
@@ -133,7 +134,7 @@ func begin(c *cli.Context, s *app.Scope) error {
 	return printSession(c, made, "", string(made.SessionID))
 }
 
-func moveTo(to wire.InteractiveSessionState) func(*call) error {
+func moveTo(to sessions.State) func(*call) error {
 	return func(k *call) error {
 		reason := ""
 		if who, _ := k.s.Actor(); who != "" {
@@ -155,14 +156,14 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 // resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
 func resume(k *call) error {
 	trial := k.session.InteractiveSession
-	stateErr := trial.Transition(wire.SessionActive, time.Now())
+	stateErr := trial.Transition(sessions.Active, time.Now())
 	plan, planErr := k.s.Team.Config()
 	m, err := k.s.Team.Summary(k.agent())
 	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}
 	if m.Running {
-		return moveTo(wire.SessionActive)(k)
+		return moveTo(sessions.Active)(k)
 	}
 	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
 	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
@@ -181,7 +182,7 @@ func resume(k *call) error {
 	default:
 		command.Warn(k.c, "%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 	}
-	return moveTo(wire.SessionActive)(k)
+	return moveTo(sessions.Active)(k)
 }
 
 func (k *call) startAgent(words []string) error {
@@ -198,7 +199,7 @@ func (k *call) startAgent(words []string) error {
 }
 
 func abort(k *call) error {
-	out, err := k.say(wire.HumanInput{Kind: "abort"})
+	out, err := k.say(foreign.HumanInput{Kind: "abort"})
 	if err != nil {
 		return err
 	}
@@ -315,7 +316,7 @@ var show = withSession(app.OpenTeam, func(k *call) error {
 	}
 	entries, all := sess.Entries(0)
 	// The log is in the order of arrival.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	slices.SortStableFunc(entries, func(a, b sessions.Entry) int { return a.Timestamp.Compare(b.Timestamp) })
 	if limit := k.c.Int("limit"); limit > 0 {
 		entries = entries[max(len(entries)-limit, 0):]
 	}
@@ -377,7 +378,7 @@ func age(sess *sessions.Session) string {
 }
 
 type entry struct {
-	wire.SessionMessage
+	sessions.Entry
 	agent string
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var statusCommand = &cli.Command{
@@ -75,7 +75,7 @@ func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
 		return command.PrintAs(c, m, statusText(m))
 	}
-	line, err := wire.MarshalAs("missiond.PTYAgentInfo", aswire.Slot(s.Team, m))
+	line, err := foreign.PTYAgentInfo.Marshal(aswire.Slot(s.Team, m))
 	return command.PrintUnlessError(c, err, line, string(command.EscapeJSON(line)))
 }
 
