@@ -20,7 +20,7 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up, a floor at a time: each may import those above it here.
 var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
-	"internal/durable internal/lockfile internal/tomlfile wire internal/hostkey internal/runinfo " +
+		"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/hostkey internal/runinfo " +
 		// Messages.
 		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher " +
 		// What events and messages say: an agent's state, its sessions, its past.
@@ -59,7 +59,7 @@ var importers = map[string][]string{
 	"github.com/coder/websocket":             {"internal/push/codex"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
-	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "session", "wire"},
+	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "session", "wire", "wire/foreign"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},

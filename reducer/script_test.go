@@ -17,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var update = flag.Bool("update", false, "write what the scripts in testdata print now")
@@ -51,23 +52,15 @@ func fromJSON(s *State) State {
 	return out
 }
 
-// allKinds are the kinds of event that wire knows, and two that only the reducer does.
-var allKinds = func() []string {
-	vocabularies, err := os.ReadFile("../wire/vocabularies.txt")
-	if err != nil {
-		panic(err)
-	}
-	all, isEvent := []string{"thread_active", "state_update"}, false
-	for line := range strings.Lines(string(vocabularies)) {
-		if line[0] != ' ' {
-			isEvent = strings.Contains(line, "Event by ") || strings.Contains(line, "Update by ")
-		} else if isEvent && line[2] != ' ' {
-			all = append(all, strings.Split(strings.Fields(line)[0], "|")...)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}()
+// allKinds are the kinds of event that the reducer knows, and ones that it only lets pass.
+var allKinds = []string{
+	"agent_output", "available_commands_update", "config_option_update", "confirm_required", "current_mode_update", "draft_ready",
+	"dropped_counters", "exited", "goal_complete", "injected", "injecting", "injection_failed", "message_acked", "message_again",
+	"message_announced", "message_delta", "message_read", "message_returned", "message_withdrawn", "plan", "restarting", "server_request",
+	"session_end", "session_info_update", "session_start", "spawned", "state_change", "status_update", "stream_error", "thought_delta",
+	"thread_active", "tool_call_end", "tool_call_start", "tool_call_update", "turn_completed", "turn_idle", "turn_started", "usage_update",
+	"user_message_chunk", "waiting_for_input",
+}
 
 func newPlayer() *player {
 	return &player{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
@@ -104,35 +97,33 @@ func (p *player) event(line string) (*wire.Event, error) {
 		source, line = before, rest
 	}
 	if strings.HasPrefix(line, "{") {
-		e, err = wire.Adopt([]byte(line))
+		e, err = foreign.Adopt([]byte(line))
 		source = cmp.Or(source, "acp")
 	} else {
 		w := words(line)
 		source = cmp.Or(source, "hook")
-		var pairs [][2]string
+		e.Kind = w[0]
 		for _, s := range w[1:] {
 			k, v, ok := strings.Cut(s, "=")
 			if !ok {
 				return nil, fmt.Errorf("%q: k=v", s)
 			}
-			pairs = append(pairs, [2]string{k, v})
-		}
-		if e, err = wire.Compose(w[0], pairs); err != nil { // only a mailbox or another program may append it
-			e, err = wire.Event{}, nil
-			e.Kind = w[0]
-			for _, p := range pairs {
-				switch p[0] {
-				case "turn_id":
-					e.TurnID = p[1]
-				case "session":
-					e.Session = p[1]
-				case "event_id":
-					e.EventID = p[1]
-				default:
-					e = e.With(p[0], p[1])
+			switch k {
+			case "turn_id":
+				e.TurnID = v
+			case "session":
+				e.Session = v
+			case "event_id":
+				e.EventID = v
+			default:
+				raw, bad := foreign.ParseField(e.Kind, k, v)
+				if bad != nil { // only another program may append it
+					raw = wire.Quote(v)
 				}
+				e = e.With(k, raw)
 			}
 		}
+		e = foreign.Translate(e)
 	}
 	if err != nil {
 		return nil, err

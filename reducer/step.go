@@ -108,7 +108,7 @@ var agentKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
 	wire.EventReturned: false, wire.EventUnread: false, wire.EventStage: false,
-	wire.StreamError: false, wire.DroppedCounters: false, "error": true,
+	wire.StreamError: false, wire.DroppedCounters: false,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
@@ -130,7 +130,7 @@ func (s *State) fold(e *event) {
 		if e.Text("as") == "" { // else it was only told about the message
 			s.Read = e.at
 		}
-	case wire.StreamError, "error":
+	case wire.StreamError:
 		s.Errors++
 		summary := e.Text("error_summary", "summary", "message", "error")
 		if code := e.Text("code"); code != "" {

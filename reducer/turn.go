@@ -15,14 +15,14 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	switch e.kind {
 	case wire.TurnStarted:
 		return t.start(e)
-	case wire.TurnCompleted, "turn_complete":
+	case wire.TurnCompleted:
 		return t.complete(e)
 	case wire.TurnIdle:
 		return t.becomeIdle(e)
 
-	case "message_delta", "agent_message_chunk":
+	case "message_delta":
 		return t.work(e, Responding, "")
-	case "agent_thought_chunk":
+	case "thought_delta":
 		return t.work(e, Thinking, "")
 	case "thread_active": // Codex: it works, and waits for nothing
 		return t.Word() == WordBusy || t.work(e, Thinking, "")
@@ -31,14 +31,7 @@ func (t *Turn) apply(e *event) (isNews bool) {
 		return t.startCall(e)
 	case "tool_call_end":
 		return t.endCall(e)
-	case "tool_call", "tool_call_update":
-		status := e.Text("status")
-		switch {
-		case status == "completed" || status == "failed":
-			return t.endCall(e)
-		case status == "in_progress" || e.kind == "tool_call":
-			return t.startCall(e)
-		}
+	case "tool_call_update": // neither its start nor its end
 
 	case "waiting_for_input":
 		return t.ask(e, waitingOf(e, Question))
@@ -53,16 +46,6 @@ func (t *Turn) apply(e *event) (isNews bool) {
 		return t.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))) || t.work(e, Thinking, "")
 	case "state_change":
 		return t.changeState(e, Activity(e.Text("new")))
-	case "state_update": // the second version of ACP reports all of the above with it
-		switch e.Text("state") {
-		case "running":
-			return t.work(e, Thinking, "")
-		case "requires_action":
-			return t.ask(e, Waiting{Kind: Permission})
-		case "idle":
-			t.complete(e)
-			return t.becomeIdle(e)
-		}
 	case "session_start":
 		return t.startSession(e)
 	default:

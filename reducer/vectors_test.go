@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // The fold agrees with the daemon's AgentStreamState.apply. Where ours is stricter, the vector has ours_after_each.
@@ -53,7 +53,7 @@ func TestVectors(t *testing.T) {
 		}
 		var s State
 		for i, raw := range v.Events {
-			e, err := wire.Adopt(raw)
+			e, err := foreign.Adopt(raw)
 			if err != nil {
 				t.Fatal(v.Name, err)
 			}

@@ -10,16 +10,17 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// Channel connects an agent's program with the people in its session. Its errors are wire.ErrChannelClosed once the
-// session is over, a *wire.SessionError for what a session refuses, and I/O errors.
+// Channel connects an agent's program with the people in its session. Its errors are ErrChannelClosed once the
+// session is over, a *Error for what a session refuses, and I/O errors.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
 
 	// Emit sends an event to the people. When it returns nil, the event is on record.
-	Emit(ctx context.Context, e wire.SessionEvent) error
+	Emit(ctx context.Context, e foreign.SessionEvent) error
 
 	// Receive returns the next human input, nil if there is none within timeout. With 0 or less it does not wait.
 	Receive(ctx context.Context, timeout time.Duration) (*Input, error)
@@ -49,23 +50,23 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 // ID returns the session's channel_id.
 func (c *MailboxChannel) ID() string { return c.name }
 
-// session reads the session; if it is gone, the error is wire.ErrChannelClosed.
+// session reads the session; if it is gone, the error is ErrChannelClosed.
 func (c *MailboxChannel) session() (*Session, error) {
 	s, err := c.store.Get(c.id)
 	if errors.Is(err, ErrNotFound) {
-		return nil, wire.ErrChannelClosed
+		return nil, ErrChannelClosed
 	}
 	return s, err
 }
 
 // Emit appends to the agent's events; see Events.
-func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
+func (c *MailboxChannel) Emit(ctx context.Context, e foreign.SessionEvent) error {
 	s, err := c.session()
 	if err != nil {
 		return err
 	}
 	if !s.State.Alive() {
-		return wire.ErrChannelClosed
+		return ErrChannelClosed
 	}
 	events, err := Events(c.id, e)
 	if err != nil {
@@ -79,14 +80,14 @@ const maxOutput = 1 << 20
 
 // Events returns what to append to an agent's log to emit e in a session; id "" means all its sessions. Long output
 // becomes several events, cut between characters. Bytes that are not UTF-8 become U+FFFD. The error is a
-// *wire.SessionError.
-func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
+// *Error.
+func Events(id wire.UUID, e foreign.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		e.Content = wire.Clip(content, maxOutput)
 		content = content[len(e.Content):]
 		raw, err := e.MarshalJSON()
 		if err != nil {
-			return nil, &wire.SessionError{Reason: "not an event: " + err.Error()}
+			return nil, &Error{Reason: "not an event: " + err.Error()}
 		}
 		event := wire.Event{Kind: e.Kind, Source: "cli", Wire: raw}
 		if id != "" {
@@ -143,7 +144,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	}
 	next := maildir.ReadOptions{Limit: 1, Match: func(m *maildir.Item) bool {
 		in, ok := c.store.InputOf(c.box.Agent(), m.Message)
-		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
+		return ok && in.For(c.id) && (s.State == Active || in.Kind == "abort")
 	}}
 	batch, err := c.box.Read(ctx, next, func(b maildir.Batch) (int, error) {
 		if len(b.Items) == 0 {
@@ -158,7 +159,7 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 	})
 	switch {
 	case errors.Is(err, maildir.ErrNoAgent), err == nil && !done && !s.State.Alive():
-		return false, wire.ErrChannelClosed
+		return false, ErrChannelClosed
 	case err == nil && done && batch.MarkErr != nil: // it would be received again and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.MarkErr)
 	}

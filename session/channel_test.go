@@ -12,14 +12,15 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 const draftID = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
 
 func TestReceive(t *testing.T) {
 	st := testTeam(t)
-	tell(t, st, "", wire.HumanInput{Kind: "abort"}) // before the session began: ignored
-	time.Sleep(2 * time.Millisecond)                // ids have milliseconds
+	tell(t, st, "", foreign.HumanInput{Kind: "abort"}) // before the session began: ignored
+	time.Sleep(2 * time.Millisecond)                   // ids have milliseconds
 	s, other := begin(t, st), begin(t, st)
 	c := channel(t, st, s.SessionID)
 	receives := func(want string) (in *Input) {
@@ -31,13 +32,13 @@ func TestReceive(t *testing.T) {
 		return in
 	}
 	receives("Abort session")
-	if got := refresh(t, st, s.SessionID); got.State != wire.SessionActive {
+	if got := refresh(t, st, s.SessionID); got.State != Active {
 		t.Error(got.State)
 	}
 	tell(t, st, other.SessionID, text("for another"))
 	tell(t, st, s.SessionID, text("first"))
 	uri := "fs://repo/main.rs"
-	reject := wire.HumanInput{Kind: "reject", DraftID: draftID, ArtifactURI: &uri, Reason: "no"}
+	reject := foreign.HumanInput{Kind: "reject", DraftID: draftID, ArtifactURI: &uri, Reason: "no"}
 	tell(t, st, "", reject)
 	if in := receives("Message: first"); in.From.Agent != "me" {
 		t.Error(in.From)
@@ -70,24 +71,24 @@ func TestReceive(t *testing.T) {
 	receives(reject.String())
 
 	// Input waits while the session is paused.
-	move(t, st, s.SessionID, wire.SessionPaused)
+	move(t, st, s.SessionID, Paused)
 	tell(t, st, s.SessionID, text("later"))
 	receives("")
-	move(t, st, s.SessionID, wire.SessionActive)
+	move(t, st, s.SessionID, Active)
 	receives("Message: later")
 
 	// A dropped abort ends the session and is still received; then the channel is closed.
 	drop(`{"input_type":"abort"}`)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if got := refresh(t, st, s.SessionID); got.State == wire.SessionAborted {
+		if got := refresh(t, st, s.SessionID); got.State == Aborted {
 			break
 		}
 	}
 	receives("Abort session")
-	if _, err := c.Receive(ctx, time.Minute); err != wire.ErrChannelClosed {
+	if _, err := c.Receive(ctx, time.Minute); err != ErrChannelClosed {
 		t.Errorf("over: %v", err)
 	}
-	if err := c.Emit(ctx, output("x")); err != wire.ErrChannelClosed {
+	if err := c.Emit(ctx, output("x")); err != ErrChannelClosed {
 		t.Errorf("over: %v", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestReceiveWaits(t *testing.T) {
 		err     error
 	}{
 		{func() { tell(t, st, s.SessionID, text("x")) }, nil},
-		{func() { move(t, st, s.SessionID, wire.SessionCompleted) }, wire.ErrChannelClosed},
+		{func() { move(t, st, s.SessionID, Completed) }, ErrChannelClosed},
 		{cancel, context.Canceled},
 	} {
 		if what.err != nil {
@@ -159,7 +160,7 @@ func TestAnotherLog(t *testing.T) {
 	if got := refresh(t, st, s.SessionID); len(got.Messages) != 5 {
 		t.Errorf("while the agent is gone: %v", got.Messages)
 	}
-	if _, err := c.Receive(ctx, 0); err != wire.ErrChannelClosed {
+	if _, err := c.Receive(ctx, 0); err != ErrChannelClosed {
 		t.Errorf("of one who is gone: %v", err)
 	}
 	must(t, st.Mail.Create(ctx, "bob"))
@@ -173,14 +174,14 @@ func TestAnotherLog(t *testing.T) {
 func TestNothingAfterAnAbort(t *testing.T) {
 	st := testTeam(t)
 	s, box := begin(t, st), st.Mail.Box("bob")
-	tell(t, st, "", wire.HumanInput{Kind: "abort"})
+	tell(t, st, "", foreign.HumanInput{Kind: "abort"})
 	ids, err := box.UnreadIDs()
 	must(t, err)
 	must(t, box.MarkRead(ctx, ids[0]))
 	said := wire.Event{Kind: "agent_output", Source: "cli"}.With("stream", "std_out").With("content", "after")
 	must(t, box.Log().Append(ctx, said))
 	got := refresh(t, st, s.SessionID)
-	if got.State != wire.SessionAborted || strings.Contains(encode(t, got), "after") {
+	if got.State != Aborted || strings.Contains(encode(t, got), "after") {
 		t.Error(encode(t, got))
 	}
 }

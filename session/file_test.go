@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Of several sessions begun at once, each to be the only one, one succeeds.
@@ -195,7 +196,7 @@ func TestLogOfUnreadInput(t *testing.T) {
 	for newest := range 7 {
 		for k := range newest + 1 {
 			text := fmt.Sprint(k, strings.Repeat(" x", maxLog/8))
-			s.AddInput(Input{HumanInput: wire.HumanInput{Kind: "message", Text: text}, At: start.Add(time.Duration(k))})
+			s.AddInput(Input{HumanInput: foreign.HumanInput{Kind: "message", Text: text}, At: start.Add(time.Duration(k))})
 		}
 		encode(t, s)
 	}
@@ -229,7 +230,7 @@ func TestFirstGeneration(t *testing.T) {
 		t.Errorf("%+v", s.Notes)
 	}
 	s.LogMessage(SenderAgent, "hi", now())
-	must(t, s.Move(wire.SessionPaused, "by me", now()))
+	must(t, s.Move(Paused, "by me", now()))
 	got := encode(t, s)
 	for _, part := range []string{`"workspace":{"path":"/tmp","ids":[1.50]}`, `"seen":{"me":2}`} {
 		if !strings.Contains(got, part) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 const (
@@ -116,7 +117,7 @@ func (s *Session) foldEvents(st *Store, box *maildir.Box) error {
 
 // activeKinds are the events that show that an agent is not idle, beside the state_change that ends its start.
 var activeKinds = []string{
-	wire.TurnStarted, wire.TurnCompleted, "turn_complete", "tool_call_start", "tool_call", "tool_call_end", "message_delta", "agent_message_chunk",
+	wire.TurnStarted, wire.TurnCompleted, "tool_call_start", "tool_call_end", "message_delta",
 }
 
 func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
@@ -133,7 +134,7 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
 		if emitted, ok := ChannelEvent(e); ok && !isRepeat {
 			s.foldEmitted(emitted, e.At)
 		}
-	case wire.TurnCompleted, "turn_complete":
+	case wire.TurnCompleted:
 		answer := cmp.Or(AnswerOf(e), s.Notes.Said)
 		s.Notes.Said = ""
 		if answer != "" && !s.Notes.Runner.Lines {
@@ -141,17 +142,17 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
 		}
 	case "confirm_required":
 		// A hook and the screen report the same dialog.
-		question := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
+		question := foreign.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
 			s.LogMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted:
 		s.Notes.Said = ""
-	case "tool_call_start", "tool_call":
+	case "tool_call_start":
 		if e.Source != "hook" { // an ACP agent's
 			s.LogMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
 		}
-	case "message_delta", "agent_message_chunk":
+	case "message_delta":
 		s.Notes.Said = JoinDelta(s.Notes.Said, e)
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
@@ -160,7 +161,7 @@ func (s *Session) foldEvent(e *wire.Event, st *Store, box *maildir.Box) {
 	}
 }
 
-func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
+func (s *Session) foldEmitted(e foreign.SessionEvent, at time.Time) {
 	switch e.Kind {
 	case "agent_output":
 		content := e.Content
@@ -193,14 +194,14 @@ func (s *Session) foldMessage(st *Store, m *wire.Message) {
 	}
 	s.AddInput(in)
 	if in.Kind == "abort" {
-		_ = s.Move(wire.SessionAborted, "by "+string(in.From.Agent), in.At) // allowed while it is alive
+		_ = s.Move(Aborted, "by "+string(in.From.Agent), in.At) // allowed while it is alive
 	}
 }
 
 // AnswerOf returns the agent's answer from the event that ends its turn, "" if the event has none.
 func AnswerOf(e *wire.Event) string {
 	switch e.Kind {
-	case wire.TurnCompleted, "turn_complete":
+	case wire.TurnCompleted:
 		return e.Text("response", "last_assistant_message", "last-assistant-message", "prompt_response")
 	}
 	return ""
@@ -211,14 +212,14 @@ const maxSaid = 256 << 10
 
 // JoinDelta appends the message delta in an event, if it has one, to what the agent has said in its turn.
 func JoinDelta(said string, e *wire.Event) string {
-	if e.Kind != "message_delta" && e.Kind != "agent_message_chunk" || len(said) >= maxSaid {
+	if e.Kind != "message_delta" || len(said) >= maxSaid {
 		return said
 	}
-	return said + e.Text("delta", "text")
+	return said + e.Text("delta")
 }
 
 // ChannelEvent translates an event for a session's channel; false if it has no counterpart there.
-func ChannelEvent(e *wire.Event) (out wire.SessionEvent, ok bool) {
-	raw, ok := wire.AsWire(e, wire.Session)
+func ChannelEvent(e *wire.Event) (out foreign.SessionEvent, ok bool) {
+	raw, ok := foreign.AsWire(e, foreign.Session)
 	return out, ok && out.UnmarshalJSON(raw) == nil
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Input is what a person said to a session, and the message that carried it. Its JSON is that of the HumanInput alone.
 type Input struct {
-	wire.HumanInput
+	foreign.HumanInput
 	ID   wire.ID         // of the message
 	From wire.Address    // drop@team for a dropped file
 	At   time.Time       // when it was sent
@@ -45,18 +46,19 @@ func InputOf(m *wire.Message) (Input, bool) {
 	if err := in.HumanInput.UnmarshalJSON(m.Payload); err == nil {
 		in.Wire = m.Payload
 	} else {
-		in.HumanInput = wire.HumanInput{Kind: "message", Text: m.Body}
+		in.HumanInput = foreign.HumanInput{Kind: "message", Text: m.Body}
 	}
 	return in, true
 }
 
-// Message returns a message with an input, without sender and recipient. Malformed input is a *wire.SessionError.
-func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
+// Message returns a message with an input, without sender and recipient. Malformed input is a *Error.
+func Message(id wire.UUID, in foreign.HumanInput) (*wire.Message, error) {
 	raw, err := in.MarshalJSON()
 	if err != nil {
-		return nil, &wire.SessionError{Reason: "not human input: " + err.Error()}
+		return nil, &Error{Reason: "not human input: " + err.Error()}
 	}
-	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Payload: raw, SentAt: now()}
+	body, _, _ := foreign.HumanText(raw) // which was read a line before
+	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: now()}
 	if id != "" {
 		m.SetMeta(FieldSession, wire.Quote(string(id)))
 	}
@@ -75,10 +77,10 @@ func WithholdReason(m *wire.Message, sessions []*Session, muted bool) (why strin
 		return "sessions take no messages here", ""
 	}
 	for _, s := range sessions {
-		if in.For(s.SessionID) && s.State == wire.SessionActive {
+		if in.For(s.SessionID) && s.State == Active {
 			return "", ""
 		}
-		if in.For(s.SessionID) && s.State == wire.SessionPaused {
+		if in.For(s.SessionID) && s.State == Paused {
 			paused = s.SessionID
 			why = "session " + wire.ID(paused).Short(6) + " is paused"
 		}

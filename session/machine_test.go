@@ -12,9 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
-var states = []wire.InteractiveSessionState{wire.SessionActive, wire.SessionPaused, wire.SessionCompleted, wire.SessionAborted}
+var states = []State{Active, Paused, Completed, Aborted}
 
 // machine is some sessions of one agent on disk, and their models.
 type machine struct {
@@ -25,7 +26,7 @@ type machine struct {
 }
 
 type model struct {
-	state   wire.InteractiveSessionState
+	state   State
 	ours    bool     // a runner began it
 	parked  bool     // because the agent is off
 	log     []string // without the session's own lines
@@ -51,16 +52,16 @@ func (m *machine) New(t *rapid.T) {
 	}
 	s := begin(t, m.st)
 	m.ids = append(m.ids, s.SessionID)
-	m.models[s.SessionID] = &model{state: wire.SessionActive}
+	m.models[s.SessionID] = &model{state: Active}
 }
 
 func (m *machine) Move(t *rapid.T) {
 	id, was := m.some(t)
 	to := rapid.SampledFrom(states).Draw(t, "to")
 	_, err := m.st.Change(ctx, id, func(s *Session) error { return s.Move(to, "", now()) })
-	isRefused := errors.As(err, new(*wire.SessionError))
+	isRefused := errors.As(err, new(*Error))
 	switch isAlive := was.state.Alive(); {
-	case err != nil && !isRefused, isRefused && isAlive && to == wire.SessionAborted, !isRefused && !isAlive:
+	case err != nil && !isRefused, isRefused && isAlive && to == Aborted, !isRefused && !isAlive:
 		t.Fatalf("%v to %s: %v", was.state, to, err)
 	case !isRefused: // else nothing has changed
 		was.state, was.parked = to, false
@@ -78,7 +79,7 @@ func (m *machine) Run(t *rapid.T) {
 	n := 0
 	for _, o := range m.models {
 		if o.parked {
-			o.state, o.parked = wire.SessionActive, false
+			o.state, o.parked = Active, false
 		}
 		if o.state.Alive() {
 			n++
@@ -90,7 +91,7 @@ func (m *machine) Run(t *rapid.T) {
 		if m.models[s.SessionID] == nil && n == 0 && wants {
 			n++
 			m.ids = append(m.ids, s.SessionID)
-			m.models[s.SessionID] = &model{state: wire.SessionActive, ours: true}
+			m.models[s.SessionID] = &model{state: Active, ours: true}
 		}
 	}
 	if len(all) != len(m.ids) {
@@ -108,11 +109,11 @@ func (m *machine) End(t *rapid.T) {
 	must(t, m.st.Detach(ctx, "bob", well, "it ended"))
 	for _, o := range m.models {
 		switch {
-		case o.state != wire.SessionActive:
+		case o.state != Active:
 		case well && o.ours:
-			o.state = wire.SessionCompleted
+			o.state = Completed
 		default:
-			o.state, o.parked = wire.SessionPaused, true
+			o.state, o.parked = Paused, true
 		}
 	}
 }
@@ -140,7 +141,7 @@ func (m *machine) Emit(t *rapid.T) {
 	must(t, err)
 	err = c.Emit(ctx, output(word))
 	if !was.state.Alive() {
-		if err != wire.ErrChannelClosed {
+		if err != ErrChannelClosed {
 			t.Fatalf("a session that is %s took output: %v", was.state, err)
 		}
 		return
@@ -161,7 +162,7 @@ func (m *machine) Draft(t *rapid.T) {
 	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
 	c, err := m.st.Channel(id)
 	must(t, err)
-	err = c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
+	err = c.Emit(ctx, foreign.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
 	if was.state.Alive() != (err == nil) {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func (m *machine) Draft(t *rapid.T) {
 // Input sends an input and receives it.
 func (m *machine) Input(t *rapid.T) {
 	id, was := m.some(t)
-	if was.state != wire.SessionActive {
+	if was.state != Active {
 		t.Skip("nobody receives")
 	}
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "text")

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 				_, err := fmt.Println(in.Text) // used, and on record
 				return err
 			})
-			if err == wire.ErrChannelClosed {
+			if err == ErrChannelClosed {
 				os.Exit(0)
 			}
 			must(t, err)
@@ -161,7 +161,7 @@ func TestKilledWhileHandling(t *testing.T) {
 				break
 			}
 		}
-		move(t, st, s.SessionID, wire.SessionCompleted)
+		move(t, st, s.SessionID, Completed)
 	}()
 	times := map[string]int{}
 	for _, word := range killed(t, processes, kills+1, func(_, round int, kill time.Duration) []string {

@@ -24,7 +24,7 @@ type binding struct {
 
 // AutoPause pauses the session because its agent is off.
 func (s *Session) AutoPause(why string, now time.Time) error {
-	err := s.Move(wire.SessionPaused, why, now)
+	err := s.Move(Paused, why, now)
 	if err == nil {
 		s.Notes.Runner.AutoPaused = true
 	}
@@ -49,9 +49,9 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		}
 		isAnyAlive, s.Notes.Runner.Lines = true, o.CapturesLines
 		if s.Notes.Runner.AutoPaused {
-			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
+			return s.Move(Active, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == wire.SessionActive && s.Notes.Runner.Owned && o.Rules == o.Rules.WhileBusy() {
+		if s.State == Active && s.Notes.Runner.Owned && o.Rules == o.Rules.WhileBusy() {
 			s.touch(now())
 		}
 		return nil
@@ -68,10 +68,10 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.Notes.Runner.Lines = false
 		switch {
-		case s.State != wire.SessionActive:
+		case s.State != Active:
 			return nil
 		case completed && s.Notes.Runner.Owned:
-			return s.Move(wire.SessionCompleted, "("+how+")", now())
+			return s.Move(Completed, "("+how+")", now())
 		}
 		return s.AutoPause("("+how+")", now())
 	})

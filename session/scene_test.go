@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var ctx = context.Background()
@@ -52,7 +53,7 @@ func channel(t *testing.T, st *Store, id wire.UUID) *MailboxChannel {
 }
 
 // tell delivers human input; id "" is for any session.
-func tell(t tb, st *Store, id wire.UUID, in wire.HumanInput) {
+func tell(t tb, st *Store, id wire.UUID, in foreign.HumanInput) {
 	m, err := Message(id, in)
 	must(t, err)
 	m.From, m.To = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}
@@ -68,10 +69,10 @@ func encode(t tb, s *Session) string {
 	return string(data)
 }
 
-func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
+func text(s string) foreign.HumanInput { return foreign.HumanInput{Kind: "message", Text: s} }
 
-func output(s string) wire.SessionEvent {
-	return wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: s}
+func output(s string) foreign.SessionEvent {
+	return foreign.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: s}
 }
 
 // refresh folds the new events of a session's agent.
@@ -82,7 +83,7 @@ func refresh(t tb, st *Store, id wire.UUID) *Session {
 }
 
 // move moves a session to another state.
-func move(t tb, st *Store, id wire.UUID, to wire.InteractiveSessionState) {
+func move(t tb, st *Store, id wire.UUID, to State) {
 	_, err := st.Change(ctx, id, func(s *Session) error { return s.Move(to, "", now()) })
 	must(t, err)
 }

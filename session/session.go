@@ -2,7 +2,7 @@
 //
 //	<team>/.sessions/<id>.json    one session; the id is its UUID
 //
-// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession), plus one member of ours, "atm".
+// A file is the session as Trusted Autonomy writes it (InteractiveSession), plus one member of ours, "atm".
 // Unknown members are kept. It is changed under the team's lock and replaced in one step. A file that cannot be
 // understood is refused with a *FileError and never overwritten.
 //
@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // The senders of messages in a session.
@@ -46,7 +47,7 @@ const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 
 // Session is one session, as it was when it was read, and its file.
 type Session struct {
-	wire.InteractiveSession
+	InteractiveSession
 	Notes notes          `json:"atm,omitempty"`
 	Extra jsontext.Value `json:",embed"` // unknown members
 }
@@ -64,7 +65,7 @@ type notes struct {
 
 // decode reads a session file by the rules of its owner.
 func decode(data []byte) (*Session, error) {
-	_, err := wire.Canonical("session.InteractiveSession", data)
+	_, err := foreign.InteractiveSession.Canonical(data)
 	s := &Session{}
 	if err == nil {
 		err = wire.Unmarshal(data, s)
@@ -91,7 +92,7 @@ func (s *Session) encode() ([]byte, error) {
 }
 
 // encodedSize returns how many bytes of the file a message takes.
-func encodedSize(m wire.SessionMessage) int {
+func encodedSize(m Entry) int {
 	raw, _ := wire.Marshal(m)
 	return len(raw) + len(",")
 }
@@ -139,7 +140,7 @@ func (s *Session) announceDraft(d Draft) (isNew bool) {
 
 // LogMessage appends to the log. A message beyond maxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
 func (s *Session) LogMessage(sender, content string, at time.Time) {
-	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
+	m := Entry{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
 	if encodedSize(m) > maxLog { // a byte takes at most six
 		m.Content = "…" + strings.ToValidUTF8(m.Content[max(0, len(m.Content)-maxLog/8):], "")
 	}
@@ -154,7 +155,7 @@ func (s *Session) AddInput(in Input) {
 		content = in.Text
 	}
 	id := jsontext.Value(`{"id":` + string(wire.Quote(string(in.ID))) + `}`)
-	isLogged := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
+	isLogged := slices.ContainsFunc(s.Messages, func(m Entry) bool {
 		isSame := m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
 		return isSame && (len(m.Extra) == 0 || in.ID == "" || bytes.Equal(m.Extra, id)) // older entries have no id
 	})
@@ -180,10 +181,10 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 func now() time.Time { return time.Now().UTC().Round(0) }
 
 // Move moves the session to another state and logs that, followed by why: "by alice". It fails as Transition does.
-func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
+func (s *Session) Move(to State, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
 	change := string(to)
-	if s.State == wire.SessionPaused && to == wire.SessionActive {
+	if s.State == Paused && to == Active {
 		change = "resumed"
 	}
 	if err := s.Transition(to, now); err != nil {
@@ -196,7 +197,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 
 // Entries returns the messages after the first n that the log ever had, as far as they are kept, and how many there
 // have been in all: the n of the next call.
-func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
+func (s *Session) Entries(n uint64) (list []Entry, all uint64) {
 	dropped := s.Notes.Dropped
 	all = dropped + uint64(len(s.Messages))
 	return s.Messages[min(max(n, dropped), all)-dropped:], all
@@ -218,13 +219,13 @@ func (s *Session) ApplyRules(r Rules, now time.Time) error {
 		return nil
 	}
 	s.Notes.Runner.Ended = ended
-	return s.Move(wire.SessionCompleted, "("+ended+")", now)
+	return s.Move(Completed, "("+ended+")", now)
 }
 
 // EndedBy returns the rule that completes a session now; "": none.
 func (s *Session) EndedBy(r Rules, now time.Time) string {
 	switch {
-	case s.State != wire.SessionActive:
+	case s.State != Active:
 	case r.OnGoal && !s.Notes.Goal.IsZero():
 		return "goal_complete"
 	case r.WhenIdle > 0 && !now.Before(s.UpdatedAt.Add(r.WhenIdle)):

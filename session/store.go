@@ -95,7 +95,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 		if s.Notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
 			return err
 		}
-		s.State, s.CreatedAt = wire.SessionActive, now()
+		s.State, s.CreatedAt = Active, now()
 		s.UpdatedAt = s.CreatedAt
 		return errors.Join(st.write(s), root.Sync(".")) // the directory may be new
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // ErrForbidden says that team.toml forbids sessions, or human input in them.
@@ -104,7 +105,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 		// Under the team lock: a starting runner resumes the session under it while it holds the runner lock.
 		running, err := t.Running(agent)
 		isKnownOff, hadRunner := err == nil && !running, s.Notes.Runner.Owned || m.RunnerGone
-		if isKnownOff && hadRunner && s.State == wire.SessionActive {
+		if isKnownOff && hadRunner && s.State == session.Active {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		rules := c.SessionOf(agent).Rules()
@@ -118,7 +119,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 // SessionInput is human input to a session.
 type SessionInput struct {
 	From   *maildir.Box
-	Input  wire.HumanInput
+	Input  foreign.HumanInput
 	Origin *wire.Origin // nil: a command's
 
 	check func() error // called under the team lock; nil: no check
@@ -132,7 +133,7 @@ type SessionResult struct {
 }
 
 // SendInput delivers human input to a session's agent durably and adds it to the session. An abort also ends the
-// session, in the same step. Other input to a session that has ended is refused with a *wire.SessionError.
+// session, in the same step. Other input to a session that has ended is refused with a *session.Error.
 func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
@@ -140,10 +141,10 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 		var err error
 		if isAbort {
 			trial := s.InteractiveSession
-			err = trial.Transition(wire.SessionAborted, time.Now())
+			err = trial.Transition(session.Aborted, time.Now())
 		} else if err = t.checkHumanInput(agent); err == nil && !s.State.Alive() {
 			short := wire.ID(s.SessionID).Short(6)
-			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s and accepts no more input", short, s.State)}
+			err = &session.Error{Reason: fmt.Sprintf("session %s is %s and accepts no more input", short, s.State)}
 		}
 		if err == nil && in.check != nil {
 			err = in.check()
@@ -160,7 +161,7 @@ func (t *Team) SendInput(ctx context.Context, id wire.UUID, in SessionInput) (ou
 			s.AddInput(input)
 		}
 		if isAbort {
-			return s.Move(wire.SessionAborted, "by "+string(in.From.Agent()), time.Now())
+			return s.Move(session.Aborted, "by "+string(in.From.Agent()), time.Now())
 		}
 		return nil
 	})
@@ -178,7 +179,7 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 			err = t.CheckVerdict(agent, m)
 		}
 		if _, counts := t.Sessions().InputOf(agent, m); err == nil && !counts {
-			err = &wire.SessionError{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
+			err = &session.Error{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
 		}
 	}
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // People and an agent in a session: a draft is answered once, the session is aborted, and the agent gets both as human
@@ -29,19 +30,19 @@ func ExampleTeam_SendInput() {
 		return
 	}
 
-	bob.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
+	bob.Emit(ctx, foreign.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
 	waiting, err := team.PendingQuestions(ctx)
 	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
 
 	me := team.Box("me")
-	no := teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
+	no := teams.SessionInput{From: me, Input: foreign.HumanInput{Kind: "reject", Reason: "No tests."}}
 	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
 	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
 	in, err := bob.Receive(ctx, 0)
 	fmt.Println(in, err)
-	out, err := team.SendInput(ctx, s.SessionID, teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "abort"}})
+	out, err := team.SendInput(ctx, s.SessionID, teams.SessionInput{From: me, Input: foreign.HumanInput{Kind: "abort"}})
 	fmt.Println(out.Session.State, err)
 	in, err = bob.Receive(ctx, 0)
 	fmt.Println(in, err)
@@ -72,14 +73,14 @@ auto_exit_on = "goal_complete"
 		fmt.Println(err)
 		return
 	}
-	_, err = team.SendInput(ctx, s.SessionID, teams.SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
+	_, err = team.SendInput(ctx, s.SessionID, teams.SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "message", Text: "hello"}})
 	fmt.Println(err)
 	bob, err := team.Sessions().Channel(s.SessionID)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	bob.Emit(ctx, foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	s, err = team.RefreshSession(ctx, s)
 	fmt.Println(s.State, s.Notes.Runner.Ended, err)
 	// Output:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Of many concurrent answers to one draft the first counts, the others fail with ErrAnswered, and the agent gets one
@@ -27,7 +28,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 			}
 			const id = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
 			happen(t, team, "bob", "draft_ready draft_id="+id+" summary=Auth", "draft_ready draft_id="+id+" summary=Auth")
-			raw, err := wire.Marshal(wire.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
+			raw, err := wire.Marshal(foreign.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
 			must(t, err)
 			must(t, team.Box("bob").Log().Append(ctx, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}))
 			list, err := team.PendingQuestions(ctx)
@@ -39,9 +40,9 @@ func TestOneAnswerToADraft(t *testing.T) {
 			first, late := 0, 0
 			for i := range 8 {
 				wg.Go(func() {
-					input := wire.HumanInput{Kind: "approve"}
+					input := foreign.HumanInput{Kind: "approve"}
 					if i%2 == 0 {
-						input = wire.HumanInput{Kind: "reject", Reason: "no"}
+						input = foreign.HumanInput{Kind: "reject", Reason: "no"}
 					}
 					_, err := team.AnswerDraft(ctx, list[0], SessionInput{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
 					answered := ErrAnswered
@@ -73,7 +74,7 @@ func TestSendInput(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob", "me")
 	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
 	must(t, err)
-	in := SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}}
+	in := SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "message", Text: "hello"}}
 	out, err := team.SendInput(t.Context(), s.SessionID, in)
 	must(t, err)
 	if !out.To.Stored || out.To.Address.Agent != "bob" {
@@ -87,7 +88,7 @@ func TestOneAbort(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob", "me")
 	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
 	must(t, err)
-	say := SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "abort"}}
+	say := SessionInput{From: team.Box("me"), Input: foreign.HumanInput{Kind: "abort"}}
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i := range errs {
@@ -107,7 +108,7 @@ func TestOneAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := team.SendInput(ctx, s.SessionID, say)
-	if err != nil || out.Message != nil || out.Session.State != wire.SessionAborted {
+	if err != nil || out.Message != nil || out.Session.State != session.Aborted {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -140,7 +141,7 @@ func TestHumanInputWithheld(t *testing.T) {
 			defer hold.Release()
 		}
 		says(c.now)
-		m, err := session.Message("", wire.HumanInput{Kind: "message", Text: "hello"})
+		m, err := session.Message("", foreign.HumanInput{Kind: "message", Text: "hello"})
 		must(t, err)
 		if got := team.HoldReason(m, "bob"); (got == Hold{}) != (c.says == "") || !strings.Contains(got.Because, c.says) {
 			t.Errorf("started with %q, now %q: %+v", c.started, c.now, got)
@@ -157,7 +158,7 @@ func TestRefreshLeavesIdleSessionToRunner(t *testing.T) {
 	must(t, err)
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
-	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
+	for _, want := range []session.State{session.Active, session.Completed} {
 		got, err := team.RefreshSession(t.Context(), s)
 		must(t, err)
 		if got.State != want {

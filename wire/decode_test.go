@@ -67,10 +67,10 @@ func TestDecodeErrors(t *testing.T) {
 		{object(`"body":5`), "line 2, column 10: body: must be a string"},
 		{object(`"body" : "a\u0000"`), "line 2, column 12: body: must be a text without NUL of at most 1 MiB"},
 		{object(`"requires_ack":"yes"`), "line 2, column 18: requires_ack: must be true or false"},
-		{object(`"hop":1.5`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
+		{object(`"hop":1.5`), "line 2, column 9: hop: must be a whole number"},
 		{object(`"hop":-1`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
-		{object(`"hop":"1"`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
-		{object(`"hop":1e10`), "line 2, column 9: hop: must be a whole number from 0 to 4294967295"},
+		{object(`"hop":"1"`), "line 2, column 9: hop: must be a whole number"},
+		{object(`"hop":1e10`), "line 2, column 9: hop: must be a whole number"},
 		{object(`"priority":"high"`), "line 2, column 14: priority: must be normal or urgent"},
 		{object(`"reply_wanted":"maybe"`), "line 2, column 18: reply_wanted: must be yes or no"},
 		{object(`"sent_at":"yesterday"`), "line 2, column 13: sent_at: must be a time such as 2026-05-01T12:00:00Z"},
@@ -208,7 +208,6 @@ func FuzzDecode(f *testing.F) {
 		located(t, data, err)
 		_, _, err = DecodeOutgoing(data, "main")
 		located(t, data, err)
-		HumanText(data)
 		m, err := DecodeDropped(data, "main")
 		if errors.Is(err, ErrNotMessage) {
 			return
@@ -262,12 +261,6 @@ func located(t *testing.T, data []byte, err error) {
 	if de.Line < 1 || de.Line > len(lines) || de.Column < 1 || de.Column > len(lines[de.Line-1])+1 {
 		t.Fatalf("%v, in a text of %d lines", de, len(lines))
 	}
-}
-
-var messageFields = []string{
-	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",
-	"priority", "requires_ack", "reply_wanted", "sent_at", "expires_at",
-	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
 }
 
 // kept fails unless every unknown member is in both, to the digit.

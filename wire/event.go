@@ -1,18 +1,18 @@
 package wire
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an event log. Our own kinds have fields in Extra; other vocabularies are kept whole in Wire.
+// Event is one line of an event log. The fields of its kind are in Extra. What came from another system has that
+// system's object, whole, in Wire; package foreign makes such events.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; assigned by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -23,8 +23,8 @@ type Event struct {
 	Session string          `json:"session,omitzero"`
 	TurnID  string          `json:"turn_id,omitzero"`
 	EventID string          `json:"event_id,omitzero"` // an append with the same one within the last MiB is a no-op
-	Wire    json.RawMessage `json:"wire,omitzero"`
-	Extra   jsontext.Value  `json:",embed,inline"` // an object
+	Wire    json.RawMessage `json:"wire,omitzero"`     // an object
+	Extra   jsontext.Value  `json:",embed,inline"`     // an object
 }
 
 // The mailbox's own kinds. Each carries the message's id.
@@ -41,7 +41,7 @@ const (
 	EventStage           = "delivery_stage"   // how far it has got on another host; with stage, evidence, …
 )
 
-// The kinds of the daemon stream.
+// The kinds of a turn, and of what went wrong in one.
 const (
 	TurnStarted     = "turn_started"
 	TurnCompleted   = "turn_completed"
@@ -50,22 +50,30 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
-// With returns the event with a field of its kind set. A value that JSON cannot express changes nothing.
+// eventFields are the members that all events have.
+var eventFields = fieldNames[Event]()
+
+// With returns the event with a field of its kind set. One that has the name of a member of all events goes under Wire.
+// A value that JSON cannot express changes nothing.
 func (e Event) With(key string, value any) Event {
-	if raw, err := Marshal(value); err == nil {
+	raw, err := Marshal(value)
+	switch {
+	case err != nil:
+	case !slices.Contains(eventFields, key):
 		e.Extra = parseObject(e.Extra).With(key, raw).Encode()
+	case e.Wire == nil:
+		e.Wire = Object{{Name: "kind", Value: Quote(e.Kind)}, {Name: key, Value: raw}}.Encode()
+	default:
+		e.Wire = parseObject(e.Wire).With(key, raw).Encode()
 	}
 	return e
 }
 
-// Field returns a field in Extra that is a string, else "".
+// Field returns a field in Extra that is a string, else "". What another system said of itself is not there.
 func (e *Event) Field(key string) string { return parseObject(e.Extra).Text(key) }
 
 // MessageID returns the id of the message that a mailbox event is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
-
-// AgentName returns the agent that the event itself names, which may differ from the log's owner, else the log's owner.
-func (e *Event) AgentName() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {
@@ -86,10 +94,13 @@ func (e *Event) MarshalJSON() ([]byte, error) {
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
 	err := Unmarshal(line, &e)
-	if err != nil {
-		_, wrong := Canonical("log.Event", line) // it has a place
-		err = cmp.Or(wrong, err)
-	} else if e.Seq == 0 {
+	switch {
+	case err != nil && jsontext.Value(line).IsValid() && parseObject(line) == nil:
+		err = ErrNotObject
+	case string(e.Wire) == "null":
+		e.Wire = nil
+	}
+	if err == nil && e.Seq == 0 {
 		err = locate(line, errors.New("the event has no seq"))
 	}
 	if err != nil {
@@ -98,66 +109,51 @@ func DecodeEvent(line []byte) (Event, error) {
 	return e, nil
 }
 
-// isAnswer reports whether a kind of event answers a request of the older ACP.
-func isAnswer(kind string) bool { return kind == "permission_result" || kind == "tool_result" }
+// Body has the fields of an event: its own, then those at the top of Wire that have other names.
+type Body struct{ members Object }
 
-// IsHearsay reports whether the event is an answer to a request that neither atm approve nor atm reject has given: these
-// alone say, at the top of the event, by whom. Whoever follows the log for an answer must not get it.
-func (e *Event) IsHearsay() bool { return isAnswer(e.Kind) && e.Field("by") == "" }
-
-// Compose makes an event from a kind and the fields that somebody types. A value is a string, unless it is a JSON
-// object or array, or the kind's field is a number. turn_id, session and event_id become the event's own. If a field
-// has the name of another member that all events have (seq, at, team, agent, source), or is agent_id, the daemon's
-// other word for agent, all fields go under Wire.
-func Compose(kind string, pairs [][2]string) (Event, error) {
-	e, s := Event{Kind: kind}, schemas()[typeOf(kind)]
-	switch {
-	case !isKind(kind):
-		return e, fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", Clip(kind, 40))
-	case hasKind(mailboxEvent, kind):
-		return e, fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
-	case isAnswer(kind) && slices.ContainsFunc(pairs, func(pair [2]string) bool { return pair[0] == "by" }):
-		return e, fmt.Errorf("by: only atm approve and atm reject say who has answered")
+// Body parses Extra and Wire. To read several fields, call it once.
+func (e *Event) Body() Body {
+	var own Object
+	if e.Session != "" {
+		own = append(own, Member{Name: "session", Value: Quote(e.Session)})
 	}
-	whole := Object{{Name: s.tag, Value: Quote(kind)}}
-	for _, pair := range pairs {
-		name := pair[0]
-		if whole.Has(name) || name == "kind" {
-			return e, fmt.Errorf("%s appears twice", name)
-		}
-		raw, err := s.parseTyped(kind, name, pair[1])
-		if err != nil {
-			return e, fmt.Errorf("%s: %w", name, err)
-		}
-		whole = append(whole, Member{Name: name, Value: raw})
+	if e.TurnID != "" {
+		own = append(own, Member{Name: "turn_id", Value: Quote(e.TurnID)})
 	}
-	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
-	own := whole.without(s.tag, "turn_id", "session", "event_id")
-	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) || m.Name == "agent_id" }) {
-		e.Wire = whole.Encode()
-	} else if len(own) > 0 {
-		e.Extra = own.Encode()
-	}
-	return e, nil
+	return Body{slices.Concat(own, parseObject(e.Extra), parseObject(e.Wire))}
 }
 
-// parseTyped returns the JSON of a field's typed value. The log accepts any new state; here a typing error is caught.
-func (s *schema) parseTyped(kind, name, value string) (json.RawMessage, error) {
-	want := schemas()["any"]
-	for _, f := range s.kinds[kind] {
-		if f.name == name {
-			want = f.schema
+// Raw returns a field's value, nil if it is absent or null.
+func (b Body) Raw(name string) json.RawMessage {
+	for _, m := range b.members {
+		if m.Name == name && string(m.Value) != "null" {
+			return m.Value
 		}
 	}
-	if kind == "state_change" && name == "new" {
-		want = schemas()["log.Activity"]
-	}
-	raw := compact([]byte(value))
-	isNumber := want == schemas()["int"] || want == schemas()["u64"]
-	if raw == nil || !isNumber && raw[0] != '{' && raw[0] != '[' {
-		raw = Quote(value)
-	}
-	return want.canonical(raw)
+	return nil
 }
 
-func isEventField(name string) bool { return schemas()["log.Event"].hasField(name) }
+// Text returns the first of the fields that is a string and not empty, else "".
+func (b Body) Text(names ...string) string {
+	for _, name := range names {
+		for _, m := range b.members {
+			if s := unquote(m.Value); m.Name == name && s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// Uint returns a field that is a whole number, exact to 64 bits.
+func (b Body) Uint(name string) (uint64, bool) {
+	n, err := strconv.ParseUint(string(b.Raw(name)), 10, 64)
+	return n, err == nil
+}
+
+// Text is Body().Text.
+func (e *Event) Text(names ...string) string { return e.Body().Text(names...) }
+
+// Uint is Body().Uint.
+func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +44,35 @@ func TestEventWith(t *testing.T) {
 	x, y := e.With("b", "2"), e.With("b", "3")
 	if x.Field("b") != "2" || y.Field("b") != "3" || e.Field("b") != "" {
 		t.Error(x, y, e)
+	}
+}
+
+// An event's own fields come before those under wire.
+func TestBody(t *testing.T) {
+	e := Event{Kind: "k", Session: "s", TurnID: "t", Wire: json.RawMessage(`{"kind":"k","session":"theirs","turn_id":"theirs","agent":"x","tool":"wire","n":18446744073709551615,"deep":{"a":{"b":[1]},"null":null},"null":null}`)}.With("tool", "own").With("nothing", nil).With("u", 7)
+	for names, want := range map[string]string{"session": "s", "turn_id": "t", "agent": "x", "tool": "own", "absent tool": "own", "n": "", "deep": "", "nothing": ""} {
+		if got := e.Text(strings.Fields(names)...); got != want {
+			t.Errorf("%s is %q", names, got)
+		}
+	}
+	if n, ok := e.Uint("n"); !ok || n != 1<<64-1 {
+		t.Error(n, ok)
+	}
+	if n, ok := e.Uint("u"); !ok || n != 7 {
+		t.Error(n, ok)
+	}
+	if _, ok := e.Uint("tool"); ok {
+		t.Error("a string is a number")
+	}
+	for _, name := range []string{"null", "nothing", "absent"} {
+		if raw := e.Body().Raw(name); raw != nil {
+			t.Error(name, string(raw))
+		}
+	}
+	for _, wire := range []string{"", " ", "[]", "{", `{"a"`, "null", "7"} {
+		e := Event{Wire: json.RawMessage(wire)}
+		if e.Text("a", "turn_id") != "" || e.Body().Raw("a") != nil {
+			t.Error(wire)
+		}
 	}
 }

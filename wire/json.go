@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,30 +34,75 @@ type memberError struct{ name, msg string }
 
 func (e *memberError) Error() string { return e.name + ": " + e.msg }
 
+// ErrorAt returns the error for what is wrong with a member of an object, or, if it has none of that name, with the
+// object.
+func ErrorAt(object []byte, member, msg string) *DecodeError {
+	o, offset := parseObject(object), 0
+	if i := o.index(member); i >= 0 {
+		offset = o[i].offset
+	}
+	return errorAt(object, offset, msg)
+}
+
+func errorAt(data []byte, offset int, msg string) *DecodeError {
+	before := data[:offset]
+	return &DecodeError{1 + bytes.Count(before, []byte{'\n'}), offset - bytes.LastIndexByte(before, '\n'), msg}
+}
+
 // locate returns a *DecodeError for what went wrong when data was decoded, and nil for nil. What is wrong within a
 // member has the place of that member.
 func locate(data []byte, err error) error {
-	if err == nil || err == ErrNotObject {
-		return err
-	}
-	offset, msg := 0, err.Error()
 	switch e := err.(type) {
-	case *DecodeError:
+	case nil, *DecodeError:
 		return err
 	case *memberError:
-		o := parseObject(data)
-		offset = o[o.index(e.name)].offset
+		return ErrorAt(data, e.name, e.Error())
+	case *jsonv2.SemanticError:
+		member, _, _ := strings.Cut(strings.TrimPrefix(string(e.JSONPointer), "/"), "/")
+		return ErrorAt(data, member, describe(e))
 	case *jsontext.SyntacticError:
-		offset, msg = int(e.ByteOffset), e.Err.Error()
 		switch e.Err {
 		case io.ErrUnexpectedEOF:
-			offset, msg = len(data), "the text ends in the middle"
+			return errorAt(data, len(data), "the text ends in the middle")
 		case jsontext.ErrDuplicateName:
-			msg = e.JSONPointer.LastToken() + " appears twice"
+			return errorAt(data, int(e.ByteOffset), e.JSONPointer.LastToken()+" appears twice")
+		}
+		return errorAt(data, int(e.ByteOffset), e.Err.Error())
+	}
+	if err == ErrNotObject {
+		return err
+	}
+	return errorAt(data, 0, err.Error())
+}
+
+// describe says what is wrong with a value that does not fit its Go type, after the names of the members that it is in.
+func describe(e *jsonv2.SemanticError) string {
+	text := ""
+	for name := range e.JSONPointer.Tokens() {
+		if _, err := strconv.Atoi(name); err != nil { // else it is an element of a list
+			text += name + ": "
 		}
 	}
-	before := data[:offset]
-	return &DecodeError{1 + bytes.Count(before, []byte{'\n'}), offset - bytes.LastIndexByte(before, '\n'), msg}
+	if inner, ok := e.Err.(*jsonv2.SemanticError); ok {
+		return text + describe(inner)
+	}
+	isInteger := e.GoType != nil && e.GoType.Kind() >= reflect.Int && e.GoType.Kind() <= reflect.Uint64
+	if e.Err != nil && !isInteger {
+		return text + e.Err.Error()
+	}
+	switch e.GoType.Kind() {
+	case reflect.String:
+		return text + "must be a string"
+	case reflect.Bool:
+		return text + "must be true or false"
+	case reflect.Uint64:
+		return text + "must be a whole number from 0 to 18446744073709551615"
+	case reflect.Slice, reflect.Array:
+		return text + "must be an array"
+	case reflect.Struct, reflect.Map:
+		return text + "must be an object"
+	}
+	return text + "must be a whole number"
 }
 
 // lenient are the options for all JSON. JavaScript writes half of a surrogate pair where it cuts a text: that becomes
@@ -65,7 +112,7 @@ var lenient = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.Prese
 // reading and writing add the Go types that are strings in JSON.
 var (
 	reading = jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		stringReader(ParseName), stringReader(ParseUUID), stringReader(parseTime), stringReader(splitAddress))))
+		stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress))))
 	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		stringWriter(Address.String), stringWriter(formatTime))))
 )
@@ -73,11 +120,23 @@ var (
 func stringReader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) (err error) {
 		*to = *new(T)
-		if string(raw) != "null" {
+		switch {
+		case string(raw) == "null":
+		case raw[0] != '"':
+			err = errors.New("must be a string")
+		default:
 			*to, err = parse(unquote(raw))
 		}
 		return err
 	})
+}
+
+// readAddress accepts a bare name too, which is completed later.
+func readAddress(s string) (Address, error) {
+	if _, err := ParseAddress(s, "any"); err != nil {
+		return Address{}, err
+	}
+	return splitAddress(s)
 }
 
 func stringWriter[T any](format func(T) string) *jsonv2.Marshalers {
@@ -106,35 +165,12 @@ func formatTime(t time.Time) string {
 }
 
 // Marshal writes a value as one line of JSON and escapes only what JSON requires; the same value always gives the same
-// text. See MarshalAs for the types of other vocabularies.
+// text.
 func Marshal(v any) ([]byte, error) { return jsonv2.Marshal(v, writing) }
-
-// MarshalAs writes a value exactly as its owner would write it, and refuses it where its owner would refuse it. The
-// type is one of vocabularies.txt.
-func MarshalAs(typeName string, v any) (json.RawMessage, error) {
-	raw, err := Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	s, err := schemaOf(typeName)
-	if err != nil {
-		return nil, err
-	}
-	return s.canonical(raw)
-}
 
 // Unmarshal reads one JSON value. The error is a *DecodeError.
 func Unmarshal(data []byte, v any) error {
 	return locate(data, jsonv2.Unmarshal(data, v, reading, jsontext.AllowInvalidUTF8(utf8.Valid(data))))
-}
-
-// UnmarshalAs reads a value of another vocabulary. It fails as Canonical does.
-func UnmarshalAs(typeName string, data []byte, v any) error {
-	raw, err := Canonical(typeName, data)
-	if err != nil {
-		return err
-	}
-	return Unmarshal(raw, v)
 }
 
 // unquote decodes a JSON string; it returns "" for any other JSON.
@@ -172,6 +208,16 @@ func ClipStart(s string, n int) string {
 func Quote(s string) json.RawMessage {
 	raw, _ := jsontext.AppendQuote(nil, s)
 	return raw
+}
+
+// fieldNames returns the names of a struct's members.
+func fieldNames[T any]() (names []string) {
+	for f := range reflect.TypeFor[T]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // compact returns JSON without white space, nil if raw is not JSON.

@@ -1,5 +1,5 @@
-// Package wire defines messages, events and addresses, and reads and writes their JSON and that of four other systems,
-// whose vocabularies are in vocabularies.txt. It does no I/O, and only NewID reads the clock.
+// Package wire defines messages, events and addresses, and reads and writes their JSON. It does no I/O, and only NewID
+// reads the clock. Package foreign translates what other systems say.
 //
 // You may rely on this:
 //
@@ -92,8 +92,8 @@ func (m *Message) IsReserved() bool {
 	if m.Type != TypeHumanInput {
 		return slices.Contains(reserved, m.Type)
 	}
-	var in HumanInput
-	return UnmarshalAs(humanInput, m.Payload, &in) == nil && in.IsVerdict()
+	kind := parseObject(m.Payload).Text("input_type")
+	return kind == "approve" || kind == "reject"
 }
 
 // Claims returns the reserved type that a dropped file had, "" if it had none: the message is plain text.
@@ -167,14 +167,11 @@ func (m *Message) Title() string {
 	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line. Human input without a body gets the text of its payload.
+// MarshalJSON writes the message in one line.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
 	out.Type = m.Kind()
-	if m.Type == TypeHumanInput && m.Body == "" {
-		out.Body, _, _ = HumanText(m.Payload)
-	}
 	return jsonv2.Marshal(&out, writing)
 }
 
@@ -216,7 +213,7 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage if no member identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
-	isOurs := func(m Member) bool { return schemas()["message.Message"].hasField(m.Name) }
+	isOurs := func(m Member) bool { return slices.Contains(messageFields, m.Name) }
 	if err == ErrNotObject || err == nil && !slices.ContainsFunc(o.without("id", "type", "meta"), isOurs) {
 		return nil, ErrNotMessage
 	}
@@ -229,23 +226,47 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 
 // DecodeOutgoing reads a message to be sent. No member is required. "to", one name or several, is returned as written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
-	outgoing, err := Canonical("message.Outgoing", data)
-	if err == nil {
-		jsonv2.Unmarshal(parseObject(outgoing).Get("to"), &to)
-		m, err = decode(data, team, "to")
+	o, err := ReadObject(data)
+	if err != nil {
+		return nil, nil, err
 	}
-	return m, to, err
+	var list texts
+	if raw := o.Get("to"); raw != nil && jsonv2.Unmarshal(raw, &list, lenient) != nil {
+		return nil, nil, ErrorAt(data, "to", "to: must be a string")
+	}
+	m, err = decode(data, team, "to")
+	return m, list, err
 }
+
+// texts is a list of strings, or one string.
+type texts []string
+
+// UnmarshalJSON reads a list or one string.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		*t = texts{unquote(data)}
+		return nil
+	}
+	return jsonv2.Unmarshal(data, (*[]string)(t), lenient)
+}
+
+// messageFields are the members of a message.
+var messageFields = fieldNames[Message]()
 
 // decode reads a message in which every member may be missing or null, ignoring those in ignored.
 func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 	o, err := ReadObject(data)
-	if err == nil {
-		o, err = schemas()["message.Message"].object(o.without(ignored...))
+	if err != nil {
+		return nil, err
+	}
+	o = o.without(ignored...)
+	if to := o.Get("to"); to != nil && to[0] == '"' {
+		o = o.With("to", slices.Concat([]byte("["), to, []byte("]")))
 	}
 	m := &Message{}
+	err = jsonv2.Unmarshal(o.Encode(), m, reading)
 	if err == nil {
-		err = jsonv2.Unmarshal(o.Encode(), m, reading)
+		err = m.check()
 	}
 	if err != nil {
 		return nil, locate(data, err)
@@ -260,6 +281,37 @@ func decode(data []byte, team Name, ignored ...string) (*Message, error) {
 		m.To[i].Team = cmp.Or(m.To[i].Team, team)
 	}
 	return m, nil
+}
+
+// check says what is wrong with a decoded message that its Go types allow. What is null becomes absent.
+func (m *Message) check() error {
+	for name, raw := range map[string]*json.RawMessage{"payload": &m.Payload, "meta": &m.Meta} {
+		if string(*raw) == "null" {
+			*raw = nil
+		} else if *raw != nil && (*raw)[0] != '{' {
+			return &memberError{name, "must be an object"}
+		}
+	}
+	switch {
+	case len(m.Body) > MaxBody || strings.ContainsRune(m.Body, 0):
+		return &memberError{"body", "must be a text without NUL of at most 1 MiB"}
+	case m.Priority != "" && m.Priority != "normal" && m.Priority != "urgent":
+		return &memberError{"priority", "must be normal or urgent"}
+	case m.ReplyWanted != "" && m.ReplyWanted != "yes" && m.ReplyWanted != "no":
+		return &memberError{"reply_wanted", "must be yes or no"}
+	case m.Hop < 0 || m.Hop > math.MaxUint32:
+		return &memberError{"hop", "must be a whole number from 0 to 4294967295"}
+	}
+	for _, a := range m.Attachments {
+		if a.SHA256 == "" {
+			return &memberError{"attachments", "sha256 is missing"}
+		} else if !IsSHA256(a.SHA256) {
+			return &memberError{"attachments", "sha256: must be 64 hex digits"}
+		} else if a.Size < 0 {
+			return &memberError{"attachments", "size: must not be negative"}
+		}
+	}
+	return nil
 }
 
 // ReplaceHost replaces a host in all addresses. When a message leaves this machine, "" becomes the machine's name, and

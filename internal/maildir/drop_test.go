@@ -107,7 +107,7 @@ func TestDrop(t *testing.T) {
 		{about: "a note that shares a kind with a daemon", name: "e.json", content: `{"kind":"turn_completed","status":"failed","build":7}`, message: text(`{"kind":"turn_completed","status":"failed","build":7}`)},
 		{about: "what only atm appends", name: "e.json", content: `{"kind":"message_withdrawn","id":"` + v4 + `"}`, message: text(`{"kind":"message_withdrawn","id":"` + v4 + `"}`)},
 		{about: "an event of a PTY manager", name: "e.json", content: `{"kind":"exited","slot_id":"s1","exit_code":0}`, event: "exited"},
-		{about: "an update of the agent client protocol", name: "e.json", content: `{"sessionUpdate":"tool_call","title":"x"}`, event: "tool_call"},
+		{about: "an update of the agent client protocol", name: "e.json", content: `{"sessionUpdate":"tool_call","title":"x"}`, event: "tool_call_start"},
 		{about: "a call of Codex", name: "e.json", content: `{"method":"turn/started","params":{"threadId":"t"}}`, event: "turn_started"},
 
 		{about: "an issue, whose kind is no event's", name: "issue.json", content: `{"kind":"bug","title":"login broken"}`, message: text(`{"kind":"bug","title":"login broken"}`)},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // parseDropped makes a message or an event of a dropped file. A *BadError says that it can be neither.
@@ -52,12 +53,12 @@ func (b *Box) parseDropped(ctx context.Context, d *openDrop) (*wire.Message, *wi
 // parseDroppedJSON makes an event, a human_input message or another message of a JSON object. It returns nothing if the
 // JSON is to be sent as text: it has none of our fields, or would be too large as a message.
 func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
-	if e, isEvent := wire.AdoptDropped(data); isEvent {
+	if e, isEvent := foreign.AdoptDropped(data); isEvent {
 		e.Source, e.EventID = "drop", string(id)
 		return nil, &e, nil
 	}
 	m := &wire.Message{Type: wire.TypeHumanInput}
-	body, isHuman, err := wire.HumanText(data)
+	body, isHuman, err := foreign.HumanText(data)
 	if isHuman {
 		var line bytes.Buffer
 		json.Compact(&line, data)
@@ -67,6 +68,9 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if m.Type == wire.TypeHumanInput && m.Body == "" {
+		m.Body, _, _ = foreign.HumanText(m.Payload) // "" if it is none
 	}
 	if m.IsReserved() {
 		m.SetMeta("type", wire.Quote(m.Type))

@@ -100,7 +100,7 @@ func (a *Agent) log(e wire.Event) {
 }
 
 func (a *Agent) logError(code int, why string) {
-	a.log(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
+	a.log(wire.Event{Kind: wire.StreamError}.With("code", fmt.Sprint(code)).With("error_summary", why))
 }
 
 // setActivity logs a change of activity. An open question hides every other activity.

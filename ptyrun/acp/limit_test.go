@@ -69,7 +69,7 @@ func TestUselessAgent(t *testing.T) {
 		if s := end.Field("error"); end.Field("status") != "failed" || !strings.HasSuffix(s, ": "+why+", and atm ended it") {
 			t.Errorf("%s: %s", text, end.Extra)
 		}
-		if isLong := strings.Contains(why, "64 MiB"); isLong != (len(r.logged("error")) == 1) {
+		if isLong := strings.Contains(why, "64 MiB"); isLong != (len(r.logged("stream_error")) == 1) {
 			t.Errorf("%s: told %v", why, r.kinds())
 		}
 	}
@@ -229,7 +229,7 @@ func TestLargeQuestion(t *testing.T) {
 		t.Errorf("asked: %.200s", fmt.Sprintf("%+v", q))
 	}
 	r.Answer(q.ID, "1")
-	if end := r.turnEnd(); !strings.Contains(end.Field("response"), "cancelled") || len(r.logged("error")) != 1 {
+	if end := r.turnEnd(); !strings.Contains(end.Field("response"), "cancelled") || len(r.logged("stream_error")) != 1 {
 		t.Errorf("%s", end.Extra)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // maxRaw is how many bytes of what the agent says of its own accord are in an event.
@@ -40,7 +41,7 @@ func (a *Agent) update(params json.RawMessage, line []byte) {
 		}
 	case "agent_thought_chunk", "user_message_chunk": // a model has many thoughts
 	default:
-		if e, err := wire.Adopt(line); err == nil && len(line) <= maxRaw {
+		if e, err := foreign.Adopt(line); err == nil && len(line) <= maxRaw {
 			a.log(e)
 		}
 	}
@@ -87,8 +88,8 @@ func (a *Agent) updateCall(u callUpdate) {
 	if !c.isStarted {
 		c.isStarted = true
 		a.screen.print(tool, c.tool+": "+wire.Clip(c.title, maxRaw))
-		record := map[string]any{"id": wire.Clip(string(u.ToolCallId), maxRaw), "name": c.tool, "arguments": capped(c.input), "timestamp": time.Now().UTC()}
-		a.log(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", wire.Clip(c.title, maxRaw)))
+		e := wire.Event{Kind: "tool_call_start"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool)
+		a.log(e.With("title", wire.Clip(c.title, maxRaw)).With("arguments", capped(c.input)).With("timestamp", time.Now().UTC()))
 		a.setActivity(reducer.ToolRunning, c.tool)
 	}
 	hasFailed := value(u.Status) == acp.ToolCallStatusFailed

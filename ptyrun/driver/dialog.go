@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // A Dialog is a question that a program draws in place of its input box.
@@ -262,7 +262,7 @@ func (d *Driver) fingerprint(q *Dialog) string {
 // An Option is one answer to a dialog. As JSON it has the fields of ACP.
 type Option struct {
 	ID    string `json:"id"`             // its number, or for a button "allow-once" and the like
-	Kind  string `json:"kind,omitempty"` // as in wire.OptionKind; "" if unknown
+	Kind  string `json:"kind,omitempty"` // as in foreign.OptionKind; "" if unknown
 	Label string `json:"label"`
 	Keys  string `json:"-"` // the bytes that choose it on this screen; "" if unknown
 }
@@ -284,7 +284,7 @@ func newOption(id, label string) Option {
 	if m := namedKey.FindStringSubmatch(label); m != nil {
 		o.Label, o.Keys = m[1], cmp.Or(keyNames[strings.ToLower(m[2])], m[2])
 	}
-	o.Kind = wire.OptionKind(id, o.Label)
+	o.Kind = foreign.OptionKind(id, o.Label)
 	return o
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Capture says what becomes output of the agent's sessions. The recording has everything.
@@ -66,7 +67,7 @@ func (f *follower) emit(text string, of uint64) {
 	if len(alive) == 1 {
 		id = alive[0]
 	}
-	events, err := session.Events(id, wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text})
+	events, err := session.Events(id, foreign.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text})
 	if err != nil {
 		f.run.Log.Error("appending output", "err", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // hurried gives up on locks soon, and counts the failures that are logged under a message.
@@ -66,14 +67,14 @@ func TestAbortOfLockedSessions(t *testing.T) {
 	r.run().idle()
 	id := r.known()
 	release := r.lock("team")
-	r.say(id, wire.HumanInput{Kind: "abort"})
+	r.say(id, foreign.HumanInput{Kind: "abort"})
 	select {
 	case <-r.done:
 	case <-time.After(time.Minute):
 		t.Fatal("the agent runs on")
 	}
 	release()
-	if s := r.onlySession(); s.State != wire.SessionAborted || !r.exit.Stopped {
+	if s := r.onlySession(); s.State != session.Aborted || !r.exit.Stopped {
 		t.Errorf("it is %s, %+v", s.State, r.exit)
 	}
 }
@@ -83,7 +84,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}).fake()
 	failures := r.hurried("sessions")
-	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
+	abort := r.say(r.open(), foreign.HumanInput{Kind: "abort"})
 	release := r.lock("team")
 	r.run()
 	r.wait("two failures", func() bool { return failures.lines.Load() >= 2 })
@@ -92,7 +93,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	}
 	release()
 	<-r.done
-	if s := r.onlySession(); s.State != wire.SessionAborted || r.unread(abort) {
+	if s := r.onlySession(); s.State != session.Aborted || r.unread(abort) {
 		t.Errorf("it is %s; the abort is unread: %v", s.State, r.unread(abort))
 	}
 }
@@ -105,7 +106,7 @@ func TestFileThatIsNoSession(t *testing.T) {
 	must(t, r.sessions().Mail.Dir().Mkdir(".sessions"))
 	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))
-	abort := r.say("", wire.HumanInput{Kind: "abort"})
+	abort := r.say("", foreign.HumanInput{Kind: "abort"})
 	r.run().idle()
 	r.wait("the old abort to be read", r.read(abort))
 	r.wait("what was said", r.read(r.say("", text("hello"))))
@@ -121,7 +122,7 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	failures := r.hurried("sessions")
 	r.run().idle().known()
 	release := r.lock("team")
-	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	events, err := session.Events("", foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	must(t, err)
 	must(t, r.bob.Log().Append(t.Context(), events...))
 	r.wait("a failure", func() bool { return failures.lines.Load() > 0 })
@@ -181,7 +182,7 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 			defer hold.Release()
 			end(r)
 			<-r.done
-			if s := r.onlySession(); s.State != wire.SessionActive {
+			if s := r.onlySession(); s.State != session.Active {
 				t.Errorf("it is %s", s.State)
 			}
 		})

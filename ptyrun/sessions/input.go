@@ -106,5 +106,5 @@ func (f *follower) abort(in session.Input) error {
 // session before.
 func (f *follower) wasEndedBy(abort session.Input) bool {
 	s, err := f.store.Get(abort.Session)
-	return err == nil && s.State == wire.SessionAborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
+	return err == nil && s.State == session.Aborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
 }

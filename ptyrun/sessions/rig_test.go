@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 func must(t testing.TB, err error) {
@@ -219,21 +220,21 @@ func (r *rig) awaitSession() *rig {
 }
 
 // move changes a session's state like a person.
-func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
+func (r *rig) move(id wire.UUID, to session.State) {
 	r.t.Helper()
 	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
 	must(r.t, err)
 }
 
 // say sends bob input in a session; "": in any.
-func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
+func (r *rig) say(id wire.UUID, in foreign.HumanInput) wire.ID {
 	r.t.Helper()
 	m, err := session.Message(id, in)
 	must(r.t, err)
 	return r.deliver(m)
 }
 
-func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
+func text(s string) foreign.HumanInput { return foreign.HumanInput{Kind: "message", Text: s} }
 
 // outputs returns the output events in order.
 func (r *rig) outputs() (out []string) {

@@ -173,9 +173,9 @@ func (f *follower) update(all []*session.Session) {
 func (f *follower) stopIfOver(s *session.Session) {
 	name := wire.ID(s.SessionID).Short(6)
 	switch {
-	case s.State == wire.SessionAborted:
+	case s.State == session.Aborted:
 		f.run.Stop("session "+name+" was aborted", 0)
-	case s.State == wire.SessionCompleted && s.Notes.Runner.Ended != "" && len(aliveOf(f.all)) == 0:
+	case s.State == session.Completed && s.Notes.Runner.Ended != "" && len(aliveOf(f.all)) == 0:
 		f.run.Stop(fmt.Sprintf("session %s is complete (%s)", name, s.Notes.Runner.Ended), lastTurnTime)
 	}
 }
@@ -189,7 +189,7 @@ func (f *follower) HandleEvent(e *wire.Event) {
 		f.HandleTyped("")
 	case "goal_complete":
 		f.goalSeq = e.Seq
-	case wire.TurnCompleted, "turn_complete":
+	case wire.TurnCompleted:
 		f.captureAnswer(e)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Input queued behind a turn is also held when the session is paused before the turn ends.
@@ -26,7 +27,7 @@ func TestPausedBehindATurn(t *testing.T) {
 	r.run().idle()
 	r.wait("the turn", r.read(r.send("THINK 10m")))
 	said := r.say(id, text("behind the turn"))
-	r.move(id, wire.SessionPaused)
+	r.move(id, session.Paused)
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestPausedBehindATurn(t *testing.T) {
 	if !r.unread(said) {
 		t.Error("typed while the session is paused")
 	}
-	r.move(id, wire.SessionActive)
+	r.move(id, session.Active)
 	r.wait("what was said", r.read(said))
 }
 
@@ -43,14 +44,14 @@ func TestPausedBehindATurn(t *testing.T) {
 func TestAbortedSession(t *testing.T) {
 	t.Parallel()
 	for name, abort := range map[string]func(r *rig, id wire.UUID){
-		"by its message alone": func(r *rig, id wire.UUID) { r.say(id, wire.HumanInput{Kind: "abort"}) },
-		"by its state alone":   func(r *rig, id wire.UUID) { r.move(id, wire.SessionAborted) },
+		"by its message alone": func(r *rig, id wire.UUID) { r.say(id, foreign.HumanInput{Kind: "abort"}) },
+		"by its state alone":   func(r *rig, id wire.UUID) { r.move(id, session.Aborted) },
 		"as a dropped file": func(r *rig, id wire.UUID) {
 			must(r.t, os.WriteFile(filepath.Join(r.bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600))
 		},
 		"while it is paused": func(r *rig, id wire.UUID) {
-			r.move(id, wire.SessionPaused)
-			r.say(id, wire.HumanInput{Kind: "abort"})
+			r.move(id, session.Paused)
+			r.say(id, foreign.HumanInput{Kind: "abort"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestAbortedSession(t *testing.T) {
 			if r.err != nil || !r.exit.Stopped {
 				t.Errorf("%+v, %v", r.exit, r.err)
 			}
-			if s := r.onlySession(); s.State != wire.SessionAborted {
+			if s := r.onlySession(); s.State != session.Aborted {
 				t.Errorf("it is %s", s.State)
 			}
 			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
@@ -85,11 +86,11 @@ func TestAbortedSession(t *testing.T) {
 func TestLateAbort(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
-	old := r.say("", wire.HumanInput{Kind: "abort"})
+	old := r.say("", foreign.HumanInput{Kind: "abort"})
 	r.run().idle().awaitSession()
 	r.wait("the abort to be read", r.read(old))
 	r.wait("mail to be read", r.read(r.send("hello")))
-	if s := r.onlySession(); s.State != wire.SessionActive {
+	if s := r.onlySession(); s.State != session.Active {
 		t.Errorf("it is %s", s.State)
 	}
 }
@@ -102,7 +103,7 @@ func TestSessionIdles(t *testing.T) {
 	r.wait("a turn that is longer", r.read(r.send("THINK 9s")))
 	<-r.done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "idle_timeout: 8s" {
+	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.Notes.Runner.Ended != "idle_timeout: 8s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.Notes.Runner.Ended)
 	}
 	if !r.has("turn_completed", "status", "completed")() {
@@ -116,11 +117,11 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	r := newRig(t, Options{Begin: true, Rules: session.Rules{OnGoal: true}}).fake()
 	r.run().idle().awaitSession()
 	r.wait("a turn", r.read(r.send("THINK 1s")))
-	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	events, err := session.Events("", foreign.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
 	must(t, err)
 	must(t, r.bob.Log().Append(t.Context(), events...))
 	<-r.done
-	if s := r.onlySession(); s.State != wire.SessionCompleted || s.Notes.Runner.Ended != "goal_complete" {
+	if s := r.onlySession(); s.State != session.Completed || s.Notes.Runner.Ended != "goal_complete" {
 		t.Errorf("%s by %q", s.State, s.Notes.Runner.Ended)
 	}
 	if !r.has("turn_completed", "status", "completed")() {
@@ -135,7 +136,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 	r := newRig(t, Options{Rules: rules}).fake()
 	id := r.open()
 	r.run().idle()
-	r.move(id, wire.SessionCompleted)
+	r.move(id, session.Completed)
 	second := r.open()
 	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
@@ -153,32 +154,32 @@ func TestSessionOfARun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		end  func(r *rig)
-		want wire.InteractiveSessionState
+		want session.State
 	}{
-		"left":    {func(r *rig) { r.send("EXIT 0") }, wire.SessionCompleted},
-		"crashed": {func(r *rig) { r.send("EXIT 3") }, wire.SessionPaused},
-		"stopped": {func(r *rig) { r.stop() }, wire.SessionPaused},
+		"left":    {func(r *rig) { r.send("EXIT 0") }, session.Completed},
+		"crashed": {func(r *rig) { r.send("EXIT 3") }, session.Paused},
+		"stopped": {func(r *rig) { r.stop() }, session.Paused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, Options{Begin: true}).fake()
 			r.run().idle().awaitSession()
 			first := r.onlySession()
-			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.Notes.Runner.Owned {
+			if first.State != session.Active || first.ChannelID != "cli:tty0" || !first.Notes.Runner.Owned {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
 			<-r.done
 			r.hold.Release()
-			if s := r.onlySession(); s.State != c.want || s.Notes.Runner.AutoPaused != (c.want == wire.SessionPaused) {
+			if s := r.onlySession(); s.State != c.want || s.Notes.Runner.AutoPaused != (c.want == session.Paused) {
 				t.Fatalf("it is %s", s.State)
 			}
-			if c.want != wire.SessionPaused {
+			if c.want != session.Paused {
 				return
 			}
 			r.done = make(chan struct{})
 			r.run()
-			r.wait("the session to go on", func() bool { return r.onlySession().State == wire.SessionActive })
+			r.wait("the session to go on", func() bool { return r.onlySession().State == session.Active })
 			if s := r.onlySession(); s.SessionID != first.SessionID || s.Notes.Runner.AutoPaused {
 				t.Errorf("%+v", s.InteractiveSession)
 			}

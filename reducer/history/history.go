@@ -120,12 +120,12 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	switch e.Kind {
 	case wire.TurnStarted:
 		t.Prompt = cmp.Or(t.Prompt, b.Text("prompt"))
-	case "tool_call_start", "tool_call":
+	case "tool_call_start":
 		at := timeOr(b.Text("timestamp"), e.At)
 		t.addCall(ToolCall{b.Text("tool_call_id"), b.Text("tool"), b.Text("title"), b.Raw("arguments"), nil, at})
-	case "tool_call_end", "tool_call_update":
+	case "tool_call_end":
 		t.setResult(b.Text("tool_call_id"), b.Raw("result"))
-	case wire.TurnCompleted, "turn_complete":
+	case wire.TurnCompleted:
 		if t.Status == "" {
 			t.endLate(e)
 		}

@@ -25,7 +25,7 @@ func TestHistory(t *testing.T) {
 		{"its end was lost", []string{"turn_started turn=t1 prompt=a", "turn_started turn=t2 prompt=b", "turn_completed turn=t2 status=completed"}, `t1  "a" "" | t2 completed "b" ""`},
 		{"said when the next one is open", []string{"turn_started turn=t1 prompt=a", "turn_started turn=t2 prompt=b", "turn_completed turn=t1 status=failed error=overloaded", "turn_completed turn=t1 status=completed"},
 			`t1 failed "a" "" | t2 open "b" ""`},
-		{"and in the words of the older ACP", []string{"turn_started turn=t1 prompt=a", "turn_started turn=t2 prompt=b", "turn_complete turn=t1 status=cancelled", "turn_complete turn=t2"},
+		{"and the next one, too", []string{"turn_started turn=t1 prompt=a", "turn_started turn=t2 prompt=b", "turn_completed turn=t1 status=cancelled", "turn_completed turn=t2"},
 			`t1 cancelled "a" "" | t2 completed "b" ""`},
 		{"one named late", []string{"state_change new=thinking", "turn_completed turn=t1 status=completed response=x"}, `t1 completed "" "x"`},
 		{"the program dies", []string{"turn_started turn=t1 prompt=a", "exited code=1"}, `t1 failed "a" ""`},

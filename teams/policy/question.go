@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Question is an open question of a member: a permission request, a choice, or a draft to approve.
@@ -137,7 +138,7 @@ func ParseOptions(raw json.RawMessage, byWire bool) []Option {
 		id, label := cmp.Or(o.ID, o.OptionID), cmp.Or(o.Label, o.Name)
 		if id != "" || label != "" {
 			if byWire && o.Kind == "" {
-				o.Kind = wire.OptionKind(id, label)
+				o.Kind = foreign.OptionKind(id, label)
 			}
 			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id), Kind: o.Kind, About: o.Description})
 		}

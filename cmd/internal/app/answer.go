@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // An Answer is an answer to a question. Without an option it selects the one that approves, or rejects, once.
@@ -100,7 +101,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	decision, did := a.words()
 	o.Done = did + " draft " + q.ID
-	in := wire.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
+	in := foreign.HumanInput{Kind: decision, DraftID: wire.UUID(q.ID), Reason: a.Reason}
 	if a.Artifact != "" {
 		o.Done = did + " " + a.Artifact + " in draft " + q.ID
 		in.ArtifactURI = &a.Artifact

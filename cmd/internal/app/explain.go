@@ -130,7 +130,7 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
 			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
 	}
-	if e, ok := errors.AsType[*wire.SessionError](err); ok {
+	if e, ok := errors.AsType[*session.Error](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*maildir.NotDurableError](err); ok {

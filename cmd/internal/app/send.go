@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // A Message is what Send sends. A verb fills it from its flags.
@@ -171,7 +173,9 @@ func checkType(m *wire.Message) error {
 	case wire.TypePermissionReply:
 		return failure.Usage("an answer to a question cannot be sent as a message").WithHint("atm pending; atm approve NAME")
 	case wire.TypeHumanInput:
-		if _, _, err := wire.HumanText(m.Payload); err != nil {
+		body, _, err := foreign.HumanText(m.Payload)
+		m.Body = cmp.Or(m.Body, body)
+		if err != nil {
 			return failure.Usage("the payload is not human input: %v", err).WithHint("atm help session")
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
@@ -54,7 +55,7 @@ func ACPSession(t *teams.Team, name wire.Name) (json.RawMessage, error) {
 	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
 		record["state"] = acpState(turn, word)
 	}
-	return wire.MarshalAs("acp.AcpSession", record)
+	return foreign.AcpSession.Marshal(record)
 }
 
 // foldACPRecord folds a session's events into its record. seq is the event that had the whole record, or 0; turnCount
@@ -96,7 +97,7 @@ func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
 			record[name] = raw
 		}
 	}
-	_, err := wire.MarshalAs("acp.AcpSession", record)
+	_, err := foreign.AcpSession.Marshal(record)
 	return record, err == nil
 }
 
@@ -144,9 +145,9 @@ func Answer(ctx context.Context, t *teams.Team, q policy.Question, r Reply) (o c
 		return o, err
 	}
 	if len(events) > 0 && isQuestion(&events[0]) {
-		answer = wire.PermissionResponse(&events[0], answer)
+		answer = foreign.PermissionResponse(&events[0], answer)
 	}
-	e, err := wire.Adopt(answer)
+	e, err := foreign.Adopt(answer)
 	if err != nil {
 		return o, err
 	}
@@ -188,7 +189,7 @@ func (r *Reply) encode(q policy.Question) (line []byte, detail string, err error
 	} else if option == "" {
 		answer = map[string]string{"outcome": "cancelled"}
 	}
-	line, err = wire.MarshalAs("acp.RequestPermissionResult", answer)
+	line, err = foreign.RequestPermissionResult.Marshal(answer)
 	return line, cmp.Or(option, "cancelled"), err
 }
 
@@ -204,7 +205,7 @@ func (r *Reply) toolResult(q policy.Question) (line []byte, detail string, err e
 	} else {
 		answer["output"] = r.Option
 	}
-	line, err = wire.MarshalAs("acp.ToolExecutionResult", answer)
+	line, err = foreign.ToolExecutionResult.Marshal(answer)
 	return line, detail, err
 }
 
@@ -217,8 +218,7 @@ func Cancel(ctx context.Context, t *teams.Team, name wire.Name) (o control.Outco
 	}
 	turn, log := state.Turn(), t.Box(name).Log()
 	isOlderACP := func(e *wire.Event) bool {
-		_, isACP := wire.AsWire(e, wire.ACP)
-		return isACP && e.Session == turn.Session && e.Wire != nil && e.Text("session_id") != ""
+		return e.Session == turn.Session && foreign.IsOlderACP(e)
 	}
 	if !turn.IsOpen() {
 		return o, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Daemon translates an agent's events, in order, so that the daemon, which folds them itself, comes to the same turn status
@@ -57,7 +58,9 @@ func (d *Daemon) Translate(e wire.Event) []wire.Event {
 // follow updates the last turn in the stream.
 func (d *Daemon) follow(e *wire.Event) {
 	isSame := e.TurnID == d.started.TurnID
+	_, isInStream := foreign.AsWire(e, foreign.Daemon)
 	switch {
+	case !isInStream:
 	case e.Kind == wire.TurnStarted:
 		d.started, d.status = *e, reducer.TurnBusy
 	case e.Kind == wire.TurnCompleted && isSame:

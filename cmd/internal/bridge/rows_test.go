@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // rowsOf returns the rows of a host that a machine has.
@@ -33,7 +34,7 @@ func (m *machine) rowsOf(host wire.Name) *teams.Rows {
 // ask makes a member ask for a permission, as a program does over the older ACP wire.
 func (m *machine) ask(agent wire.Name) {
 	m.t.Helper()
-	e, err := wire.Adopt([]byte(`{"sessionId":"s1","toolCall":{"id":"tc-1","name":"deploy","arguments":{},"timestamp":"2026-01-01T00:00:00Z"},"options":[{"id":"yes","label":"Yes"},{"id":"no","label":"No"}]}`))
+	e, err := foreign.Adopt([]byte(`{"sessionId":"s1","toolCall":{"id":"tc-1","name":"deploy","arguments":{},"timestamp":"2026-01-01T00:00:00Z"},"options":[{"id":"yes","label":"Yes"},{"id":"no","label":"No"}]}`))
 	must(m.t, err)
 	must(m.t, m.Team.Box(agent).Log().Append(m.t.Context(), e))
 }

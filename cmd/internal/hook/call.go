@@ -226,9 +226,8 @@ func (c *call) changeState(activity, detail string, more ...string) {
 // startSession adds a session_start; its source is the session's, as "resume", and not the event's.
 func (c *call) startSession(source string) {
 	c.beginsSession = true
-	composed, _ := wire.Compose("session_start", [][2]string{{"source", wire.Clip(source, maxID)}}) // both are valid
 	e := c.newEvent("session_start", "")
-	e.Wire = composed.Wire
+	e = e.With("source", wire.Clip(source, maxID))
 	c.events = append(c.events, e)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var eventCommand = &cli.Command{
@@ -62,15 +63,10 @@ func event(c *cli.Context) error {
 		return failure.Usage("event needs a KIND or --stdin, and --route needs --stdin").
 			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
 	}
-	var pairs [][2]string
-	for _, word := range c.Args().Tail() {
-		k, v, found := strings.Cut(word, "=")
-		if !found || k == "" {
-			return failure.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
-		}
-		pairs = append(pairs, [2]string{k, v})
+	e, err := compose(c.Args().First(), c.Args().Tail())
+	if errors.Is(err, errNotPair) {
+		return failure.Usage("%v", err).WithHint("atm event turn_started turn_id=7")
 	}
-	e, err := wire.Compose(c.Args().First(), pairs)
 	if err != nil {
 		return failure.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
 	}
@@ -164,10 +160,10 @@ func ingest(ctx context.Context, p *command.Printer, o eventOptions) error {
 
 // readEvent decodes a line and finds its mailbox: mine or, with route, its agent's. A count for all agents is mine.
 func readEvent(s *app.Scope, line []byte, route bool) (e wire.Event, to *maildir.Box, err error) {
-	if e, err = wire.Adopt(line); err != nil {
+	if e, err = foreign.Adopt(line); err != nil {
 		return e, nil, err
 	}
-	agent := e.AgentName()
+	agent := foreign.AgentOf(&e)
 	isForAll := e.Kind == wire.DroppedCounters && agent == "proxy:all"
 	switch {
 	case !route || isForAll && s.Me != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var eventsCommand = &cli.Command{
@@ -121,15 +122,15 @@ func (k *call) eventLines(o eventsOptions, d *aswire.Daemon, e *wire.Event, gap 
 		isWanted, line := len(o.kinds) == 0 || slices.Contains(o.kinds, e.Kind), ""
 		switch {
 		case o.as != "":
-			theirs, isTheirs := wire.AsWire(&e, wire.Vocabulary(o.as))
-			isWanted = isWanted && isTheirs && !e.IsHearsay()
+			theirs, isTheirs := foreign.AsWire(&e, foreign.Vocabulary(o.as))
+			isWanted = isWanted && isTheirs && !foreign.IsHearsay(&e)
 			if line = string(theirs); k.p.IsTerminal() {
 				line = string(command.EscapeJSON(theirs))
 			}
 		case k.p.IsJSON:
 			line = string(command.EscapeJSON(e.Append(nil)))
 		default:
-			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(wire.Line(&e))), 400)
+			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(foreign.Line(&e))), 400)
 			line = letter.Wrap(line, k.p.Width())
 		}
 		if isWanted {

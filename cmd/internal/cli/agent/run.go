@@ -35,6 +35,7 @@ import (
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
@@ -197,7 +198,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	if o.acpSession != "" {
-		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(o.acpSession), &spec.ACP)
+		err := foreign.SessionNewParams.Unmarshal([]byte(o.acpSession), &spec.ACP)
 		if err == nil && spec.Driver != "acp" {
 			err = errors.New("needs --driver acp")
 		}

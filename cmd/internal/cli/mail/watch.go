@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var watchCommand = &cli.Command{
@@ -183,8 +184,8 @@ func (l logLine) line(s *app.Scope, p *command.Printer) string {
 var phrases = map[string]string{
 	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamError: "error:", wire.DroppedCounters: "lost events:",
 	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
-	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
-	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
+	"status_update": "says:", "message_delta": "says:", "agent_output": "says:",
+	"thought_delta": "thinks:", "tool_call_start": "uses", "tool_call_end": "used",
 	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
 	"restarting": "program restarts:", wire.EventAnnounced: "was notified of", wire.EventWithdrawn: "mail withdrawn:",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
@@ -214,7 +215,7 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 	case e.Kind == "exited" && e.Text("reason") != "": // somebody stopped it: the exit code says nothing
 		phrase = "program stopped"
 	default:
-		about = cmp.Or(e.Text("error_summary", "prompt", "summary", "message", "content"), wire.Line(e))
+		about = cmp.Or(e.Text("error_summary", "prompt", "summary", "message", "content"), foreign.Line(e))
 	}
 	return phrase, about
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 func abort(ctx context.Context, k *call) error {
-	out, err := k.say(ctx, wire.HumanInput{Kind: "abort"})
+	out, err := k.say(ctx, foreign.HumanInput{Kind: "abort"})
 	if err != nil {
 		return err
 	}

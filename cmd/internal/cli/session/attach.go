@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var attachCommand = &cli.Command{
@@ -45,7 +46,7 @@ continues. Without a terminal it ends with stdin, unless --follow.`,
 // attachOptions are the flags of session attach.
 type attachOptions struct{ isReadOnly, follows bool }
 
-func (k *call) say(ctx context.Context, in wire.HumanInput) (teams.SessionResult, error) {
+func (k *call) say(ctx context.Context, in foreign.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
 	return k.s.Team.SendInput(ctx, k.session.SessionID, from)
 }
@@ -175,6 +176,6 @@ func (k *call) sendLine(ctx context.Context, text string, isReadOnly bool) error
 	if err := app.CheckText(text); err != nil {
 		return err
 	}
-	_, err := k.say(context.WithoutCancel(ctx), wire.HumanInput{Kind: "message", Text: text})
+	_, err := k.say(context.WithoutCancel(ctx), foreign.HumanInput{Kind: "message", Text: text})
 	return err
 }

@@ -3,11 +3,13 @@ package session
 import (
 	"fmt"
 
+	sessions "github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire/foreign"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/wire"
 )
 
 var messageCommand = &cli.Command{
@@ -19,12 +21,12 @@ var messageCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		out, err := k.say(c.Context, wire.HumanInput{Kind: "message", Text: text})
+		out, err := k.say(c.Context, foreign.HumanInput{Kind: "message", Text: text})
 		if err != nil {
 			return err
 		}
 		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
-		if k.session.State != wire.SessionPaused {
+		if k.session.State != sessions.Paused {
 			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
 		}
 		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))

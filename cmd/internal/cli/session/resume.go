@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	sessions "github.com/agentteammail/atm/session"
+
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/wire"
@@ -17,14 +19,14 @@ import (
 // resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
 func resume(ctx context.Context, k *call) error {
 	trial := k.session.InteractiveSession
-	stateErr := trial.Transition(wire.SessionActive, time.Now())
+	stateErr := trial.Transition(sessions.Active, time.Now())
 	plan, planErr := k.s.Team.Config()
 	m, err := k.s.Team.Summary(k.agent())
 	if err := cmp.Or(stateErr, planErr, err); err != nil {
 		return err
 	}
 	if m.Running {
-		return moveTo(wire.SessionActive)(ctx, k)
+		return moveTo(sessions.Active)(ctx, k)
 	}
 	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
 	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
@@ -43,7 +45,7 @@ func resume(ctx context.Context, k *call) error {
 	default:
 		k.p.Warn("%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 	}
-	return moveTo(wire.SessionActive)(ctx, k)
+	return moveTo(sessions.Active)(ctx, k)
 }
 
 func (k *call) startAgent(ctx context.Context, words []string) error {

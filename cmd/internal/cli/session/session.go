@@ -31,9 +31,9 @@ atm session attach bob`,
 Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.`,
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(wire.SessionPaused)),
+			verb("pause", "pause a session; messages wait", app.OpenTeam, moveTo(sessions.Paused)),
 			verb("resume", "resume a session; if its agent is off, run resume_cmd of team.toml", app.OpenTeam, resume, "continue"),
-			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(wire.SessionCompleted), "finish", "end"),
+			verb("complete", "end a session that has reached its goal", app.OpenTeam, moveTo(sessions.Completed), "finish", "end"),
 			cmdline.NoCommand("stop close delete kill rm", "atm session complete ID, or atm session abort ID"),
 			verb("abort", "end a session and stop its agent", app.OpenToWrite, abort, "cancel"),
 		},
@@ -82,7 +82,7 @@ func withSession(open opener, do func(*cli.Context, *call) error) cli.ActionFunc
 	})
 }
 
-func moveTo(to wire.InteractiveSessionState) func(context.Context, *call) error {
+func moveTo(to sessions.State) func(context.Context, *call) error {
 	return func(ctx context.Context, k *call) error {
 		reason := ""
 		if who, _ := k.s.Actor(); who != "" {
@@ -181,7 +181,7 @@ func age(sess *sessions.Session) string {
 }
 
 type entry struct {
-	wire.SessionMessage
+	sessions.Entry
 	agent string
 }
 

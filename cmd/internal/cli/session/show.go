@@ -12,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/wire"
 )
 
 var showCommand = &cli.Command{
@@ -59,7 +58,7 @@ var show = withSession(app.OpenTeam, func(c *cli.Context, k *call) error {
 	}
 	entries, all := sess.Entries(0)
 	// The log is in the order of arrival.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	slices.SortStableFunc(entries, func(a, b sessions.Entry) int { return a.Timestamp.Compare(b.Timestamp) })
 	if limit > 0 {
 		entries = entries[max(len(entries)-limit, 0):]
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 var statusCommand = &cli.Command{
@@ -75,7 +75,7 @@ func printStatus(s *app.Scope, p *command.Printer, m teams.Member, isTheirs bool
 	if !isTheirs {
 		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
-	line, err := wire.MarshalAs("missiond.PTYAgentInfo", aswire.Slot(s.Team, m))
+	line, err := foreign.PTYAgentInfo.Marshal(aswire.Slot(s.Team, m))
 	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 

@@ -1,14 +1,14 @@
-package wire
+package foreign
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/agentteammail/atm/wire"
 )
 
 // event adopts an event into bob's log.
-func event(t testing.TB, object, source string) *Event {
+func event(t testing.TB, object, source string) *wire.Event {
 	t.Helper()
 	e, err := Adopt([]byte(object))
 	if err != nil {
@@ -18,7 +18,8 @@ func event(t testing.TB, object, source string) *Event {
 	return &e
 }
 
-// An event that came in a vocabulary is written as its owner writes it, to the letter, and in no other vocabulary.
+// An event that came in a vocabulary is written as its owner writes it, to the letter, and in no
+// other vocabulary.
 func TestAsWireVectors(t *testing.T) {
 	events := []string{"SessionEvent", "SessionUpdate", "SessionUpdateNotification", "DaemonStreamEvent", "SessionNewParams", "SessionNewResult",
 		"SessionLoadResult", "SessionPromptResult", "SessionCancelParams", "RequestPermissionParams", "RequestPermissionResult",
@@ -49,18 +50,26 @@ func TestAsWireVectors(t *testing.T) {
 
 // Events of hooks, scripts and Codex are translated where the vocabulary has a counterpart.
 func TestAsWire(t *testing.T) {
-	compose := func(kind string, pairs ...string) *Event {
-		var ps [][2]string
+	compose := func(kind string, pairs ...string) *wire.Event {
+		e := wire.Event{Kind: kind}
 		for i := 0; i < len(pairs); i += 2 {
-			ps = append(ps, [2]string{pairs[i], pairs[i+1]})
+			switch value := pairs[i+1]; pairs[i] {
+			case "session":
+				e.Session = value
+			case "turn_id":
+				e.TurnID = value
+			default:
+				raw, err := ParseField(kind, pairs[i], value)
+				must(t, err)
+				e = e.With(pairs[i], raw)
+			}
 		}
-		e, err := Compose(kind, ps)
-		must(t, err)
+		e = Translate(e)
 		e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", "hook"
 		return &e
 	}
 	for _, c := range []struct {
-		e                    *Event
+		e                    *wire.Event
 		daemon, session, acp string
 		display              string
 	}{
@@ -72,13 +81,13 @@ func TestAsWire(t *testing.T) {
 			display: "TurnStarted(agent=bob, turn_id=tu-1, transport=app-server)"},
 		{e: event(t, codexEnd, "acp"), daemon: `{"kind":"turn_completed","agent":"bob","thread_id":"th-1","turn_id":"tu-1","status":"completed","transport":"app-server"}`,
 			display: "TurnCompleted(agent=bob, turn_id=tu-1, transport=app-server)"},
-		{e: event(t, codexStatus(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "acp"), session: `{"event_type":"waiting_for_input","prompt":""}`, display: "Waiting for input: "},
+		{e: event(t, statusCall(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "acp"), session: `{"event_type":"waiting_for_input","prompt":""}`, display: "Waiting for input: "},
 		{e: event(t, `{"kind":"turn_paused","x":1.0}`, "cli"), daemon: `{"kind":"turn_paused","x":1.0}`, display: "x=1.0"},
 		{e: event(t, `{"event_type":"brand_new","stream":"stdout"}`, "cli"), session: `{"event_type":"brand_new","stream":"stdout"}`, display: "stream=stdout"},
 		{e: event(t, `{"update_type":"brand_new","n":1e9}`, "cli"), acp: `{"update_type":"brand_new","n":1e9}`, display: "n=1e9"},
 		{e: event(t, `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, "cli"), acp: `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, display: "é"},
-		{e: event(t, acpUpdate, "acp"), acp: acpUpdate, display: "toolCallId=call_1 title=Deliver to lead status=pending"},
-		{e: event(t, acpAsks, "acp"), acp: acpAsks, display: `toolCall={"toolCallId":"call_1","title":"Deliver to lead"} options=[{"optionId":"once","name":"Send","kind":"allow_once"}] id=1`},
+		{e: event(t, acpUpdate, "acp"), acp: acpUpdate, display: "status=pending title=Deliver to lead tool_call_id=call_1 tool=Deliver to lead"},
+		{e: event(t, acpAsks, "acp"), acp: acpAsks, display: `prompt=Deliver to lead tool=Deliver to lead tool_call_id=call_1 options=[{"optionId":"once","name":"Send","kind":"allow_once"}] id=1`},
 		{e: event(t, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi\u001b[2J"}}`, "acp"),
 			acp: `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi\u001b[2J"}}`, display: "hi\x1b[2J"},
 		{e: event(t, `{"kind":"confirm_required","tool":"Bash","prompt":"rm?"}`, "cli"), display: "tool=Bash prompt=rm?"},
@@ -117,41 +126,5 @@ func TestAsWire(t *testing.T) {
 		if got := Line(c.e); got != c.display {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
 		}
-	}
-}
-
-// If a field has the name of a member that all events have, all fields go under wire.
-func TestCompose(t *testing.T) {
-	for _, c := range []struct {
-		kind  string
-		pairs [][2]string
-		want  string
-	}{
-		{"turn_started", [][2]string{{"turn_id", "t"}, {"session", "s"}, {"event_id", "e"}, {"model", "5"}}, `{"seq":1,"kind":"turn_started","session":"s","turn_id":"t","event_id":"e","model":"5"}`},
-		{"session_start", [][2]string{{"source", "startup"}, {"x", ""}}, `{"seq":1,"kind":"session_start","wire":{"kind":"session_start","source":"startup","x":""}}`},
-		{"status_update", [][2]string{{"message", "m"}, {"at", "x"}, {"session", "s"}}, `{"seq":1,"kind":"status_update","session":"s","wire":{"event_type":"status_update","message":"m","at":"x","session":"s"}}`},
-		{"spawned", [][2]string{{"pid", "42"}, {"started", "5"}}, `{"seq":1,"kind":"spawned","pid":42,"started":"5"}`},
-		{"confirm_required", [][2]string{{"options", `[ 1 ]`}, {"o", `{ "a" : 1 }`}, {"p", `{a`}}, `{"seq":1,"kind":"confirm_required","options":[1],"o":{"a":1},"p":"{a"}`},
-		{"Deploy", nil, ""}, {"", nil, ""}, {"x", [][2]string{{"kind", "y"}}, ""},
-		{"agent_output", [][2]string{{"event_type", "y"}}, ""}, {"x", [][2]string{{"a", "1"}, {"a", "2"}}, ""},
-		{"exited", [][2]string{{"code", "007"}}, ""}, {"exited", [][2]string{{"code", "1.0"}}, ""}, {"exited", [][2]string{{"code", ""}}, ""},
-		{"turn_completed", [][2]string{{"status", "done"}}, ""}, {"turn_completed", [][2]string{{"status", "or"}}, ""},
-		{"agent_output", [][2]string{{"stream", "stdout"}}, ""}, {"goal_complete", [][2]string{{"goal_id", "x"}}, ""},
-		{"dropped_counters", [][2]string{{"dropped", "-1"}}, ""},
-	} {
-		e, err := Compose(c.kind, c.pairs)
-		if (err != nil) != (c.want == "") {
-			t.Errorf("%s %q: %v", c.kind, c.pairs, err)
-		}
-		if err != nil {
-			continue
-		}
-		e.Seq = 1
-		if diff := cmp.Diff(c.want, string(e.Append(nil))); diff != "" {
-			t.Error(diff)
-		}
-	}
-	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.AgentName() != "x" {
-		t.Error(e)
 	}
 }

@@ -1,13 +1,14 @@
-package wire
+package foreign
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 const (
@@ -18,16 +19,20 @@ const (
 	codexEnd    = `{"method":"turn/completed","params":{"threadId":"th-1","turn":{"id":"tu-1","items":[],"status":"completed","error":null}},"emittedAtMs":1795158195503}`
 )
 
-func codexStatus(status string) string {
+func statusCall(status string) string {
 	return `{"method":"thread/status/changed","params":{"threadId":"th-1","status":` + status + `}}`
 }
 
 // fieldsOf lists an event's fields under their plain names, for comparison.
-func fieldsOf(e *Event) string {
+func fieldsOf(e *wire.Event) string {
 	b := e.Body()
 	out := e.Kind
-	for _, name := range []string{"session", "thread_id", "turn_id", "status", "transport", "agent", "tool", "tool_call_id", "prompt", "summary", "previous", "new", "code"} {
-		if s := b.Text(name); s != "" {
+	for _, name := range []string{"session", "thread_id", "turn_id", "status", "transport", "agent", "tool", "tool_call_id", "prompt", "error_summary", "delta", "previous", "new", "code"} {
+		s := b.Text(name)
+		if name == "agent" {
+			s = AgentOf(e)
+		}
+		if s != "" {
 			out += " " + name + "=" + s
 		} else if n, ok := b.Uint(name); ok {
 			out += fmt.Sprintf(" %s=%d", name, n)
@@ -42,26 +47,26 @@ func TestAdopt(t *testing.T) {
 		{turnStarted, "turn_started thread_id=th turn_id=t1 transport=mcp agent=bob"},
 		{`{"kind":"turn_started"}`, "turn_started"},
 		{`{"kind":"turn_completed","status":"failed","turn_id":"","agent":null}`, "turn_completed status=failed"},
-		{`{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`, "stream_error session=s agent=bob summary=boom"},
+		{`{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`, "stream_error session=s agent=bob error_summary=boom"},
 		{`{"kind":"dropped_counters","agent_id":"proxy:all","dropped":18446744073709551615,"unknown":2}`, "dropped_counters agent=proxy:all"},
 		{`{"kind":"turn_paused","agent":"bob","new":7}`, "turn_paused agent=bob new=7"},
 		{`{"event_type":"agent_output","stream":"std_out","content":"x","session_id":"s","turn_id":"t"}`, "agent_output session=s turn_id=t"},
-		{`{"event_type":"status_update","message":"x","kind":"y"}`, "status_update summary=x"},
-		{`{"sessionUpdate":"tool_call","kind":"read"}`, "tool_call"},
-		{`{"event_type":"status_update","message":"x","session":{"id":"s"},"turn_id":5,"event_id":12345}`, "status_update turn_id=5 summary=x"},
+		{`{"event_type":"status_update","message":"x","kind":"y"}`, "status_update"},
+		{`{"sessionUpdate":"tool_call","kind":"read"}`, "tool_call_start"},
+		{`{"event_type":"status_update","message":"x","session":{"id":"s"},"turn_id":5,"event_id":12345}`, "status_update turn_id=5"},
 		{`{"kind":"turn_idle","agent":"bob","turn_id":"t","transport":"mcp","session":{"id":5}}`, "turn_idle turn_id=t transport=mcp agent=bob"},
 		{`{"kind":"something_new","turn_id":5}`, "something_new turn_id=5"},
 		{`{"kind":"turn_idle","agent":"bob","turn_id":"t","transport":"mcp","from":"x","to":"y"}`, "turn_idle turn_id=t transport=mcp agent=bob"},
-		{`{"event_type":"status_update","message":"x","body":{},"subject":""}`, "status_update summary=x"},
+		{`{"event_type":"status_update","message":"x","body":{},"subject":""}`, "status_update"},
 		{`{"event_type":"waiting_for_input","prompt":"What?"}`, "waiting_for_input prompt=What?"},
 		{`{"event_type":"brand_new","stream":"stdout"}`, "brand_new"},
 		{`{"session_id":"s","turn_id":"t","update_type":"tool_call_start","tool_call":{"id":"c","name":"grep","arguments":null,"timestamp":""}}`, "tool_call_start session=s turn_id=t tool=grep tool_call_id=c"},
 		{`{"update_type":"server_request","request":{"request_id":"r","tool_call":{"id":"c","name":"grep","arguments":null,"timestamp":""}}}`, "server_request tool=grep tool_call_id=c"},
 		{`{"kind":"fetch","method":"GET","params":{"turn_id":"t"}}`, "fetch"},
-		{`{"update_type":"turn_complete","status":"cancelled"}`, "turn_complete status=cancelled"},
-		{`{"update_type":"error","code":"E1","message":"boom"}`, "error summary=boom code=E1"},
-		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}`, "agent_message_chunk"},
-		{`{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}`, "tool_call_update session=s status=completed tool_call_id=c"},
+		{`{"update_type":"turn_complete","status":"cancelled"}`, "turn_completed status=cancelled"},
+		{`{"update_type":"error","code":"E1","message":"boom"}`, "stream_error error_summary=boom code=E1"},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}`, "message_delta delta=hi"},
+		{`{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}}`, "tool_call_end session=s status=completed tool_call_id=c"},
 		{`{"workspace":{"root_path":"/repo","name":"repo","active_files":["a.go"]},"model_preferences":{"model_id":"m"}}`, "session_new"},
 		{`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"metadata":{"k":1}}}`, "session_new"},
 		{`{"jsonrpc":"2.0","id":1,"result":{"session_id":"s","state":"created"}}`, "session_start session=s"},
@@ -71,29 +76,29 @@ func TestAdopt(t *testing.T) {
 		{`{"session_id":"s","content":[{"type":"text","text":"Look at this:"},{"type":"context","path":"main.go","content":"package main","language":"go"},{"type":"image","data":"aGk=","mime_type":"image/png"}]}`,
 			"turn_started session=s prompt=Look at this:\n<context path=\"main.go\" language=\"go\">\npackage main\n</context>\n[image/png]"},
 		{`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"session_id":"s","content":[{"type":"text","text":"hi"}]}}`, "turn_started session=s prompt=hi"},
-		{`{"turn_id":"t","response":"done","status":"awaiting_input"}`, "turn_complete turn_id=t status=awaiting_input"},
-		{`{"jsonrpc":"2.0","id":2,"result":{"turn_id":"t","status":"cancelled"}}`, "turn_complete turn_id=t status=cancelled"},
+		{`{"turn_id":"t","response":"done","status":"awaiting_input"}`, "turn_completed turn_id=t status=awaiting_input"},
+		{`{"jsonrpc":"2.0","id":2,"result":{"turn_id":"t","status":"cancelled"}}`, "turn_completed turn_id=t status=cancelled"},
 		{`{"method":"session/cancel","params":{"session_id":"s"}}`, "session_cancel session=s"},
 		{`{"jsonrpc":"2.0","id":1,"result":{"session_id":"s"}}`, "session_start session=s"},
 		{`{"session_id":"s","turn_id":"t"}`, "session_cancel session=s turn_id=t"},
-		{`{"method":"session/update","params":{"session_id":"s","turn_id":"t","update_type":"message_delta","delta":"x"}}`, "message_delta session=s turn_id=t"},
+		{`{"method":"session/update","params":{"session_id":"s","turn_id":"t","update_type":"message_delta","delta":"x"}}`, "message_delta session=s turn_id=t delta=x"},
 		{`{"method":"client/response","params":{"request_id":"r","tool_call_id":"c","output":null,"success":true}}`, "tool_result tool_call_id=c"},
-		{acpUpdate, "tool_call session=sess_1 status=pending tool=Deliver to lead tool_call_id=call_1"},
+		{acpUpdate, "tool_call_start session=sess_1 status=pending tool=Deliver to lead tool_call_id=call_1"},
 		{acpAsks, "confirm_required session=sess_1 tool=Deliver to lead tool_call_id=call_1 prompt=Deliver to lead"},
 		{codexStart, "turn_started thread_id=th-1 turn_id=tu-1 status=inProgress transport=app-server"},
 		{codexEnd, "turn_completed thread_id=th-1 turn_id=tu-1 status=completed transport=app-server"},
 		{`{"jsonrpc":"2.0","method":"turn/completed","params":{"thread_id":"th","turn_id":"tu","status":"interrupted"}}`, "turn_completed thread_id=th turn_id=tu status=interrupted transport=app-server"},
 		{`{"method":"turn/completed","params":{"turnId":"tu","turn":{"status":"inProgress"}}}`, "turn_completed turn_id=tu status=failed transport=app-server"},
-		{codexStatus(`{"type":"idle"}`), "turn_idle thread_id=th-1 transport=app-server"},
-		{codexStatus(`{"type":"active","activeFlags":["waitingOnApproval"]}`), "confirm_required thread_id=th-1 transport=app-server"},
-		{codexStatus(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "waiting_for_input thread_id=th-1 transport=app-server"},
-		{codexStatus(`{"type":"active","activeFlags":[]}`), "thread_active thread_id=th-1 transport=app-server"},
-		{codexStatus(`{"type":"systemError"}`), "turn_completed thread_id=th-1 status=failed transport=app-server"},
-		{codexStatus(`{"type":"notLoaded"}`), "thread_status_changed thread_id=th-1 transport=app-server"},
-		{`{"method":"error","params":{"threadId":"th","turnId":"tu","willRetry":true,"error":{"message":"overloaded"}}}`, "stream_error thread_id=th turn_id=tu transport=app-server summary=overloaded"},
+		{statusCall(`{"type":"idle"}`), "turn_idle thread_id=th-1 transport=app-server"},
+		{statusCall(`{"type":"active","activeFlags":["waitingOnApproval"]}`), "confirm_required thread_id=th-1 transport=app-server"},
+		{statusCall(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "waiting_for_input thread_id=th-1 transport=app-server"},
+		{statusCall(`{"type":"active","activeFlags":[]}`), "thread_active thread_id=th-1 transport=app-server"},
+		{statusCall(`{"type":"systemError"}`), "turn_completed thread_id=th-1 status=failed transport=app-server"},
+		{statusCall(`{"type":"notLoaded"}`), "thread_status_changed thread_id=th-1 transport=app-server"},
+		{`{"method":"error","params":{"threadId":"th","turnId":"tu","willRetry":true,"error":{"message":"overloaded"}}}`, "stream_error thread_id=th turn_id=tu transport=app-server error_summary=overloaded"},
 		{`{"method":"thread/started","params":{"thread":{"id":"th"}}}`, "session_start thread_id=th transport=app-server"},
 		{`{"method":"thread/closed","params":{"threadId":"th"}}`, "session_end thread_id=th transport=app-server"},
-		{`{"method":"item/agentMessage/delta","params":{"turnId":"tu","delta":"x"}}`, "item_agentmessage_delta turn_id=tu transport=app-server"},
+		{`{"method":"item/agentMessage/delta","params":{"turnId":"tu","delta":"x"}}`, "item_agentmessage_delta turn_id=tu transport=app-server delta=x"},
 		{`{"kind":"confirm_required","id":"p1","tool":"Bash","prompt":"rm?","options":[{"id":"y","label":"Yes"}],"session":"s","event_id":"e"}`, "confirm_required session=s tool=Bash prompt=rm?"},
 		{`{"kind":"session_start","source":"startup"}`, "session_start"},
 		{`{"kind":"exited","code":-1,"signal":null}`, "exited"},
@@ -107,7 +112,7 @@ func TestAdopt(t *testing.T) {
 		if got := fieldsOf(&e); got != c.want {
 			t.Errorf("%s\n says %s\nwants %s", c.in, got, c.want)
 		}
-		if string(e.Wire) != c.in || e.Extra != nil || e.Seq != 0 || e.Source != "" {
+		if string(e.Wire) != c.in || e.Seq != 0 || e.Source != "" {
 			t.Errorf("%s became %s", c.in, e.Append(nil))
 		}
 		spaced, err := Adopt([]byte(" " + strings.ReplaceAll(c.in, `":`, "\" : \r\n\t") + "\n"))
@@ -115,7 +120,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%s with spaces: %v", c.in, err)
 		}
 		e.Seq = 1
-		back, err := DecodeEvent(e.Append(nil))
+		back, err := wire.DecodeEvent(e.Append(nil))
 		if err != nil || fieldsOf(&back) != c.want {
 			t.Errorf("from the log %s\n says %s, %v\nwants %s", e.Append(nil), fieldsOf(&back), err, c.want)
 		}
@@ -137,10 +142,10 @@ func TestAdoptLogLine(t *testing.T) {
 	if diff := cmp.Diff(want, string(e.Append(nil))); diff != "" {
 		t.Error(diff)
 	}
-	if e.AgentName() != "x" {
-		t.Error(e.AgentName())
+	if AgentOf(&e) != "x" {
+		t.Error(AgentOf(&e))
 	}
-	if e, err = Adopt([]byte(`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"session_end","reason":"clear"}`)); err != nil || e.AgentName() != "bob" || e.Text("reason") != "clear" {
+	if e, err = Adopt([]byte(`{"seq":7,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"session_end","reason":"clear"}`)); err != nil || AgentOf(&e) != "bob" || e.Text("reason") != "clear" {
 		t.Error(e, err)
 	}
 	for in, want := range map[string]string{
@@ -223,41 +228,11 @@ func TestAdoptErrors(t *testing.T) {
 	}
 }
 
-// An event's own fields come before those under wire.
-func TestBody(t *testing.T) {
-	e := Event{Kind: "k", Session: "s", TurnID: "t", Wire: json.RawMessage(`{"kind":"k","session":"theirs","turn_id":"theirs","agent":"x","tool":"wire","n":18446744073709551615,"deep":{"a":{"b":[1]},"null":null},"null":null}`)}.With("tool", "own").With("nothing", nil).With("u", 7)
-	for names, want := range map[string]string{"session": "s", "turn_id": "t", "agent": "x", "tool": "own", "absent tool": "own", "n": "", "deep": "", "nothing": ""} {
-		if got := e.Text(strings.Fields(names)...); got != want {
-			t.Errorf("%s is %q", names, got)
-		}
-	}
-	if n, ok := e.Uint("n"); !ok || n != 1<<64-1 {
-		t.Error(n, ok)
-	}
-	if n, ok := e.Uint("u"); !ok || n != 7 {
-		t.Error(n, ok)
-	}
-	if _, ok := e.Uint("tool"); ok {
-		t.Error("a string is a number")
-	}
-	for _, name := range []string{"null", "nothing", "absent"} {
-		if raw := e.Body().Raw(name); raw != nil {
-			t.Error(name, string(raw))
-		}
-	}
-	for _, wire := range []string{"", " ", "[]", "{", `{"a"`, "null", "7"} {
-		e := Event{Wire: json.RawMessage(wire)}
-		if e.Text("a", "turn_id") != "" || e.Body().Raw("a") != nil {
-			t.Error(wire)
-		}
-	}
-}
-
 // Adopt never panics. An adopted event can be appended, read back and adopted again unchanged; written in any
 // vocabulary, it is adopted as the same kind.
 func FuzzAdopt(f *testing.F) {
 	for _, seed := range []string{
-		turnStarted, acpUpdate, acpAsks, codexStart, codexEnd, codexStatus(`{"type":"idle"}`), codexStatus(`"active"`),
+		turnStarted, acpUpdate, acpAsks, codexStart, codexEnd, statusCall(`{"type":"idle"}`), statusCall(`"active"`),
 		`{"kind":"dropped_counters","agent_id":"a","dropped":18446744073709551615,"unknown":0}`, `{"kind":"exited","code":-1}`,
 		`{"event_type":"draft_ready","draft_id":"6f1c2a340b7e4c1d9a550123456789ab","summary":"","artifact_count":3}`,
 		`{"update_type":"tool_call_end","tool_call_id":"c","result":{"a":1e400}}`, `{"kind":"x","\ud800":"\ud800"}`, `{"kind":"x","kind":"x"}`,
@@ -276,7 +251,7 @@ func FuzzAdopt(f *testing.F) {
 		}
 		e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", "cli"
 		line := e.Append(nil)
-		back, err := DecodeEvent(line)
+		back, err := wire.DecodeEvent(line)
 		if err != nil || string(back.Append(nil)) != string(line) || fieldsOf(&back) != fieldsOf(&e) {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -313,13 +288,13 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte("0"))
 	f.Add([]byte(`{"session_id":"s","metadata":{"a":1,"a":[ "\ud800" ]},"model_preferences":{"temperature":1e-7}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for name := range schemas() {
-			text, err := Canonical(name, data)
+		for name, typ := range types {
+			text, err := typ.Canonical(data)
 			located(t, data, err)
 			if err != nil {
 				continue
 			}
-			again, err := Canonical(name, text)
+			again, err := typ.Canonical(text)
 			if err != nil || string(again) != string(text) {
 				t.Fatalf("%s: %s, %v", name, text, err)
 			}

@@ -1,6 +1,8 @@
-package wire
+package foreign
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestHumanText(t *testing.T) {
 	const draft = `"draft_id":"6f1c2a34-0b7e-4c1d-9a55-0123456789ab"`

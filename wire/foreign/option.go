@@ -1,4 +1,4 @@
-package wire
+package foreign
 
 import (
 	"slices"

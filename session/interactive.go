@@ -1,0 +1,101 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
+)
+
+// State is where a session is in its life.
+type State string
+
+// The states of a session.
+const (
+	Active    State = "active"
+	Paused    State = "paused"
+	Completed State = "completed"
+	Aborted   State = "aborted"
+)
+
+var transitions = map[State][]State{
+	Active: {Paused, Completed, Aborted},
+	Paused: {Active, Aborted},
+}
+
+// Alive reports whether the session is active or paused.
+func (s State) Alive() bool { return s == Active || s == Paused }
+
+// Entry is an entry in a session's log.
+type Entry struct {
+	Sender    string         `json:"sender"` // human, agent or ta-system
+	Content   string         `json:"content"`
+	Timestamp time.Time      `json:"timestamp"`
+	Extra     jsontext.Value `json:",embed"` // unknown members
+}
+
+type plainEntry Entry // without the methods
+
+// MarshalJSON writes the entry as the channel's owner does, then its unknown members.
+func (m Entry) MarshalJSON() ([]byte, error) { return wire.Marshal(plainEntry(m)) }
+
+// UnmarshalJSON reads an entry as the channel's owner does, and keeps unknown members. The error is a *wire.DecodeError
+// or wire.ErrNotObject.
+func (m *Entry) UnmarshalJSON(data []byte) error {
+	_, err := foreign.SessionMessage.Canonical(data)
+	var p plainEntry
+	if err == nil {
+		err = wire.Unmarshal(data, &p)
+	}
+	if err == nil {
+		*m = Entry(p)
+	}
+	return err
+}
+
+// InteractiveSession is one conversation with an agent, as Trusted Autonomy has it.
+type InteractiveSession struct {
+	SessionID wire.UUID   `json:"session_id"`
+	GoalID    wire.UUID   `json:"goal_id"`
+	ChannelID string      `json:"channel_id"` // cli:tty0, discord:thread:123
+	AgentID   string      `json:"agent_id"`
+	State     State       `json:"state"`
+	CreatedAt time.Time   `json:"created_at"`
+	UpdatedAt time.Time   `json:"updated_at"`
+	Messages  []Entry     `json:"messages,omitempty"`
+	DraftIDs  []wire.UUID `json:"draft_ids,omitempty"` // the drafts reviewed in it, in this order, each once
+}
+
+// Transition moves the session to another state. After an error, which is an *Error, nothing has changed.
+func (s *InteractiveSession) Transition(to State, now time.Time) error {
+	if !slices.Contains(transitions[s.State], to) {
+		return &Error{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}
+	}
+	s.State, s.UpdatedAt = to, now
+	return nil
+}
+
+// Elapsed returns the age of the session for people: 42s, 5m 3s, 2h 5m.
+func (s *InteractiveSession) Elapsed(now time.Time) string {
+	sec := int64(now.Sub(s.CreatedAt) / time.Second)
+	switch {
+	case sec < 60:
+		return fmt.Sprintf("%ds", sec)
+	case sec < 3600:
+		return fmt.Sprintf("%dm %ds", sec/60, sec%60)
+	}
+	return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
+}
+
+// Error is the error for an operation that a session channel refuses.
+type Error struct{ Reason string }
+
+func (e *Error) Error() string { return "session error: " + e.Reason }
+
+// ErrChannelClosed is returned by a session channel whose session is over.
+var ErrChannelClosed = errors.New("channel closed")

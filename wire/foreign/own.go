@@ -1,0 +1,75 @@
+package foreign
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// atm's own kinds, with the ids that an event from outside may have.
+var (
+	ownIDs = []field{optional("session", text), optional("session_id", text), optional("sessionId", text),
+		optional("turn_id", text), optional("event_id", text)}
+	runnerEvent = tagged("kind", kinds{
+		"session_start":    {optional("source", text)},
+		"session_end":      {optional("reason", text)},
+		"spawned":          {optional("pid", integer)},
+		"state_change":     {optional("new", text), optional("previous", text), optional("detail", text), optional("evidence", text)},
+		"confirm_required": {optional("tool", text), optional("prompt", text), optional("id", text), optional("options", anyArray), optional("input", text), optional("dialog", text)},
+		"exited":           {optional("code", integer), optional("signal", text)},
+		"restarting":       {optional("attempt", integer), optional("pause_ms", integer)},
+	}, ownIDs...)
+	mailboxEvent = tagged("kind", kinds{
+		wire.EventAnnounced: {optional("id", text)}, wire.EventAcked: {optional("id", text)}, wire.EventWithdrawn: {optional("id", text)},
+		wire.EventInjecting: {optional("id", text)}, wire.EventInjected: {optional("id", text)},
+		wire.EventReturned: {optional("id", text)}, wire.EventUnread: {optional("id", text)},
+		wire.EventRead:            {optional("id", text), optional("batch", text)},
+		wire.EventInjectionFailed: {optional("id", text), optional("outcome", text), optional("reason", text)},
+	}, ownIDs...)
+	activity = oneOf("unknown", "starting", "idle", "thinking", "responding", "tool_running", "awaiting_input", "confirming", "exited", "error")
+)
+
+// CheckKind says why nobody but atm may append an event of a kind, or why the kind is none.
+func CheckKind(kind string) error {
+	if !isKind(kind) {
+		return fmt.Errorf("%q is not a kind: a-z, 0-9 and _, at most 64", wire.Clip(kind, 40))
+	}
+	if mailboxEvent.hasKind(kind) {
+		return fmt.Errorf("%s records what happens to a message, and only atm appends it", kind)
+	}
+	return nil
+}
+
+// ParseField returns the JSON of a field that somebody types: a string, unless it is a JSON object or array, or the
+// field of that kind is a number. It refuses what the kind's owner would.
+func ParseField(kind, name, value string) (json.RawMessage, error) {
+	want := anything
+	for _, f := range typeOf(kind).kinds[kind] {
+		if f.name == name {
+			want = f.typ
+		}
+	}
+	if kind == "state_change" && name == "new" {
+		want = activity // the log accepts any; here a typing error is caught
+	}
+	raw := compact([]byte(value))
+	isNumber := want == integer || want == uint64s
+	if raw == nil || !isNumber && raw[0] != '{' && raw[0] != '[' {
+		raw = wire.Quote(value)
+	}
+	return want.canonical(raw)
+}
+
+// isKind reports whether s can be a kind: a word of a-z, 0-9 and _.
+func isKind(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// isAnswer reports whether a kind of event answers a request of the older ACP.
+func isAnswer(kind string) bool { return kind == "permission_result" || kind == "tool_result" }
+
+// IsHearsay reports whether the event is an answer to a request that neither atm approve nor atm reject has given: these
+// alone say, at the top of the event, by whom. Whoever follows the log for an answer must not get it.
+func IsHearsay(e *wire.Event) bool { return isAnswer(e.Kind) && e.Field("by") == "" }

@@ -1,0 +1,157 @@
+package foreign
+
+import (
+	"os"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// The session channel of Trusted Autonomy. The kinds of its events are atm's own.
+var (
+	outputStream = oneOf("std_out", "std_err")
+	sessionState = oneOf("active", "paused", "completed", "aborted")
+
+	sessionEvent = tagged("event_type", kinds{
+		"agent_output":      {required("stream", outputStream), required("content", text)},
+		"draft_ready":       {required("draft_id", uuid), required("summary", text), required("artifact_count", uint64s)},
+		"goal_complete":     {required("goal_id", uuid)},
+		"waiting_for_input": {required("prompt", text)},
+		"status_update":     {required("message", text)},
+	})
+	humanInput = tagged("input_type", kinds{
+		"message": {required("text", text)},
+		"approve": {required("draft_id", uuid), orAbsent("artifact_uri", text, "null")},
+		"reject":  {required("draft_id", uuid), orAbsent("artifact_uri", text, "null"), required("reason", text)},
+		"abort":   {},
+	})
+
+	// SessionMessage is an entry in a session's log.
+	SessionMessage = object(required("sender", text), required("content", text), required("timestamp", timestamp))
+	// InteractiveSession is a session as it is stored.
+	InteractiveSession = object(required("session_id", uuid), required("goal_id", uuid), required("channel_id", text),
+		required("agent_id", text), required("state", sessionState),
+		required("created_at", timestamp), required("updated_at", timestamp),
+		unlessEmpty("messages", list(SessionMessage)), unlessEmpty("draft_ids", list(uuid)))
+)
+
+// SessionEvent is what a session emits on its channel, with the members of all kinds.
+type SessionEvent struct {
+	Kind          string    `json:"event_type"`
+	Stream        string    `json:"stream"` // std_out or std_err
+	Content       string    `json:"content"`
+	DraftID       wire.UUID `json:"draft_id"`
+	Summary       string    `json:"summary"`
+	ArtifactCount uint64    `json:"artifact_count"`
+	GoalID        wire.UUID `json:"goal_id"`
+	Prompt        string    `json:"prompt"`
+	Message       string    `json:"message"`
+}
+
+type plainEvent SessionEvent // without the methods
+
+// String returns the line that the channel's owner prints for the event.
+func (e SessionEvent) String() string {
+	raw, _ := wire.Marshal(plainEvent(e))
+	o, _ := wire.ReadObject(raw)
+	return ownerLine(e.Kind, o)
+}
+
+// MarshalJSON writes the event as the channel's owner does: with the members of its kind. It refuses what the owner would.
+func (e SessionEvent) MarshalJSON() ([]byte, error) { return sessionEvent.Marshal(plainEvent(e)) }
+
+// UnmarshalJSON reads an event as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
+func (e *SessionEvent) UnmarshalJSON(data []byte) error {
+	var p plainEvent
+	err := sessionEvent.Unmarshal(data, &p)
+	if err == nil {
+		*e = SessionEvent(p)
+	}
+	return err
+}
+
+// HumanInput is what a person says to a session, with the members of all kinds. Without an ArtifactURI it is about the
+// whole draft.
+type HumanInput struct {
+	Kind        string    `json:"input_type"`
+	Text        string    `json:"text"`
+	DraftID     wire.UUID `json:"draft_id"`
+	ArtifactURI *string   `json:"artifact_uri"`
+	Reason      string    `json:"reason"`
+}
+
+type plainInput HumanInput // without the methods
+
+// MarshalJSON writes the input as the channel's owner does: with the members of its kind. It refuses what the owner would.
+func (h HumanInput) MarshalJSON() ([]byte, error) { return humanInput.Marshal(plainInput(h)) }
+
+// UnmarshalJSON reads an input as the channel's owner does. The error is a *wire.DecodeError or wire.ErrNotObject.
+func (h *HumanInput) UnmarshalJSON(data []byte) error {
+	var p plainInput
+	err := humanInput.Unmarshal(data, &p)
+	if err == nil {
+		*h = HumanInput(p)
+	}
+	return err
+}
+
+// IsVerdict reports whether the input approves or rejects a draft, or a part of one.
+func (h HumanInput) IsVerdict() bool { return h.Kind == "approve" || h.Kind == "reject" }
+
+// String returns the line that the channel's owner prints for the input.
+func (h HumanInput) String() string {
+	draft := "draft " + string(h.DraftID)
+	if h.ArtifactURI != nil {
+		draft = *h.ArtifactURI + " in " + draft
+	}
+	switch h.Kind {
+	case "message":
+		return "Message: " + h.Text
+	case "approve":
+		return "Approve " + draft
+	case "reject":
+		return "Reject " + draft + ": " + h.Reason
+	case "abort":
+		return "Abort session"
+	}
+	return h.Kind
+}
+
+// HumanText returns the body of the message that carries a HumanInput: its text, or its kind in words. ok is false for
+// JSON that is not a HumanInput; err is a *wire.DecodeError for one with a wrong value.
+func HumanText(data []byte) (body string, ok bool, err error) {
+	o, _ := wire.ReadObject(data)
+	if !humanInput.hasKind(o.Text("input_type")) {
+		return "", false, nil
+	}
+	var h HumanInput
+	err = h.UnmarshalJSON(data)
+	if err != nil || h.Kind == "message" {
+		return h.Text, true, err
+	}
+	words := strings.TrimSuffix(h.String(), ": ") // a rejection without a reason
+	return strings.ToLower(words[:1]) + words[1:], true, nil
+}
+
+// ownerLines are, to the letter, the lines that the daemon and the session channel print for their events.
+var ownerLines = map[string]string{
+	wire.TurnStarted:     "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
+	wire.TurnCompleted:   "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
+	wire.TurnIdle:        "TurnIdle(agent=$agent, transport=$transport)",
+	wire.StreamError:     "StreamError(agent_id=$agent_id, session_id=$session_id, error_summary=$error_summary)",
+	wire.DroppedCounters: "DroppedCounters(agent_id=$agent_id, dropped=$dropped, unknown=$unknown)",
+	"agent_output":       "[$stream] $content",
+	"draft_ready":        "Draft ready: $draft_id ($artifact_count artifacts) — $summary",
+	"goal_complete":      "Goal complete: $goal_id",
+	"waiting_for_input":  "Waiting for input: $prompt",
+	"status_update":      "Status: $message",
+}
+
+func ownerLine(kind string, o wire.Object) string {
+	return os.Expand(ownerLines[kind], func(name string) string {
+		if name == "stream" {
+			return strings.Replace(o.Text(name), "std_", "std", 1)
+		}
+		return plainValue(o.Get(name))
+	})
+}

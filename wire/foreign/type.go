@@ -1,0 +1,267 @@
+package foreign
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Type is a type of another system's JSON: it says what a value has to be, and how its owner writes it.
+type Type struct {
+	check   func(raw json.RawMessage) (json.RawMessage, error) // of a simple value
+	element *Type                                              // of an array
+	fields  []field                                            // the members of every kind of object
+	tag     string                                             // the member that names the kind; "": no kinds
+	kinds   kinds
+}
+
+// kinds are the members that each kind of object has beside those of all kinds.
+type kinds map[string][]field
+
+// field is a member of an object, in the order in which the owner writes them.
+type field struct {
+	name   string
+	typ    *Type
+	absent string // the JSON that its owner writes if it is absent; "": nothing
+
+	mayBeAbsent, mayBeNull bool
+	omitsEmpty             bool // an empty list or object is left out
+}
+
+func required(name string, t *Type) field { return field{name: name, typ: t} }
+
+// optional is a member that may be absent or null, and is then left out.
+func optional(name string, t *Type) field {
+	return field{name: name, typ: t, mayBeAbsent: true, mayBeNull: true}
+}
+
+// orAbsent is a member that may be absent or null, and is then written as this JSON.
+func orAbsent(name string, t *Type, absent string) field {
+	return field{name: name, typ: t, absent: absent, mayBeAbsent: true, mayBeNull: true}
+}
+
+// defaulted is a member that may be absent, and is then written as this JSON, but may not be null.
+func defaulted(name string, t *Type, absent string) field {
+	return field{name: name, typ: t, absent: absent, mayBeAbsent: true}
+}
+
+// unlessEmpty is a list or an object that is left out if it is empty, and may not be null.
+func unlessEmpty(name string, t *Type) field {
+	return field{name: name, typ: t, mayBeAbsent: true, omitsEmpty: true}
+}
+
+func object(fields ...field) *Type { return &Type{fields: fields} }
+
+func list(element *Type) *Type { return &Type{element: element} }
+
+func tagged(tag string, k kinds, ofAll ...field) *Type {
+	return &Type{tag: tag, kinds: k, fields: ofAll}
+}
+
+func oneOf(words ...string) *Type {
+	last := len(words) - 1
+	description := strings.Join(words[:last], ", ") + " or " + words[last]
+	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		s, err := readText(raw)
+		if err == nil && !slices.Contains(words, s) {
+			err = errors.New("must be " + description)
+		}
+		return wire.Quote(s), err
+	}}
+}
+
+// The simple types. A number is written as it came, a text with as little escaped as possible.
+var (
+	anything = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil }}
+	text     = &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		s, err := readText(raw)
+		return wire.Quote(s), err
+	}}
+	boolean   = fits[bool]("true or false")
+	number    = fits[float64]("a number")
+	integer   = fits[int64]("a whole number")
+	uint32s   = fits[uint32]("a whole number from 0 to 4294967295")
+	uint64s   = fits[uint64]("a whole number from 0 to 18446744073709551615")
+	anyObject = fits[map[string]json.RawMessage]("an object")
+	anyArray  = fits[[]json.RawMessage]("an array")
+	uuid      = asGo[wire.UUID]()
+	timestamp = asGo[time.Time]()
+)
+
+// asGo is a string that is written as its Go type has it.
+func asGo[T any]() *Type {
+	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		if _, err := readText(raw); err != nil {
+			return nil, err
+		}
+		var v T
+		if err := wire.Unmarshal(raw, &v); err != nil {
+			return nil, errors.New(err.(*wire.DecodeError).Msg)
+		}
+		return wire.Marshal(v)
+	}}
+}
+
+func readText(raw json.RawMessage) (string, error) {
+	if raw[0] != '"' {
+		return "", errors.New("must be a string")
+	}
+	return unquote(raw), nil
+}
+
+// unquote decodes a JSON string; it returns "" for any other JSON.
+func unquote(raw json.RawMessage) string { return wire.Object{{Value: raw}}.Text("") }
+
+// fits is a value that fits a Go type.
+func fits[T any](description string) *Type {
+	return &Type{check: func(raw json.RawMessage) (json.RawMessage, error) {
+		if raw[0] == 'n' || wire.Unmarshal(raw, new(T)) != nil { // null fits any Go type
+			return nil, errors.New("must be " + description)
+		}
+		return raw, nil
+	}}
+}
+
+// Canonical returns a value as its owner writes it: in one line, with the members in the owner's order and without
+// unknown ones. The error is a *wire.DecodeError or wire.ErrNotObject.
+func (t *Type) Canonical(data []byte) (json.RawMessage, error) {
+	raw := json.RawMessage{}
+	if err := wire.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	if t.check == nil && t.element == nil && raw[0] != '{' {
+		return nil, wire.ErrNotObject
+	}
+	out, err := t.canonical(raw)
+	return out, locate(data, err)
+}
+
+// Marshal writes a Go value exactly as the type's owner would, and refuses it where its owner would refuse it.
+func (t *Type) Marshal(v any) (json.RawMessage, error) {
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return t.canonical(raw)
+}
+
+// Unmarshal reads a value into v. It fails as Canonical does.
+func (t *Type) Unmarshal(data []byte, v any) error {
+	raw, err := t.Canonical(data)
+	if err != nil {
+		return err
+	}
+	return wire.Unmarshal(raw, v)
+}
+
+// canonical checks a value that is JSON.
+func (t *Type) canonical(raw json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case t.check != nil:
+		return t.check(raw)
+	case t.element != nil && raw[0] != '[':
+		return nil, errors.New("must be an array")
+	case t.element != nil:
+		var list []json.RawMessage
+		if err := wire.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+		for i := range list {
+			var err error
+			if list[i], err = t.element.canonical(list[i]); err != nil {
+				return nil, err
+			}
+		}
+		return joinArray(list), nil
+	case raw[0] != '{':
+		return nil, errors.New("must be an object")
+	}
+	o, err := wire.ReadObject(raw)
+	if err == nil {
+		o, err = t.object(o)
+	}
+	return o.Encode(), err
+}
+
+func joinArray(list []json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	for i, raw := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	return append(out, ']')
+}
+
+// object is canonical for a parsed object. The error is a *memberError unless a member is missing.
+func (t *Type) object(o wire.Object) (wire.Object, error) {
+	fields := t.fieldsOf(o.Text(t.tag))
+	if t.tag != "" {
+		tag := required(t.tag, oneOf(slices.Sorted(maps.Keys(t.kinds))...))
+		fields = slices.Insert(slices.Clone(fields), len(t.fields), tag)
+	}
+	return selectFields(o, fields)
+}
+
+// fieldsOf returns the members of a kind.
+func (t *Type) fieldsOf(kind string) []field { return slices.Concat(t.fields, t.kinds[kind]) }
+
+func (t *Type) hasKind(kind string) bool { _, ok := t.kinds[kind]; return ok }
+
+// selectFields returns the members of o that are fields, as their owner writes them.
+func selectFields(o wire.Object, fields []field) (out wire.Object, err error) {
+	for _, f := range fields {
+		raw := json.RawMessage(f.absent)
+		i := slices.IndexFunc(o, func(m wire.Member) bool { return m.Name == f.name })
+		isAbsent := i < 0 || f.mayBeNull && string(o[i].Value) == "null"
+		if isAbsent && !f.mayBeAbsent {
+			return nil, errors.New(f.name + " is missing")
+		}
+		if !isAbsent {
+			if raw, err = f.typ.canonical(o[i].Value); err != nil {
+				return nil, &memberError{f.name, err}
+			}
+		}
+		isEmpty := string(raw) == "[]" || string(raw) == "{}"
+		if len(raw) > 0 && !(f.omitsEmpty && isEmpty) {
+			out = append(out, wire.Member{Name: f.name, Value: raw})
+		}
+	}
+	return out, nil
+}
+
+// memberError says what is wrong with a member of an object.
+type memberError struct {
+	name string
+	err  error
+}
+
+func (e *memberError) Error() string { return e.name + ": " + e.err.Error() }
+
+// locate makes a *wire.DecodeError of what is wrong with an object, at the member that is wrong.
+func locate(data []byte, err error) error {
+	switch e := err.(type) {
+	case nil, *wire.DecodeError:
+		return err
+	case *memberError:
+		return wire.ErrorAt(data, e.name, e.Error())
+	}
+	return wire.ErrorAt(data, "", err.Error())
+}
+
+// compact returns JSON without white space; nil if raw is not JSON.
+func compact(raw []byte) json.RawMessage {
+	v := jsontext.Value(slices.Clone(raw))
+	if v.Compact(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)) != nil {
+		return nil
+	}
+	return json.RawMessage(v)
+}
