@@ -177,7 +177,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.mail.needsReminder, r.mail.remindAt = true, r.now()
 		}
 	}
-	if r.state.Turn().Word() != reducer.WordIdle {
+	if r.state.Session().Word() != reducer.WordIdle {
 		r.mail.queue = nil // the reducer will name it again
 	}
 }

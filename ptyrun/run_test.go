@@ -279,7 +279,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	for i := range all {
 		state.Apply(reducer.Input{Now: time.Now(), Event: &all[i]})
 	}
-	if turn := state.Turn(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
+	if turn := state.Session(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
 		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.events())
 	}
 }

@@ -175,19 +175,19 @@ func valid(t *rapid.T, s *State) {
 	if back := fromJSON(s); !reflect.DeepEqual(*s, back) {
 		t.Fatal(diff(*s, back))
 	}
-	for i := range s.Turns {
-		if (s.Turns[i].Waiting() != nil) != (s.Turns[i].Word() == WordBlocked) {
+	for i := range s.Sessions {
+		if (s.Sessions[i].Waiting() != nil) != (s.Sessions[i].Word() == WordBlocked) {
 			t.Fatal(show(s))
 		}
 	}
-	if n := s.findUnnamed(); n >= 0 && s.Turns[n].Activity != Exited {
-		for i := range s.Turns {
-			if i != n && s.Turns[i].Activity != Exited {
+	if n := s.findUnnamed(); n >= 0 && s.Sessions[n].Activity != Exited {
+		for i := range s.Sessions {
+			if i != n && s.Sessions[i].Activity != Exited {
 				t.Fatal("beside a program without a name lives another session")
 			}
 		}
 	}
-	if (s.Turn().Word() == WordOff) && s.OffSince.IsZero() {
+	if (s.Session().Word() == WordOff) && s.OffSince.IsZero() {
 		t.Fatal("off since when?")
 	}
 	for _, held := range []bool{true, false} {
@@ -326,9 +326,9 @@ func TestModel(t *testing.T) {
 			if _, err := p.play(s.line()); err != nil {
 				t.Fatal(err)
 			}
-			got := p.state.Turn()
-			if got.Status != m.status || got.ID != m.id {
-				t.Fatalf("after %v: turn %q %s, not %q %s", steps[:i+1], got.ID, got.Status, m.id, m.status)
+			got := p.state.Session()
+			if got.Turn.Status != m.status || got.Turn.ID != m.id {
+				t.Fatalf("after %v: turn %q %s, not %q %s", steps[:i+1], got.Turn.ID, got.Turn.Status, m.id, m.status)
 			}
 			if l, said := m.last[m.id]; said && m.status != TurnBusy && (got.Last == nil || got.Last.ID != m.id || got.Last.Status != l) {
 				t.Fatalf("after %v: %v, not %s", steps[:i+1], got.Last, l)

@@ -233,14 +233,15 @@ func clock(t time.Time) string {
 
 // show describes a state in one line.
 func show(s *State) string {
-	t := s.Turn()
-	out := fmt.Sprintf("%s: %s", s.Word(), t.Activity)
-	if t.Detail != "" && t.Waiting() == nil {
-		out += " " + strconv.Quote(t.Detail)
+	ses := s.Session()
+	t := ses.Turn
+	out := fmt.Sprintf("%s: %s", s.Word(), ses.Activity)
+	if ses.Detail != "" && ses.Waiting() == nil {
+		out += " " + strconv.Quote(ses.Detail)
 	}
 	out += fmt.Sprintf(", turn %s %s", cmp.Or(t.ID, "-"), t.Status)
-	if t.Session != "" {
-		out += ", session " + t.Session
+	if ses.ID != "" {
+		out += ", session " + ses.ID
 	}
 	if t.Thread != "" {
 		out += ", thread " + t.Thread
@@ -248,16 +249,16 @@ func show(s *State) string {
 	if t.Transport != "" {
 		out += ", by " + t.Transport
 	}
-	if w := t.Waiting(); w != nil {
+	if w := ses.Waiting(); w != nil {
 		out += ", asks " + showWaiting(w)
-		for i := range t.Requests[1:] {
-			out += ", then " + showWaiting(&t.Requests[i+1])
+		for i := range ses.Requests[1:] {
+			out += ", then " + showWaiting(&ses.Requests[i+1])
 		}
 	}
 	for i := range s.Asked {
 		out += ", on its channel asks " + showWaiting(&s.Asked[i])
 	}
-	if l := t.Last; l != nil {
+	if l := ses.Last; l != nil {
 		out += fmt.Sprintf("; last %s %s", cmp.Or(l.ID, "-"), l.Status)
 		if l.Duration() > 0 {
 			out += " after " + l.Duration().String()

@@ -39,10 +39,10 @@ func (s *State) Apply(in Input) []Effect {
 // handoverWord is the word that decides about mail: blocked while any session asks something, shown or not. A question
 // on the channel holds nothing: mail may be its answer.
 func (s *State) handoverWord() Word {
-	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
+	if slices.ContainsFunc(s.Sessions, func(ses Session) bool { return len(ses.Requests) > 0 }) {
 		return WordBlocked
 	}
-	return s.Turn().Word()
+	return s.Session().Word()
 }
 
 // event is an event that is being folded.
@@ -121,7 +121,7 @@ var agentKinds = map[string]bool{
 func (s *State) fold(e *event) {
 	isLife, isAboutAgent := agentKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
-	before := s.Turn().Word()
+	before := s.Session().Word()
 	if e.isOnChannel() {
 		s.askOnChannel(e)
 		isLife, isAboutAgent = true, true
@@ -144,10 +144,16 @@ func (s *State) fold(e *event) {
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 	case "spawned", "exited", "restarting":
-		if s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e) {
+		switch {
+		case s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e):
 			return
+		case e.kind == "spawned":
+			s.applySpawned(e)
+		case e.kind == "exited":
+			s.applyExited(e)
+		default:
+			s.applyRestarting(e)
 		}
-		s.applyProgram(e)
 	case "session_end":
 		if s.runnerKnowsBetter(e) && e.session == "" && e.source != "hook" {
 			return
@@ -155,13 +161,13 @@ func (s *State) fold(e *event) {
 		s.endSession(e)
 	default:
 		if !isAboutAgent {
-			isLife = s.foldTurn(e)
+			isLife = s.foldSession(e)
 		}
 	}
 	if isLife {
 		s.HeardAt = e.at
 	}
-	word := s.Turn().Word()
+	word := s.Session().Word()
 	if word != before && (word == WordOff || word == WordStarting) {
 		s.Asked = nil // with its program
 	}
@@ -172,22 +178,22 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldTurn folds an event about one session and reports whether it is a sign of life. An event about a turn of an
+// foldSession folds an event about one session and reports whether it is a sign of life. An event about a turn of an
 // earlier program is late if neither program named a session; except a start, since a program may use an id again.
-func (s *State) foldTurn(e *event) (isLife bool) {
+func (s *State) foldSession(e *event) (isLife bool) {
 	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
 	if isPast && e.kind == wire.TurnStarted {
 		s.PastTurns, isPast = forget(s.PastTurns, e.turn), false
 	}
-	t, i := s.turnFor(e)
+	ses, i := s.sessionFor(e)
 	if isPast {
-		t, i = Turn{}, -1
+		ses, i = Session{}, -1
 	}
-	if t.isHeldAgainst(e) {
+	if ses.isHeldAgainst(e) {
 		return false
 	}
-	before, hadStart := t.Word(), t.HasSessionStart
-	isNews := t.apply(e)
+	before, hadStart := ses.Word(), ses.HasStart
+	isNews := ses.apply(e)
 	switch {
 	case e.isUnknown:
 		s.Unknown++
@@ -195,18 +201,18 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	case isPast:
 		return false
 	case i >= 0:
-		s.Turns[i] = t
+		s.Sessions[i] = ses
 	}
 	if isNews {
-		s.saveTurn(e, t, before)
+		s.saveSession(e, ses, before)
 	}
 	isStart := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
-	isFirst := isNews || !hadStart && t.HasSessionStart // else a repeat
+	isFirst := isNews || !hadStart && ses.HasStart // else a repeat
 	if s.Run != nil && !s.Run.HasExited {
 		if isStart && isFirst {
 			s.Run.Sessions++
 		}
 		s.Run.noteConversation(e, isStart && isFirst)
 	}
-	return !t.isOver() && t.Activity != Error
+	return !ses.isOver() && ses.Activity != Error
 }

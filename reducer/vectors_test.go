@@ -59,7 +59,7 @@ func TestVectors(t *testing.T) {
 			}
 			e.Seq, e.Team, e.Agent = uint64(i+1), "main", "a"
 			s.Apply(Input{Event: &e})
-			turn := s.Turn()
+			turn := s.Session().Turn
 			got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
 			if d := cmp.Diff(want[i], got); d != "" {
 				t.Errorf("%s, after %d: %s", v.Name, i+1, d)

@@ -60,33 +60,33 @@ func (w *Waiting) isHeldAgainst(source string) bool {
 }
 
 // isHeldAgainst reports whether any request of the turn is held against the source of an event.
-func (t *Turn) isHeldAgainst(e *event) bool {
-	return slices.ContainsFunc(t.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
+func (ses *Session) isHeldAgainst(e *event) bool {
+	return slices.ContainsFunc(ses.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
 }
 
 // isHeldAgainst reports whether any session holds a request against the source of an event.
 func (s *State) isHeldAgainst(e *event) bool {
-	return slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.isHeldAgainst(e) })
+	return slices.ContainsFunc(s.Sessions, func(ses Session) bool { return ses.isHeldAgainst(e) })
 }
 
 // Requests returns what the agent asks: in all sessions, beginning with the one that is shown, then on its channel.
 func (s *State) Requests() []Waiting {
-	shown := s.Turn()
+	shown := s.Session()
 	all := slices.Clone(shown.Requests)
-	for i := range s.Turns {
-		if t := &s.Turns[i]; t != shown {
-			all = append(all, t.Requests...)
+	for i := range s.Sessions {
+		if ses := &s.Sessions[i]; ses != shown {
+			all = append(all, ses.Requests...)
 		}
 	}
 	return append(all, s.Asked...)
 }
 
 // Waiting returns the request that is shown, nil if the session asks nothing.
-func (t *Turn) Waiting() *Waiting {
-	if len(t.Requests) == 0 {
+func (ses *Session) Waiting() *Waiting {
+	if len(ses.Requests) == 0 {
 		return nil
 	}
-	w := t.Requests[0]
+	w := ses.Requests[0]
 	return &w
 }
 
@@ -113,42 +113,42 @@ func waitingOf(e *event, kind string) Waiting {
 }
 
 // ask applies a request: in the turn that the event names, else in whatever the program does, perhaps outside any turn.
-func (t *Turn) ask(e *event, w Waiting) bool {
+func (ses *Session) ask(e *event, w Waiting) bool {
 	switch {
-	case t.hasEnded(e.turn):
-		isKnown := slices.Contains(t.StartedCalls, w.ToolCallID) || slices.Contains(t.EndedCalls, w.ToolCallID)
-		if isKnown || w.Kind != Permission || !w.isNamed() || !t.reopenTurn(e) {
+	case ses.hasEnded(e.turn):
+		isKnown := slices.Contains(ses.Turn.Calls, w.ToolCallID) || slices.Contains(ses.Turn.EndedCalls, w.ToolCallID)
+		if isKnown || w.Kind != Permission || !w.isNamed() || !ses.reopenTurn(e) {
 			return false // late
 		}
-	case t.isOver() && e.turn == "" && e.session != "":
+	case ses.isOver() && e.turn == "" && e.session != "":
 		return false // late
 	case e.turn != "":
-		t.enterTurn(e)
+		ses.enterTurn(e)
 	}
-	return t.waitFor(e, w)
+	return ses.waitFor(e, w)
 }
 
 // waitFor adds a request. The same question in other words keeps its time. A program may ask about several calls at
 // once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked.
-func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
+func (ses *Session) waitFor(e *event, w Waiting) (isNews bool) {
 	w.Since, w.Source = e.at, e.source
 	w.cut()
-	first := t.Waiting()
+	first := ses.Waiting()
 	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
-	switch i := slices.IndexFunc(t.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
-	case i >= 0 && w.isHeldAgainst(t.Requests[i].Source): // nothing of the weaker report is kept
-		t.Requests[i] = w
-		t.Activity, t.Detail = t.Requests[0].activity()
+	switch i := slices.IndexFunc(ses.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
+	case i >= 0 && w.isHeldAgainst(ses.Requests[i].Source): // nothing of the weaker report is kept
+		ses.Requests[i] = w
+		ses.Activity, ses.Detail = ses.Requests[0].activity()
 	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
-		t.Requests[0] = first.merge(w)
-		return !reflect.DeepEqual(t.Requests[0], *first)
-	case isQueued && len(t.Requests) < maxRequests:
-		t.Requests = append(t.Requests, w)
+		ses.Requests[0] = first.merge(w)
+		return !reflect.DeepEqual(ses.Requests[0], *first)
+	case isQueued && len(ses.Requests) < maxRequests:
+		ses.Requests = append(ses.Requests, w)
 	case !isQueued:
-		t.setActivity(w.activity())
-		t.Requests = []Waiting{w}
+		ses.setActivity(w.activity())
+		ses.Requests = []Waiting{w}
 	}
 	return true
 }
@@ -232,12 +232,12 @@ func (w *Waiting) merge(n Waiting) Waiting {
 
 // requestFor returns the index of the permission request that is about a call, -1 for none. isKnown is false without a
 // request, or if nothing tells the two calls apart.
-func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
-	w := t.Waiting()
+func (ses *Session) requestFor(tool, call string) (i int, isKnown bool) {
+	w := ses.Waiting()
 	if w == nil || w.Kind != Permission {
 		return -1, false
 	}
-	i = slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+	i = slices.IndexFunc(ses.Requests, func(r Waiting) bool { // by id if both have one, else by tool
 		if r.ToolCallID != "" && call != "" {
 			return r.ToolCallID == call
 		}
@@ -248,34 +248,34 @@ func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
 
 // answerByStart takes a call's start as the answer to the request for it. The start of another call soon after the
 // request answers nothing; a later one does, since then the request was refused.
-func (t *Turn) answerByStart(e *event, tool, call string) (stillAsks bool) {
-	i, isKnown := t.requestFor(tool, call)
-	wasRefused := isKnown && i < 0 && e.at.Sub(t.Requests[0].Since).Abs() >= parallelCalls
-	return isKnown && !wasRefused && t.answer(i)
+func (ses *Session) answerByStart(e *event, tool, call string) (stillAsks bool) {
+	i, isKnown := ses.requestFor(tool, call)
+	wasRefused := isKnown && i < 0 && e.at.Sub(ses.Requests[0].Since).Abs() >= parallelCalls
+	return isKnown && !wasRefused && ses.answer(i)
 }
 
 // answerByEnd takes a call's end as the answer to the request for it, and to no other.
-func (t *Turn) answerByEnd(tool, call string) (stillAsks bool) {
-	i, isKnown := t.requestFor(tool, call)
-	return isKnown && t.answer(i)
+func (ses *Session) answerByEnd(tool, call string) (stillAsks bool) {
+	i, isKnown := ses.requestFor(tool, call)
+	return isKnown && ses.answer(i)
 }
 
 // answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.
-func (t *Turn) answerID(id string) (stillAsks bool) {
-	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
+func (ses *Session) answerID(id string) (stillAsks bool) {
+	if w := ses.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false
 	}
-	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
+	return ses.answer(slices.IndexFunc(ses.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
 // answer removes the request at an index, -1 for none. The last request stays until the caller sets the next activity.
 // It reports whether other requests are open.
-func (t *Turn) answer(i int) (stillAsks bool) {
-	if i >= 0 && len(t.Requests) == 1 {
+func (ses *Session) answer(i int) (stillAsks bool) {
+	if i >= 0 && len(ses.Requests) == 1 {
 		return false
 	}
 	if i >= 0 {
-		t.Requests = slices.Delete(t.Requests, i, i+1)
+		ses.Requests = slices.Delete(ses.Requests, i, i+1)
 	}
 	return true
 }
