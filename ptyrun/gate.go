@@ -118,7 +118,7 @@ func (r *runner) typable(items []*maildir.Item) (ids []wire.ID, why string) {
 		switch {
 		case withheld != "":
 			why = withheld
-		case !r.state.MayHandOver(it.ID, r.now()):
+		case !r.queue.MayHandOver(it.ID, r.now()):
 			why = "it has expired, or another message replaces it"
 		default:
 			ids = append(ids, it.ID)

@@ -1,5 +1,5 @@
-// Package reducer folds an agent's events, and the messages in its inbox, into what is true of the agent now, and
-// returns what is to be done. It is pure: no clock, no file, no goroutine; the time comes with the input.
+// Package reducer folds an agent's events into what is true of the agent now: what it does, what it asks, and how its
+// turns ended. It is pure: no clock, no file, no goroutine; the time comes with the events, and with the question.
 //
 //   - Only positive evidence counts: silence changes nothing.
 //   - Late events change no state: those about a turn or session that is over, or not about the current turn.
@@ -103,8 +103,6 @@ type State struct {
 
 	EventIDs  []string `json:"event_ids,omitempty"`  // the newest
 	PastTurns []string `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
-
-	inbox []message // in order of arrival; not in a snapshot
 }
 
 // Dropped adds up the losses that a stream has reported.

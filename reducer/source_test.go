@@ -48,7 +48,7 @@ func TestSource(t *testing.T) {
 	} {
 		e := wire.Event{Seq: uint64(i + 1), At: at, Team: "main", Agent: "bob", Source: c.source, Kind: c.kind}
 		e = e.With("new", "thinking").With("evidence", c.evidence)
-		s.Apply(Input{Now: at, Event: &e})
+		s.Apply(&e)
 		if got := s.Session().Source; got != c.want {
 			t.Errorf("%v: %q", c, got)
 		}

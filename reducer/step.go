@@ -10,35 +10,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is something that happened, and when. At most one field beside Now is set; none is a tick of the clock.
-type Input struct {
-	Now     time.Time
-	Event   *wire.Event // was appended to the agent's log
-	IsAhead bool        // or is being appended: then it has no number yet, and numbers do not go on with it
-	Arrived *Mail       // is in the inbox, or has changed there
-	Settled wire.ID     // was answered, acknowledged or withdrawn
-}
-
-// Apply is the reducer: it changes the state by an input and returns what is to be done now.
-func (s *State) Apply(in Input) []Effect {
-	switch {
-	case in.Event != nil:
-		seq := s.Seq
-		if s.applyEvent(in.Event, in.Now); in.IsAhead {
-			s.Seq = seq
-		}
-	case in.Arrived != nil:
-		s.putMail(*in.Arrived, in.Now)
-	case in.Settled != "":
-		s.removeMail(in.Settled)
-	}
-	s.expireMail(in.Now)
-	return s.decide(in.Now)
-}
-
-// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not. A question
-// on the channel holds nothing: mail may be its answer.
-func (s *State) handoverWord() Word {
+// MailWord is the word that decides about mail: blocked while any session asks something, shown or not. A question on the
+// channel holds nothing: mail may be its answer.
+func (s *State) MailWord() Word {
 	if slices.ContainsFunc(s.Sessions, func(ses Session) bool { return len(ses.Requests) > 0 }) {
 		return WordBlocked
 	}
@@ -67,13 +41,14 @@ func (e *event) idOf(name string) string {
 	return shortID(e.Text(name))
 }
 
-// applyEvent folds one event, unless it is another agent's or a repeat.
-func (s *State) applyEvent(logged *wire.Event, now time.Time) {
+// Apply is the reducer: it folds the next event of the agent's log, or one that is in no log. It reports whether the event
+// counts: it is no other agent's, and no repeat.
+func (s *State) Apply(logged *wire.Event) (counts bool) {
 	if s.Agent == "" {
 		s.Team, s.Agent = logged.Team, logged.Agent
 	}
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
-		return
+		return false
 	}
 	e := event{
 		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: logged.At,
@@ -86,20 +61,13 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if id := shortID(logged.EventID); id != "" {
 		id = logged.Source + " " + id // one source cannot use up the ids of another
 		if slices.Contains(s.EventIDs, id) {
-			return
+			return false
 		}
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
-	if e.at.IsZero() {
-		e.at = now
-	}
-	before := s.handoverWord()
 	s.fold(&e)
-	if s.handoverWord() != before {
-		s.wordChanged()
-	}
 	s.answerOnChannel(logged)
-	s.applyToInbox(logged, now)
+	return true
 }
 
 // agentKinds are the known kinds that are about the agent and not about a turn. True is a sign of life; an event that

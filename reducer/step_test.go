@@ -15,7 +15,7 @@ func TestNumbers(t *testing.T) {
 	var s State
 	fold := func(e wire.Event) {
 		e.Team, e.Agent = "main", "bob"
-		s.Apply(Input{Event: &e})
+		s.Apply(&e)
 	}
 	fold(wire.Event{Seq: 5, Kind: "turn_started", TurnID: "t1"})
 	fold(wire.Event{Seq: 5, Kind: "turn_idle", TurnID: "t1"})
@@ -102,7 +102,7 @@ func TestViewSharesNothing(t *testing.T) {
 func TestAgentsStayApart(t *testing.T) {
 	var s State
 	for i, of := range [][2]wire.Name{{"main", "bob"}, {"other", "bob"}, {"main", "carol"}} {
-		s.Apply(Input{Event: &wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])}})
+		s.Apply(&wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])})
 		if s.Seq != 1 || s.Session().Turn.ID != "bob" {
 			t.Error(of, show(&s))
 		}

@@ -58,7 +58,7 @@ func TestVectors(t *testing.T) {
 				t.Fatal(v.Name, err)
 			}
 			e.Seq, e.Team, e.Agent = uint64(i+1), "main", "a"
-			s.Apply(Input{Event: &e})
+			s.Apply(&e)
 			turn := s.Session().Turn
 			got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
 			if d := cmp.Diff(want[i], got); d != "" {

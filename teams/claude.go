@@ -66,6 +66,6 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	}
 	e := wire.Event{Source: "pty", Kind: "state_change", Session: session.ID, Team: s.Team, Agent: s.Agent, At: since}
 	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
-	copied.Apply(reducer.Input{Now: now, Event: &e})
+	copied.Apply(&e)
 	return copied
 }

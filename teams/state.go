@@ -112,7 +112,7 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		f.state.Apply(reducer.Input{Now: e.At, Event: &e})
+		f.state.Apply(&e)
 		n++
 	}
 	return n, nil

@@ -100,7 +100,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 func state(t testing.TB, b *maildir.Box) *reducer.State {
 	s := &reducer.State{}
 	for _, e := range events(t, b) {
-		s.Apply(reducer.Input{Now: e.At, Event: &e})
+		s.Apply(&e)
 	}
 	return s
 }

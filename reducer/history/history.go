@@ -106,7 +106,7 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 
 // Apply applies the next event.
 func (h *History) Apply(e *wire.Event) {
-	h.state.Apply(reducer.Input{Now: e.At, Event: e})
+	h.state.Apply(e)
 	h.updateTurns(e)
 	b := e.Body()
 	if turn := h.turnOf(b); turn != nil {
@@ -225,7 +225,7 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 // endLate ends the turn by an event that came when another turn was current, and so did not change the state.
 func (t *Turn) endLate(e *wire.Event) {
 	var s reducer.State
-	s.Apply(reducer.Input{Now: e.At, Event: e})
+	s.Apply(e)
 	if last := s.Session().Last; last != nil {
 		t.EndedBy = Event{}
 		t.end(e, last)

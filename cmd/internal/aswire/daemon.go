@@ -18,7 +18,7 @@ type Daemon struct {
 
 // Translate returns what the daemon gets for the next event.
 func (d *Daemon) Translate(e wire.Event) []wire.Event {
-	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
+	d.state.Apply(&e)
 	e.TurnID = cmp.Or(e.TurnID, cmp.Or(d.state.SessionOf(e.Session), d.state.Session()).Turn.ID)
 	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
 		return nil // the stream has ended the turn with the program
