@@ -43,7 +43,7 @@ type Waiting struct {
 	Since        time.Time       `json:"since"`
 	IsOnWire     bool            `json:"by_wire,omitempty"`    // it was asked on a wire, and is answered there
 	IsOnChannel  bool            `json:"on_channel,omitempty"` // it was asked on the session channel: a person's message answers it
-	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they have two sources: no rule may allow it
+	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they are from two reports
 	Source       string          `json:"source,omitempty"`     // of the event that asked it; of several the surest
 }
 
@@ -194,38 +194,33 @@ func (w *Waiting) isSame(n *Waiting) bool {
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.ToolCallID != "" || w.Tool != "" }
 
-// promptRank is how sure the prompt is: with the dialog's id it was seen, with a tool or call it is about that call.
-func (w *Waiting) promptRank() int {
+// surety is how much a report knows: with an id the dialog was seen, with a tool or call it is about that call.
+func (w *Waiting) surety() int {
 	switch {
-	case w.Prompt == "":
-		return 0
 	case w.ID != "":
-		return 3
-	case w.isNamed():
 		return 2
+	case w.isNamed():
+		return 1
 	}
-	return 1
+	return 0
 }
 
-// merge adds a newer report n of the same question. The surer prompt counts; of two that were seen, the newer.
+// merge returns the question after a newer report n of it. The texts are those of the surer report that has some, and of
+// two that were seen those of the newer, never of both. From the other one comes only what tells which dialog it is and
+// which call it is about; if that is the tool, it is incomplete.
 func (w *Waiting) merge(n Waiting) Waiting {
-	out := n
-	out.Since = w.Since
-	out.ID, out.ToolCallID, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.ToolCallID, w.ToolCallID), cmp.Or(n.Tool, w.Tool)
-	out.Input, out.Dialog = cmp.Or(n.Input, w.Input), cmp.Or(n.Dialog, w.Dialog)
-	out.IsOnWire = n.IsOnWire || w.IsOnWire
-	if w.isHeldAgainst(n.Source) {
-		out.Source = w.Source
+	out, other := *w, n
+	if sure := n.surety(); w.Prompt == "" || n.Prompt != "" && (sure > w.surety() || sure == 2) {
+		out, other = n, *w
 	}
+	out.IsIncomplete = out.IsIncomplete || out.Tool == "" && other.Tool != ""
+	out.ID, out.ToolCallID, out.Tool = cmp.Or(out.ID, other.ID), cmp.Or(out.ToolCallID, other.ToolCallID), cmp.Or(out.Tool, other.Tool)
+	out.IsOnWire, out.Since = w.IsOnWire || n.IsOnWire, w.Since
 	if out.Options == nil {
-		out.Options = w.Options
+		out.Options = other.Options
 	}
-	if rank := n.promptRank(); rank < 3 && rank <= w.promptRank() {
-		out.Prompt = w.Prompt
-	}
-	hasNewPrompt, hadBoth := out.Prompt == n.Prompt, out.Prompt == w.Prompt && out.Tool == w.Tool
-	if !hasNewPrompt || out.Tool != n.Tool { // prompt and tool are from two reports, unless w had both
-		out.IsIncomplete = !hadBoth || w.IsIncomplete || n.IsIncomplete && hasNewPrompt
+	if out.Source == n.Source && w.isHeldAgainst(n.Source) {
+		out.Source = w.Source
 	}
 	return out
 }
