@@ -57,15 +57,8 @@ func (p *prompt) tell(err error) bool {
 func (r *runner) changedBy(e watcher.Entry) *maildir.Item {
 	id := wire.ID("")
 	switch {
-	case e.Message != nil && e.Message.Supersedes != "":
-		r.Box.NoteSuperseded(e.Message.Message) // on failure the old message is typed in too
-		id = e.Message.Supersedes
 	case e.Event != nil && e.Event.Kind == wire.EventUnread:
 		id = e.Event.MessageID()
-	case e.Event != nil && e.Event.Kind == wire.EventWithdrawn:
-		if it, err := r.Box.Get(e.Event.MessageID()); err == nil {
-			id = it.Supersedes
-		}
 	}
 	if id == "" {
 		return nil
@@ -118,7 +111,7 @@ func (r *runner) rereadMessage(id wire.ID) {
 func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
-		IsRead: it.State != maildir.Unread, IsSuppressed: it.SupersededBy != "",
+		IsRead: it.State != maildir.Unread,
 	}
 	if r.follower.WhyWithheld(it) != "" { // it may have been queued
 		r.mail.unqueue(it.ID)

@@ -17,8 +17,8 @@ import (
 // one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
-// overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn,
-// superseded or expired.
+// overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn or
+// expired.
 func (t *Team) overdue(ctx context.Context, box *maildir.Box) ([]*maildir.Item, error) {
 	due, err := box.Due(ctx)
 	if err != nil {

@@ -190,21 +190,29 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
 }
 
-// pushAll gives mail to the programs of all whom a post has just reached, side by side.
-func (r *Root) pushAll(ctx context.Context, post *maildir.Post) map[wire.Address]Pushed {
-	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out maildir.Outcome) bool {
-		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
-	})
+// pushAll gives mail to the programs of all whom the posts have just reached, side by side.
+func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]Pushed {
+	var reached []wire.Address
+	for _, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
+				continue
+			}
+			if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
+				reached = append(reached, a)
+			}
+		}
+	}
 	pushed := make([]Pushed, len(reached))
 	AtOnce(len(reached), func(i int) {
-		a := reached[i].Box.Address()
-		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
-			pushed[i] = t.pushUnread(ctx, a.Agent)
+		if t, err := r.Team(reached[i].Team); err == nil {
+			pushed[i] = t.pushUnread(ctx, reached[i].Agent)
 		}
 	})
 	all := map[wire.Address]Pushed{}
-	for i, out := range reached {
-		all[out.Box.Address()] = pushed[i]
+	for i, a := range reached {
+		all[a] = pushed[i]
 	}
 	return all
 }

@@ -130,7 +130,7 @@ func (t *DeliveryTrace) fill(r *Root, m *wire.Message, box *maildir.Box) {
 		return
 	}
 	t.State = it.State
-	if it.State == maildir.Withdrawn || it.SupersededBy != "" || it.Expired(time.Now()) {
+	if it.State == maildir.Withdrawn || it.Expired(time.Now()) {
 		t.Due = ""
 	}
 	t.add("stored", m.SentAt, "", "%s", it.Dir)

@@ -17,7 +17,7 @@ var provesReceipt = map[string]bool{
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true,
 }
 
-// beginsTurn lists the events at which expired and superseded mail goes out too.
+// beginsTurn lists the events at which expired mail goes out too.
 var beginsTurn = map[string]bool{"UserPromptSubmit": true, "SessionStart": true, "BeforeAgent": true}
 
 // claude parses a hook call of Claude Code (2.1). All events of one prompt have its prompt_id, which becomes the turn's

@@ -16,7 +16,7 @@
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
 //	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go).
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
-//	  - Expired and superseded mail goes out, marked, only where a turn begins. It keeps no turn going.
+//	  - Expired mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
 //	    it pushes what the runner gives it.

@@ -37,8 +37,7 @@ func (m *Moved) Add(o Moved) {
 }
 
 // GC moves whole days of done messages to the archive, but for those with some of the newest KeepLast. It never touches
-// unread or owed messages. It deletes only leftovers of killed writers, and superseded marks of old messages that have
-// left the inbox.
+// unread or owed messages. It deletes only leftovers of killed writers.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.allDone(), time.Time{})
@@ -64,7 +63,6 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 		}
 		if err == nil && !opt.DryRun {
 			b.removeStale(b.stale())
-			b.removeSupersededMarks(limit)
 		}
 		return err
 	})

@@ -66,7 +66,7 @@ func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRe
 			return err
 		}
 		isRestored = true
-		return cmp.Or(b.store.root.Sync(to.dir), b.NoteSuperseded(m))
+		return b.store.root.Sync(to.dir)
 	})
 	return isRestored, err
 }

@@ -226,7 +226,7 @@ func (b *Box) Dropped() int {
 }
 
 // inboxDirs are the directories of an inbox. A file with such a name is not a dropped one.
-var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "superseded", "bad"}
+var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad"}
 
 // beingWritten reports whether some process has the file open for writing. If the system does not tell (certain is
 // false), a file counts as being written until it has not changed for a second. Until f is closed, a process that opens

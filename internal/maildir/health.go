@@ -82,7 +82,7 @@ func (h *Health) examineMessages(b *Box) error {
 }
 
 func (h *Health) examineDirs(b *Box) {
-	for _, dir := range []string{"", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/superseded", "inbox/bad", "sent", "events", "run"} {
+	for _, dir := range []string{"", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/bad", "sent", "events", "run"} {
 		info, err := b.store.root.Lstat(b.in(dir))
 		switch {
 		case err != nil:

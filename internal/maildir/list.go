@@ -24,7 +24,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	if it.State == Unread {
 		b.addLease(it, b.claims())
 	}
-	b.setSuperseded(it, b.replacing(id))
+	b.forgetReplaced(it)
 	return it, nil
 }
 
@@ -37,7 +37,7 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 	}
 }
 
-// openAnywhere is Get without the lease and what supersedes the message.
+// openAnywhere is Get without the lease.
 func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
 	err = b.find(id, func(p place) error {
 		it, err = b.open(p, id)
@@ -258,7 +258,6 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 		if p.state == Unread {
 			claimed = b.claims()
 		}
-		marked := b.marked()
 		for i, id := range ids {
 			it, err := b.openIn(dir, name(id), p, id, keep)
 			if err, isBad := errors.AsType[*BadError](err); isBad {
@@ -268,11 +267,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 				continue
 			}
 			b.addLease(it, claimed)
-			var replacing []wire.ID
-			if marked[id] {
-				replacing = b.replacing(id)
-			}
-			b.setSuperseded(it, replacing)
+			b.forgetReplaced(it)
 			if !yield(i, it) {
 				return
 			}
@@ -311,14 +306,14 @@ func (b *Box) OwedIDs() ([]wire.ID, error) { return b.IDs(Range{Owed: true}) }
 const dueFor = 14 * 24 * time.Hour
 
 // Due lists the unread, owed and recently read messages that have a due date, also those that gc has archived, but for
-// expired and superseded ones. Some may have been answered.
+// expired ones. Some may have been answered.
 func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
 	now := time.Now()
 	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, err = b.Walk(ctx, rg, func(it *Item) bool {
-		if !it.DueAt.IsZero() && !it.Expired(now) && it.SupersededBy == "" {
+		if !it.DueAt.IsZero() && !it.Expired(now) {
 			due = append(due, it)
 		}
 		return true

@@ -10,7 +10,6 @@
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
-//	    superseded/         which message replaces which
 //	    bad/                files that are not messages, each with <name>.reason
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/sent/once/      idempotency keys

@@ -77,8 +77,6 @@ type Item struct {
 	TimesHandedOut int    // how often an unread message was handed out before, without being finished
 	WasAcked       bool   // an unread message was acknowledged before it was put back
 
-	SupersededBy wire.ID // the message that replaces it: from the same sender, and not withdrawn
-
 	root *durable.Root
 	file string // in root
 	size int64  // of the file

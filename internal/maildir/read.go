@@ -24,7 +24,7 @@ const maxAhead = 16 << 20
 type ReadOptions struct {
 	IDs       []wire.ID                // these only; nil: all
 	Match     func(*Item) bool         // nil: all
-	Current   bool                     // skip expired and superseded messages
+	Current   bool                     // skip expired messages
 	Limit     int                      // 0: none
 	MaxBytes  int64                    // the message with which the files have as many ends the batch; 0: none does
 	Skip      map[wire.ID]bool         // none of these
@@ -155,7 +155,7 @@ func (b *Box) checkMovable(items []*Item) error {
 }
 
 // choose selects the batch from the unread messages that are not claimed. Unless opt.changesNothing it moves files that
-// are not messages to bad, and notes what is superseded.
+// are not messages to bad.
 func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
@@ -175,9 +175,6 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	var bytes, ahead int64
 	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
 	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
-		if !opt.changesNothing { // a message that another program put into new has no mark yet
-			b.NoteSuperseded(it.Message)
-		}
 		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {
@@ -204,8 +201,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 }
 
 func (opt *ReadOptions) wants(it *Item, now time.Time) bool {
-	isStale := it.Expired(now) || it.SupersededBy != ""
-	return !(opt.Current && isStale) && (opt.Match == nil || opt.Match(it))
+	return !(opt.Current && it.Expired(now)) && (opt.Match == nil || opt.Match(it))
 }
 
 // LastBatch returns the messages that the last Read marked, oldest first, but for those that are gone or cannot be

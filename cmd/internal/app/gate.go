@@ -161,7 +161,6 @@ func mailGate(m *teams.Member, it *maildir.Item, d *history.Delivery, again stri
 		{m.State == reducer.WordPerson, "{name} is a person: it waits until they read it"},
 		{m.Inject == "off", "atm types nothing into {name} (inject is off): it must run atm read"},
 		{m.IsSilent(), "the runner of {name} does not answer and types nothing in: atm doctor"},
-		{it.SupersededBy != "", "it was superseded by " + it.SupersededBy.Short(6) + ", so it is never typed in: {name} gets it with atm read"},
 		{it.Expired(now), "it has expired, so it is never typed in: {name} gets it with atm read"},
 	}, questionGates(m), []gate{
 		{m.State == reducer.WordLimited && m.Running, "{name} {has been} at its usage limit{for} ({about}) and gets it when that ends: atm wait --idle {name}"},

@@ -284,12 +284,12 @@ func TestDelivers(t *testing.T) {
 // What precedes the message in a header.
 var header = regexp.MustCompile(`\[atm [0-9a-f]{6} from bob, (?:now|\d+[sm] ago), (.*)\]`)
 
-// Expired and superseded messages stay here.
+// Expired messages stay here.
 func TestStays(t *testing.T) {
 	sc := newScene(t, "bob")
 	sc.pass("")
 	old := send(t, sc.sync.Team, wire.Message{Body: "old", ExpiresAt: time.Now().Add(-time.Hour)}, "bob", "rev_1")
-	send(t, sc.sync.Team, wire.Message{Body: "new", Supersedes: old.ID}, "bob", "rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "new"}, "bob", "rev_1")
 	sc.pass("")
 	equal(t, "entries", len(sc.entries("Rev_1")), 1)
 	equal(t, "unread", sc.unread("rev_1")[0].ID, old.ID)

@@ -141,7 +141,7 @@ func testTools(t *team) {
 
 	old := c.send("first")
 	c.send("second", "--supersedes", old)
-	c.says("read", nil, "superseded by", `"superseded_by":"`)
+	c.says("read", nil, "replaces "+old, `"supersedes":"`)
 	c.Eventually("it is read", func() bool { return c.unread() == "0" })
 
 	id := c.send("Which branch?", "--ack")

@@ -96,8 +96,7 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
 	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
 	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
-		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"),
-		when(m.SupersededBy != "", "superseded by "+r.Short(m.SupersededBy)))
+		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 
 // Turns shows an agent's turns: when, how long, how they ended, and what was said.

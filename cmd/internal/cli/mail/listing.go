@@ -23,9 +23,10 @@ import (
 // A message adds to the JSON of a message its state and short id and, if I sent it, its state at each recipient.
 type message struct {
 	*maildir.Item
-	recipients []recipientState
-	slowest    maildir.State
-	digits     int // of the short id, at least 6
+	recipients   []recipientState
+	slowest      maildir.State
+	supersededBy wire.ID // a message beside it that replaces it
+	digits       int     // of the short id, at least 6
 }
 
 type recipientState struct {
@@ -44,8 +45,8 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}
-	if m.SupersededBy != "" {
-		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
+	if m.supersededBy != "" {
+		all = all.With("superseded_by", wire.Quote(string(m.supersededBy)))
 	}
 	if m.recipients != nil {
 		recipients, _ := wire.Marshal(m.recipients)

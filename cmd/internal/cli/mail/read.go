@@ -242,8 +242,7 @@ func (p *page) afterReading(b maildir.Batch) *listing {
 	flags := maildir.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it
-		after.SupersededBy = flags[i].SupersededBy
-		l.Messages[i].Item = &after
+		l.Messages[i].Item, l.Messages[i].supersededBy = &after, flags[i].SupersededBy
 		if it.State != maildir.Unread || p.peeks || b.MarkErr != nil {
 			continue
 		}

@@ -84,7 +84,7 @@ func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *maildir.Box
 	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
 		r := command.Renderer(s)
 		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
-		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut, SupersededBy: it.SupersededBy}),
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
 		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}

@@ -3,7 +3,6 @@ package maildir
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Flags knows what replaces a message, with and without a mark on disk.
+// Flags knows what replaces a message.
 func TestFlags(t *testing.T) {
 	message := func(n int, from wire.Name, supersedes int) *Item {
 		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
@@ -30,36 +29,40 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// The superseded mark of a message is removed once the message has left the inbox, but not by a dry run.
-func TestGCForgetsWhatWasSuperseded(t *testing.T) {
+// A message withdraws the unread one that it replaces; not one that its reader has. Delivered again, as after a kill, it
+// does so too.
+func TestReplaces(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	var unread, kept, archived wire.ID
-	for days, old := range map[int]*wire.ID{9: &unread, 8: &kept, 20: &archived} {
-		*old = daysAgo(days)
-		deliver(t, bob, withID(*old, message("old")))
-		m := message("new")
-		m.Supersedes = *old
-		deliver(t, bob, m)
+	state := func(id wire.ID) State {
+		it, err := bob.Get(id)
+		must(t, err)
+		return it.State
 	}
-	for _, id := range []wire.ID{kept, archived} {
-		must(t, moveTo(bob, id, "done"))
+	old, read, m := message("old"), message("read"), message("new")
+	deliver(t, bob, old)
+	deliver(t, bob, read)
+	must(t, moveTo(bob, read.ID, "done"))
+	m.Supersedes = old.ID
+	put(t, bob, "inbox/new", m) // and its sender is killed
+	if got := state(old.ID); got != Unread {
+		t.Error("the old one beside the new one", got)
 	}
-	for _, c := range []struct {
-		opt  GCOptions
-		left int
-	}{{GCOptions{Before: time.Now(), DryRun: true}, 3}, {GCOptions{Before: time.Now().AddDate(0, 0, -15)}, 2}, {GCOptions{Before: time.Now()}, 1}} {
-		_, err := bob.GC(ctx, c.opt)
-		if left := bob.marked(); err != nil || len(left) != c.left {
-			t.Error(left, err)
-		}
+	if o := post(bob, m, true); o.Err != nil || !o.AlreadyStored {
+		t.Error(o)
 	}
-	if it, err := bob.Get(unread); err != nil || it.SupersededBy == "" {
-		t.Error(it, err)
+	if got := state(old.ID); got != Withdrawn {
+		t.Error("the old one", got)
+	}
+	other := message("newer")
+	other.Supersedes = read.ID
+	deliver(t, bob, other)
+	if got := state(read.ID); got != Done {
+		t.Error("the one that was read", got)
 	}
 }
 
-// Another sender's message is not superseded.
+// Another sender's message is not replaced.
 func TestSupersedesOfAnother(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
@@ -75,31 +78,10 @@ func TestSupersedesOfAnother(t *testing.T) {
 	file := message("new")
 	drop(t, bob, "inbox", "new.json", `{"id":"`+string(file.ID)+`","from":"alice","supersedes":"`+string(old.ID)+`","body":"new"}`)
 	settleDrops(t, bob)
-	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != "" {
+	if it, err := bob.Get(old.ID); err != nil || it.State != Unread {
 		t.Error(it, err)
 	}
 	if it, err := bob.Get(file.ID); err != nil || it.Supersedes != "" {
 		t.Error(it, err)
 	}
-}
-
-// Whoever looks at one message lists no directory that grows with the others.
-func TestGetListsNoOtherMarks(t *testing.T) {
-	t.Parallel()
-	var listed []string
-	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "list" {
-			listed = append(listed, name)
-		}
-		return nil
-	}, "bob").Box("bob")
-	old, m := message("old"), message("new")
-	m.Supersedes = old.ID
-	deliver(t, bob, old)
-	deliver(t, bob, m)
-	listed = nil
-	if it, err := bob.Get(old.ID); err != nil || it.SupersededBy != m.ID {
-		t.Error(it, err)
-	}
-	equal(t, "listed", listed, "bob/inbox/superseded/"+string(old.ID))
 }
