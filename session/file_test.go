@@ -44,18 +44,18 @@ func TestAlone(t *testing.T) {
 // A runner that attaches again does not make a quiet session look active.
 func TestAttachAgain(t *testing.T) {
 	t.Parallel()
-	st, rules := testTeam(t), Rules{WhenIdle: time.Hour}
+	st := testTeam(t)
 	updatedAt := func(o AttachOptions) time.Time {
 		must(t, st.Attach(t.Context(), "bob", o))
 		list, _, err := st.List()
 		must(t, err)
 		return list[0].UpdatedAt
 	}
-	begun := updatedAt(AttachOptions{Begin: true, Rules: rules.WhileBusy()})
-	if quiet := updatedAt(AttachOptions{CapturesLines: true, Rules: rules}); !quiet.Equal(begun) {
+	begun := updatedAt(AttachOptions{Begin: true, IsEngaged: true})
+	if quiet := updatedAt(AttachOptions{CapturesLines: true}); !quiet.Equal(begun) {
 		t.Errorf("a quiet session counts as active at %s, after %s", quiet, begun)
 	}
-	if busy := updatedAt(AttachOptions{Rules: rules.WhileBusy()}); !busy.After(begun) {
+	if busy := updatedAt(AttachOptions{IsEngaged: true}); !busy.After(begun) {
 		t.Errorf("the agent works, but its session is quiet since %s", busy)
 	}
 }

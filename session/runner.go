@@ -35,6 +35,7 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 type AttachOptions struct {
 	Begin         bool  // begin a session if none is alive
 	CapturesLines bool  // the agent's output is captured by line, so its answers are not logged again
+	IsEngaged     bool  // the agent works or somebody types in its terminal: that is activity
 	Rules         Rules // a session that one of them ends is completed
 }
 
@@ -51,7 +52,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if s.Notes.Runner.AutoPaused {
 			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == wire.SessionActive && s.Notes.Runner.Owned && o.Rules == o.Rules.WhileBusy() {
+		if s.State == wire.SessionActive && s.Notes.Runner.Owned && o.IsEngaged {
 			s.touch(now())
 		}
 		return nil

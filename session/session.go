@@ -208,9 +208,6 @@ type Rules struct {
 	OnGoal   bool          // its goal is complete
 }
 
-// WhileBusy are the rules while the agent works, or waits for an answer to its own question.
-func (r Rules) WhileBusy() Rules { return Rules{OnGoal: r.OnGoal} }
-
 // ApplyRules completes a session if a rule says so, and records which.
 func (s *Session) ApplyRules(r Rules, now time.Time) error {
 	ended := s.EndedBy(r, now)
