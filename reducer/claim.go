@@ -54,10 +54,10 @@ func (s *State) Weigh(c Claim, now time.Time, staleAfter time.Duration) (counts 
 
 // countsFrom returns from when on the claim may overrule another source that was heard last then; zero: no other was.
 func (c *Claim) countsFrom(other Source, heard time.Time, staleAfter time.Duration) (from time.Time, can bool) {
-	if heard.IsZero() || c.Source.MayOverrule(c.Activity, other, true) {
+	if heard.IsZero() || c.Source.mayOverrule(c.Activity, other, true) {
 		return time.Time{}, true
 	}
-	return heard.Add(staleAfter), c.Source.MayOverrule(c.Activity, other, false)
+	return heard.Add(staleAfter), c.Source.mayOverrule(c.Activity, other, false)
 }
 
 // countsBehind returns from when on the claim counts although what hooks say of the turn is newer; zero: at once.

@@ -127,7 +127,7 @@ func TestAlways(t *testing.T) {
 }
 
 func diff(a, b State) string {
-	return gocmp.Diff(a, b)
+	return gocmp.Diff(a, b, gocmp.AllowUnexported(State{}, Session{}))
 }
 
 func valid(t *rapid.T, s *State) {

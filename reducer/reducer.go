@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 27
+const Version = 28
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -85,24 +85,29 @@ const (
 type State struct {
 	Team     wire.Name `json:"team,omitempty"`
 	Agent    wire.Name `json:"agent,omitempty"`
-	Seq      uint64    `json:"seq"`                 // of the newest event folded
-	Sessions []Session `json:"sessions,omitempty"`  // the newest, ordered by their last event
-	Asked    []Waiting `json:"asked,omitempty"`     // what it asks on its session channel
-	AskedSeq uint64    `json:"asked_seq,omitempty"` // the newest event that asked there
+	Seq      uint64    `json:"seq"`                // of the newest event folded
+	Sessions []Session `json:"sessions,omitempty"` // the newest, ordered by their last event
+	Asked    []Waiting `json:"asked,omitempty"`    // what it asks on its session channel
 
-	HeardAt  time.Time `json:"heard,omitzero"` // the newest sign of life
-	OffSince time.Time `json:"gone,omitzero"`  // since when it is known to be off
-	Read     time.Time `json:"read,omitzero"`  // the newest message_read or injected
-	Run      *Run      `json:"run,omitempty"`  // the last process that a runner started
+	HeardAt  time.Time `json:"heard_at,omitzero"`  // the newest sign of life
+	OffSince time.Time `json:"off_since,omitzero"` // since when it is known to be off
+	Read     time.Time `json:"read,omitzero"`      // the newest message_read or injected
+	Run      *Run      `json:"run,omitempty"`      // the last process that a runner started
 
-	Errors    uint64    `json:"errors,omitempty"`
-	LastError string    `json:"last_error,omitempty"`
+	Errors    uint64  `json:"errors,omitempty"`
+	LastError string  `json:"last_error,omitempty"`
+	Dropped   Dropped `json:"dropped,omitzero"`
+	Unknown   uint64  `json:"unknown,omitempty"` // events of unknown kinds
+
+	memory
+}
+
+// memory is what a State keeps for the events to come.
+type memory struct {
+	AskedSeq  uint64    `json:"asked_seq,omitempty"` // the newest event that asked on the session channel
 	ErrorAt   time.Time `json:"error_at,omitzero"`
-	Dropped   Dropped   `json:"dropped,omitzero"`
-	Unknown   uint64    `json:"unknown,omitempty"` // events of unknown kinds
-
-	EventIDs  []string `json:"event_ids,omitempty"`  // the newest
-	PastTurns []string `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
+	EventIDs  []string  `json:"event_ids,omitempty"`  // the newest
+	PastTurns []string  `json:"past_turns,omitempty"` // ended turns of earlier programs that named no session
 }
 
 // Dropped adds up the losses that a stream has reported.

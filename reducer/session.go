@@ -21,13 +21,21 @@ type Session struct {
 	Since    time.Time `json:"since,omitzero"`     // of the word
 	Requests []Waiting `json:"requests,omitempty"` // what it asks; empty unless it is blocked; the first is shown
 
+	HeardAt    time.Time `json:"heard_at,omitzero"`     // the time of its newest event
+	EndedTurns []string  `json:"ended_turns,omitempty"` // its newest turns that are over
+
+	sessionMemory
+}
+
+// sessionMemory is what a Session keeps for the events to come.
+type sessionMemory struct {
 	HasStart   bool      `json:"has_session_start,omitempty"` // session_start was seen
 	StartedAt  time.Time `json:"started_at,omitzero"`         // the time of the newest that named it; zero once its program has ended
 	FirstSeq   uint64    `json:"first_seq,omitempty"`         // its first event
 	LastSeq    uint64    `json:"last_seq,omitempty"`          // its newest event
-	HeardAt    time.Time `json:"heard_at,omitzero"`           // the time of that event
-	EndedTurns []string  `json:"ended_turns,omitempty"`       // its newest turns that are over
 	IsReplaced bool      `json:"is_replaced,omitempty"`       // it has ended, its program goes on with another
+	Calls      []string  `json:"calls,omitempty"`             // the turn's newest tool calls that have started
+	EndedCalls []string  `json:"ended_calls,omitempty"`       // or ended
 }
 
 // Word returns the session's state in one word, as far as events tell.
@@ -139,7 +147,7 @@ func (s *State) continueSession(e *event) {
 func newSession(e *event, shown *Session, a Activity, detail string) Session {
 	return Session{
 		ID: e.session, Turn: Turn{Status: TurnIdle, Transport: shown.Turn.Transport}, Last: shown.Last,
-		Activity: a, Detail: detail, FirstSeq: e.seq,
+		Activity: a, Detail: detail, sessionMemory: sessionMemory{FirstSeq: e.seq},
 	}
 }
 

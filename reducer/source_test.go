@@ -22,7 +22,7 @@ func TestMayOverrule(t *testing.T) {
 				isBlocked := a == Confirming || a == AwaitingInput
 				for _, isFresh := range []bool{true, false} {
 					ok := want == always || !isFresh && (want == stale || isBlocked)
-					if got := all[i].MayOverrule(a, all[j], isFresh); got != ok {
+					if got := all[i].mayOverrule(a, all[j], isFresh); got != ok {
 						t.Errorf("%s says %s against %s, fresh %v: %v", all[i], a, all[j], isFresh, got)
 					}
 				}

@@ -81,7 +81,7 @@ func TestViewSharesNothing(t *testing.T) {
 		}
 	}
 	v := p.state.Evaluate(Evidence{Now: p.now})
-	if ses := v.Session; ses.Last == nil || ses.Requests[0].Options == nil || ses.EndedTurns == nil || ses.Turn.Calls == nil || ses.Turn.EndedCalls == nil {
+	if ses := v.Session; ses.Last == nil || ses.Requests[0].Options == nil || ses.EndedTurns == nil || ses.Calls == nil || ses.EndedCalls == nil {
 		t.Fatalf("this shows too little: %+v", ses)
 	}
 	if both := shared(&p.state, &v); both != nil {

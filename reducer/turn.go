@@ -16,11 +16,9 @@ type Turn struct {
 	Status      TurnStatus `json:"turn_status"`
 	Thread      string     `json:"thread_id,omitempty"` // survives idle
 	Transport   string     `json:"transport,omitempty"`
-	Began       time.Time  `json:"began,omitzero"`        // zero once its end is recorded
-	Seq         uint64     `json:"seq,omitempty"`         // its first event; kept when the turn is named
-	Calls       []string   `json:"calls,omitempty"`       // its newest tool calls that have started
-	EndedCalls  []string   `json:"ended_calls,omitempty"` // or ended
-	Reopened    int        `json:"reopened,omitempty"`    // how often it went on after its end
+	Began       time.Time  `json:"began,omitzero"`     // zero once its end is recorded
+	Seq         uint64     `json:"seq,omitempty"`      // its first event; kept when the turn is named
+	Reopened    int        `json:"reopened,omitempty"` // how often it went on after its end
 }
 
 // IsOpen reports whether the turn goes on.
@@ -208,8 +206,8 @@ func (ses *Session) enterTurn(e *event) {
 
 func (ses *Session) startCall(e *event) bool {
 	call, tool := e.idOf("tool_call_id"), wire.Clip(e.Text("tool", "tool_name", "title", "name"), maxID)
-	isNewCall := call != "" && !slices.Contains(ses.Turn.Calls, call)
-	if slices.Contains(ses.Turn.EndedCalls, call) || ses.hasEnded(e.turn) && !(isNewCall && ses.reopenTurn(e)) {
+	isNewCall := call != "" && !slices.Contains(ses.Calls, call)
+	if slices.Contains(ses.EndedCalls, call) || ses.hasEnded(e.turn) && !(isNewCall && ses.reopenTurn(e)) {
 		return false
 	}
 	stillAsks := ses.answerByStart(e, tool, call)
@@ -217,7 +215,7 @@ func (ses *Session) startCall(e *event) bool {
 		tool = ses.Detail
 	}
 	isNews := stillAsks || ses.work(e, ToolRunning, tool)
-	ses.Turn.Calls = remember(ses.Turn.Calls, call, maxCalls)
+	ses.Calls = remember(ses.Calls, call, maxCalls)
 	return isNews
 }
 
@@ -228,7 +226,7 @@ func (ses *Session) endCall(e *event) (isNews bool) {
 	if isLate := ses.hasEnded(e.turn) || isOfTurn && !ses.Turn.IsOpen(); !isLate {
 		isNews = ses.answerByEnd(tool, call) || ses.work(e, Thinking, "")
 	}
-	ses.Turn.EndedCalls = remember(ses.Turn.EndedCalls, call, maxCalls)
+	ses.EndedCalls = remember(ses.EndedCalls, call, maxCalls)
 	return isNews
 }
 
@@ -316,7 +314,7 @@ func (ses *Session) beginTurn(e *event) {
 	ses.rememberEnded(ses.Turn.ID)
 	ses.Turn.ID, ses.Turn.IsGenerated = cmp.Or(e.turn, "turn-"+strconv.FormatUint(e.seq, 10)), e.turn == ""
 	ses.Turn.Status, ses.Turn.Began, ses.Turn.Seq = TurnBusy, e.at, e.seq
-	ses.Turn.Calls, ses.Turn.EndedCalls = nil, nil
+	ses.Calls, ses.EndedCalls = nil, nil
 	ses.Turn.Reopened = 0
 	ses.setActivity(Unknown, "")
 }

@@ -96,7 +96,7 @@ func (ses Session) clone() Session {
 		ses.Last = new(*ses.Last)
 	}
 	ses.EndedTurns = slices.Clone(ses.EndedTurns)
-	ses.Turn.Calls, ses.Turn.EndedCalls = slices.Clone(ses.Turn.Calls), slices.Clone(ses.Turn.EndedCalls)
+	ses.Calls, ses.EndedCalls = slices.Clone(ses.Calls), slices.Clone(ses.EndedCalls)
 	return ses
 }
 

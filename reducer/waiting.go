@@ -116,7 +116,7 @@ func waitingOf(e *event, kind string) Waiting {
 func (ses *Session) ask(e *event, w Waiting) bool {
 	switch {
 	case ses.hasEnded(e.turn):
-		isKnown := slices.Contains(ses.Turn.Calls, w.ToolCallID) || slices.Contains(ses.Turn.EndedCalls, w.ToolCallID)
+		isKnown := slices.Contains(ses.Calls, w.ToolCallID) || slices.Contains(ses.EndedCalls, w.ToolCallID)
 		if isKnown || w.Kind != Permission || !w.isNamed() || !ses.reopenTurn(e) {
 			return false // late
 		}
