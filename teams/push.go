@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -177,7 +176,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 		isIn, err = o.Has(ctx, id)
 	}
 	if err == nil && !isIn {
-		err = o.Put(ctx, h.Items, hook.PushedMail(h, l))
+		err = o.Put(ctx, h.Items, h.Pushed(l))
 	}
 	isUnsure := errors.Is(err, ErrUnconfirmed)
 	switch {

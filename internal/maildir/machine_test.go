@@ -342,9 +342,6 @@ func (m *machine) Drop(t *rapid.T) {
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 1:
 		own = rapid.SampledFrom(m.pool).Draw(t, "id")
-		if said := m.body[own]; said != "" && rapid.Bool().Draw(t, "again") {
-			body = said
-		}
 		name, text = name+".json", fmt.Sprintf(`{"id":%q,"from":"alice","body":%q,"requires_ack":%v}`, own, body, own[35]%2 == 0)
 	case 2:
 		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
@@ -358,15 +355,10 @@ func (m *machine) Drop(t *rapid.T) {
 	} else {
 		takeIn(t, m.bob)
 	}
-	isRepeat := own != "" && m.body[own] == body
-	if isRepeat || keepsDrops {
+	if keepsDrops {
 		m.kept++
 	}
-	switch {
-	case isRepeat:
-	case own != "" && m.place[own] == "":
-		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, body
-	case own != "" || !strings.HasSuffix(name, ".json"):
+	if own != "" || !strings.HasSuffix(name, ".json") {
 		if own == "" {
 			body = text
 		}

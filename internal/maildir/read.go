@@ -11,11 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Tests shorten these.
-var (
-	showUnderLock = 2 * time.Second // how long Read shows messages with the reader lock held
-	setAsideTime  = time.Second     // how long one look goes on moving files to bad
-)
+// setAsideTime is how long one look goes on moving files to bad. Tests change it.
+var setAsideTime = time.Second
 
 // maxAhead is how many bytes of further messages are opened. Their texts are not kept.
 const maxAhead = 16 << 20
@@ -62,69 +59,62 @@ func (b *Batch) Sender() string {
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
-	if err := b.CheckPresent(); err != nil {
-		return Batch{}, err
-	}
-	var claimed claims
-	if opt.IDs == nil {
-		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
-	}
 	opt.changesNothing = true
-	batch, err := b.choose(opt, claimed)
-	batch.Bad = b.countBad(ingested)
-	return batch, err
+	if opt.IDs != nil {
+		return b.look(ctx, opt, nil)
+	}
+	return b.look(ctx, opt, b.hiddenFromReaders())
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
-// reports as received, also if show fails; Read returns its error. Read holds the reader lock for at most two seconds
-// of show. After that another reader may show the same messages; at the end those that are still unread are moved.
+// reports as received, also if show fails; Read returns its error. No lock is held during show. So another reader may
+// show the same messages at the same time; what was moved or claimed meanwhile stays as it is.
 //
 // Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 //
 // On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
-	unlock, lockErr := b.lock(ctx, "reader")
-	if lockErr != nil {
-		if unlock, opt.changesNothing = func() {}, isUnwritable(lockErr); !opt.changesNothing {
-			return batch, lockErr
-		}
-	}
-	defer func() { unlock() }()
-	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
+	if batch, err = b.look(ctx, opt, b.hiddenFromReaders()); err != nil {
 		return batch, err
 	}
-	batch.Bad = b.countBad(ingested)
 	if len(batch.Items) > 0 {
-		batch.MarkErr = cmp.Or(lockErr, b.checkMovable(batch.Items))
+		batch.MarkErr = b.checkMovable(batch.Items)
 	}
-	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	isLocked := timer.Stop()
 	if received == 0 || batch.MarkErr != nil { // show has reported MarkErr
 		return batch, showErr
 	}
-	var claimed claims // by others, while the lock was released
-	if !isLocked {
-		if unlock, batch.MarkErr = b.lock(ctx, "reader"); batch.MarkErr != nil {
-			unlock = func() {}
-			return batch, showErr
-		}
-		claimed = b.hiddenFromReaders()
-	}
-	events := b.markReceived(&batch, received, claimed, cmp.Or(opt.Batch, wire.NewID()))
-	unlock()
+	ctx = context.WithoutCancel(ctx) // the messages were received
+	var events []wire.Event
+	lockErr := b.locked(ctx, "reader", func() error {
+		events = b.markReceived(&batch, received, cmp.Or(opt.Batch, wire.NewID()))
+		return nil
+	})
+	batch.MarkErr = cmp.Or(lockErr, batch.MarkErr)
 	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
 }
 
-// markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
-// that say so. The caller holds the reader lock.
-func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
-	all := b.claims() // once: there may be many
+// look ingests dropped files and selects messages that are not claimed.
+func (b *Box) look(ctx context.Context, opt ReadOptions, claimed claims) (batch Batch, err error) {
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
+	if err := b.CheckPresent(); err != nil {
+		return batch, err
+	}
+	if opt.IDs == nil {
+		opt.IDs = ingested.unread
+	}
+	batch, err = b.choose(opt, claimed)
+	batch.Bad = b.countBad(ingested)
+	return batch, err
+}
+
+// markReceived moves the first items of a batch, which were received, unless somebody has claimed them meanwhile, and
+// returns the events that say so. The caller holds the reader lock.
+func (b *Box) markReceived(batch *Batch, received int, batchID wire.ID) (events []wire.Event) {
+	all, hidden := b.claims(), b.hiddenFromReaders() // once: there may be many
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, isClaimed := claimed[it.ID]; isClaimed {
+		if _, isHidden := hidden[it.ID]; isHidden {
 			continue
 		}
 		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))

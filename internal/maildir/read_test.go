@@ -13,19 +13,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// If output blocks for longer than the lock is held, others can read, and messages that are still unread are then
+// While a reader shows messages it holds no lock: others read and lease what it shows, and what is still unread then is
 // marked.
 func TestReadWithASlowOutput(t *testing.T) {
-	shortShow(t)
+	t.Parallel()
 	bob := newBob(t)
 	list := deliverN(t, bob, 4)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
-		// Another reader gets the lock only once it is released.
 		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
 		if err != nil || len(other.Items) != 1 {
 			t.Error(other, err)
 		}
-		// Somebody leases one of the messages.
 		if it := leaseFor(t, bob, "carol", time.Minute); it == nil || it.ID != list[1] {
 			t.Error(it)
 		}
@@ -66,13 +64,6 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 		}
 		deliver(t, bob, message("x"))
 	}
-}
-
-// shortShow makes Read release its lock after an instant.
-func shortShow(t testing.TB) {
-	old := showUnderLock
-	showUnderLock = 20 * time.Millisecond
-	t.Cleanup(func() { showUnderLock = old })
 }
 
 // ways are the ways in which an unread message is read.

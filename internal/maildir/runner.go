@@ -104,7 +104,8 @@ type Claim struct {
 	Turn       string    // the turn that the messages went into, if known, for the event injected
 
 	runner   *Runner
-	isLogged bool // Typed has logged injected
+	isTyped  bool
+	unlogged []wire.Event // once it is typed: those injected that are not in the log yet
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
@@ -170,19 +171,18 @@ func (c *Claim) Typed(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// logInjected logs injected for all messages, once.
+// logInjected logs injected for all messages, each once.
 func (c *Claim) logInjected(ctx context.Context) error {
-	if c.isLogged {
-		return nil
+	if !c.isTyped {
+		for _, it := range c.Items {
+			e := event("pty", wire.EventInjected, it.ID)
+			e.TurnID = c.Turn
+			c.unlogged = append(c.unlogged, c.box.WithType(e, it))
+		}
+		c.isTyped = true
 	}
-	var injected []wire.Event
-	for _, it := range c.Items {
-		e := event("pty", wire.EventInjected, it.ID)
-		e.TurnID = c.Turn
-		injected = append(injected, c.box.WithType(e, it))
-	}
-	err := c.box.Log().Append(ctx, injected...)
-	c.isLogged = err == nil
+	err := c.box.Log().Append(ctx, c.unlogged...)
+	c.unlogged = slices.DeleteFunc(c.unlogged, func(e wire.Event) bool { return err == nil || e.Seq != 0 })
 	return err
 }
 

@@ -345,10 +345,6 @@ var scenes = map[string]scene{
 	}),
 	"mark unread": moveScene(false, "done", "new", (*run).read, func(r *run) error { err := r.bob.MarkUnread(ctx, r.ids[0]); return err }),
 	"withdraw":    moveScene(false, "new", "withdrawn", nil, func(r *run) error { _, err := r.bob.WithdrawRead(ctx, r.ids[0], addr("alice"), nil); return err }),
-	"put back what was set aside": moveScene(false, "", "new", func(r *run) error {
-		from, to := filepath.Join(r.bob.Path(), "inbox/new"), filepath.Join(r.bob.Path(), "inbox/aside")
-		return errors.Join(os.Mkdir(to, 0o700), os.Rename(filepath.Join(from, fileOf(r.ids[0])), filepath.Join(to, fileOf(r.ids[0]))))
-	}, func(r *run) error { _, err := r.bob.Ingest(ctx); return err }),
 	"lease": {
 		setup: func(r *run) { r.has(2, false) },
 		act:   func(r *run) error { return r.lease("carol") },

@@ -148,6 +148,9 @@ func (q *Queue) Put(msg Message, now time.Time) {
 		if m.IsRead || m.IsSuppressed { // it was put back, or the message that superseded it was withdrawn
 			m.isNamed, m.hasInterrupted = false, false
 		}
+		if msg.LeasedUntil.IsZero() && !m.LeasedUntil.IsZero() {
+			m.endLease()
+		}
 		m.Message = msg
 	case q.HasRoom() || msg.Urgent || !msg.DueAt.IsZero():
 		q.list = append(q.list, message{Message: msg})

@@ -68,8 +68,8 @@ func parseQuery(words []string) (q teams.Query, err error) {
 }
 
 // Renderer renders messages for this terminal or pipe.
-func Renderer(s *app.Scope) *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(),
+func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: p.Width(), Bold: IsColoured(p.Out),
 		Show: s.Given.Flags("", "root", "team")}
 }
 

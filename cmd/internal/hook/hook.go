@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -227,7 +226,7 @@ func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
 			c.text.WriteByte('\n')
 		}
 		if c.IsPush {
-			c.text.WriteString(PushedMail(h, l))
+			c.text.WriteString(h.Pushed(l))
 		} else {
 			c.text.WriteString(Mail(h, l, box.Agent()))
 		}
@@ -247,12 +246,12 @@ const MaxInput = 16 << 20
 
 // ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
 // stdin open until the hook ends. Its goroutine ends with the input, else with the process.
-func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
+func ReadInput(r io.Reader, timeout time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		data, err = io.ReadAll(io.LimitReader(f, MaxInput))
+		data, err = io.ReadAll(io.LimitReader(r, MaxInput))
 		done <- err
 	}()
 	select {
