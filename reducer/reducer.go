@@ -1,12 +1,19 @@
 // Package reducer folds an agent's events into what is true of the agent now: what it does, what it asks, and how its
 // turns ended. It is pure: no clock, no file, no goroutine; the time comes with the events, and with the question.
 //
+// State.Apply takes the events of one agent, in the order of its log; State.Evaluate says what is true at a time, with what
+// is known beside the events, and State.Weigh whether what a program shows of itself counts against them. A State has
+// Sessions, each a conversation of the agent's program with its Turn and its open questions. One is shown: the one heard
+// from last, unless another still works or asks. Others are kept, three in all, because two windows or a program that the
+// agent runs may speak under one name, and neither may make the other look idle or its question look answered.
+//
 //   - Only positive evidence counts: silence changes nothing.
 //   - Late events change no state: those about a turn or session that is over, or not about the current turn.
 //   - A repeated event counts once. Repeats are found by number in the log, by event_id among the newest 512, and by
 //     content.
+//   - A question has the words of one report, the surest. It stays until its source, or a surer one, says that it is gone.
 //   - Texts and lists are cut: a State does not grow with the log.
-//   - Folding on from a State's JSON gives the same as folding the whole log.
+//   - Folding on from a State's JSON gives the same as folding the whole log. A View shares nothing with its State.
 //
 // docs/states.md has the rules in words; testdata/states.md has every event in every state as tables that a test runs.
 package reducer

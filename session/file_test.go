@@ -94,7 +94,7 @@ func TestVectors(t *testing.T) {
 			n++
 			s := &Session{}
 			for _, id := range c.Calls {
-				s.AddDraft(id)
+				s.addDraft(id)
 			}
 			var want []wire.UUID
 			if json.Unmarshal(c.Result, &want); !slices.Equal(s.DraftIDs, want) {
@@ -208,12 +208,12 @@ func TestLogOfUnreadInput(t *testing.T) {
 	}
 }
 
-// A session of the first generation is read with all its notes, and unknown members of the file are kept.
-func TestFirstGeneration(t *testing.T) {
+// A session is read with all its notes, and unknown members of the file are kept.
+func TestNotes(t *testing.T) {
 	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
 		`"goal":"2026-03-01T10:00:01Z",`+
 		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
-		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
+		`"run":{"owned":true,"auto_paused":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
 	s, err := decode([]byte(first))
 	must(t, err)
 	if diff := cmp.Diff(first, encode(t, s)); diff != "" {

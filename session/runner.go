@@ -13,12 +13,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// binding is what a session records about the runner of its agent.
-type binding struct {
-	Owned      bool           `json:"begun,omitzero"`  // a runner began it: it is completed with a run of its agent
-	AutoPaused bool           `json:"parked,omitzero"` // paused because the agent is off: the next run resumes it
-	Lines      bool           `json:"lines,omitzero"`  // the agent's output is captured by line, its answers included
-	Ended      string         `json:"ended,omitzero"`  // the rule that ended it
+// Binding is what a session records about the runner of its agent.
+type Binding struct {
+	Owned      bool           `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
+	AutoPaused bool           `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
+	Lines      bool           `json:"lines,omitzero"`       // the agent's output is captured by line, its answers included
+	Ended      string         `json:"ended,omitzero"`       // the rule that ended it
 	Extra      jsontext.Value `json:",embed"`
 }
 
@@ -58,7 +58,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		return nil
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.CapturesLines}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: Binding{Owned: true, Lines: o.CapturesLines}})
 	}
 	return err
 }
