@@ -246,7 +246,7 @@ func (p *page) afterReading(b maildir.Batch) *listing {
 			continue
 		}
 		after.State = maildir.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it) {
+		if it.RequiresAck {
 			after.State = maildir.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
