@@ -27,7 +27,7 @@ var layers = strings.Fields(
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/push/claude internal/push/codex " +
+		"internal/push/claude internal/push/codex internal/queue " +
 		// Several mailboxes.
 		"teams/policy teams/config teams/git teams/rootdir teams " +
 		// What runs an agent.

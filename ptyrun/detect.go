@@ -191,7 +191,7 @@ func (p *terminal) ask(d driver.Dialog) {
 	if q := p.r.question; q != nil && q.pressed != nil {
 		p.r.closeQuestion(p.afterAnswer(q, reducer.Thinking)) // it was answered, and the program asks the next one
 	}
-	before := p.r.state.Turn().Activity
+	before := p.r.state.Session().Activity
 	p.r.openQuestion(&Question{Dialog: d}, wire.Event{Source: source})
 	if before != p.reading.Activity { // not from one dialog to another
 		p.report(before, p.reading)
@@ -207,10 +207,10 @@ func (p *terminal) questionGone() {
 
 // afterAnswer returns what the agent does after the answer to a question, if its screen shows now an activity.
 func (p *terminal) afterAnswer(q *Question, now reducer.Activity) reducer.Activity {
-	turn := p.r.state.Turn()
+	shown := p.r.state.Session()
 	switch {
-	case p.r.state.HasHooks() && turn.Word() != reducer.WordBlocked:
-		return turn.Activity
+	case p.r.state.HasHooks() && shown.Word() != reducer.WordBlocked:
+		return shown.Activity
 	case !p.isReady && q.Dialog.Kind != "permission":
 		return reducer.Starting // a dialog at the start belongs to no turn
 	case hasEndedTurn(now):
@@ -247,7 +247,7 @@ func (p *terminal) counts(now time.Time) bool {
 
 // stepActivity reports the program's activity when it has been stable and says something new.
 func (p *terminal) stepActivity(now time.Time) {
-	r, rd, shown := p.r, &p.reading, p.r.state.Turn()
+	r, rd, shown := p.r, &p.reading, p.r.state.Session()
 	if isStarting := rd.Activity == reducer.Starting && shown.Activity == reducer.Starting; isStarting && p.mayBeWrapper() {
 		if !r.mustWait(p.started.Add(maxStart), now) {
 			r.appendStateChange(reducer.Starting, reducer.Unknown, "", "")
@@ -271,11 +271,11 @@ func (p *terminal) stepActivity(now time.Time) {
 // isNews reports whether the reading says something else than the events. Where hooks report the turns, the screen adds
 // only what they do not know.
 func (p *terminal) isNews() bool {
-	shown, seen := p.r.state.Turn(), reducer.Turn{Activity: p.reading.Activity}
+	seen, shown := p.reading.Activity, p.r.state.Session()
 	if p.r.state.HasHooks() {
 		return seen.Word() != shown.Word()
 	}
-	return seen.Activity != shown.Activity || p.reading.Detail != p.detail
+	return seen != shown.Activity || p.reading.Detail != p.detail
 }
 
 // mayBeWrapper reports whether the program may be about to start another one, which has drawn nothing yet.
@@ -336,10 +336,10 @@ func (p *terminal) hold() time.Duration {
 // reportActivity reports what the screen shows, and what that means for the turn.
 func (p *terminal) reportActivity(rd driver.Reading) {
 	r, t, isNews := p.r, &p.turn, p.isNews()
-	before := r.state.Turn().Activity
+	before := r.state.Session().Activity
 	if isBegun := rd.Activity.IsWork() && !t.isOpen && !t.isOurs; isBegun { // a person began a turn
 		t.id, t.text, t.startRow, t.isOpen = "", "", p.emulator.Scrolled(), true
-		if !r.state.HasHooks() && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
+		if !r.state.HasHooks() && p.isReady && r.state.Session().Turn.Status != reducer.TurnBusy {
 			p.appendTurnStarted("")
 		}
 	}

@@ -147,7 +147,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 }
 
 func (r *runner) appendAnswered(q *Question, now reducer.Activity) {
-	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Turn().Activity)).With("new", string(now)).With("id", string(q.ID))
+	e := wire.Event{Kind: "state_change", Source: q.source}.With("previous", string(r.state.Session().Activity)).With("new", string(now)).With("id", string(q.ID))
 	if o := q.pressed; o == nil {
 		r.append(e)
 	} else {

@@ -53,7 +53,7 @@ func (f Followed) Retry(what string, try func() error) { f.r.wg.Go(func() { f.r.
 func (f Followed) Stop(why string, patience time.Duration) {
 	r := f.r
 	r.wg.Go(func() {
-		r.poll(patience, func() bool { return r.state.Turn().Word() != reducer.WordBusy && r.isLogged() })
+		r.poll(patience, func() bool { return r.state.Session().Word() != reducer.WordBusy && r.isLogged() })
 		r.post(func() {
 			if r.stopping == nil {
 				r.notifyViewers(why)

@@ -52,7 +52,7 @@ func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why
-	case r.state.Turn().Word() != reducer.WordIdle: // hooks say so
+	case r.state.Session().Word() != reducer.WordIdle: // hooks say so
 		return control.GateBusy
 	case !isPush && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
 		return control.GateTyping
@@ -102,7 +102,7 @@ func (r *runner) returnGate() string {
 		return string(control.GateStopping)
 	case r.question != nil || p.state().isAsking:
 		return "a dialog came up"
-	case r.state.Turn().Word() == reducer.WordBlocked:
+	case r.state.Session().Word() == reducer.WordBlocked:
 		return "it is waiting for an answer"
 	case r.mail.typing == nil || r.mail.typing.isSubmitted():
 		return ""
@@ -118,7 +118,7 @@ func (r *runner) typable(items []*maildir.Item) (ids []wire.ID, why string) {
 		switch {
 		case withheld != "":
 			why = withheld
-		case !r.state.MayHandOver(it.ID, r.now()):
+		case !r.queue.MayHandOver(it.ID, r.now()):
 			why = "it has expired, or another message replaces it"
 		default:
 			ids = append(ids, it.ID)

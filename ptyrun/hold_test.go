@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -196,13 +196,13 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	}
 }
 
-// Mail for which the reducer had no room reaches it when there is room.
+// Mail for which the queue had no room reaches it when there is room.
 func TestMoreMailThanIsHeld(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
 	var ids []wire.ID
 	var posts []*maildir.Post
-	for range reducer.MaxMail + 3 {
+	for range queue.Max + 3 {
 		m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{rg.bob.Address()}, Body: "x", SentAt: time.Now().UTC()}
 		ids = append(ids, m.ID)
 		posts = append(posts, &maildir.Post{Message: m, Sender: rg.store.Box("alice"), To: []*maildir.Box{rg.bob}})
@@ -215,26 +215,26 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	for _, id := range ids {
 		r.rereadMessage(id)
 	}
-	if !r.hasMoreMail || r.state.HasRoom() {
+	if !r.hasMoreMail || r.queue.HasRoom() {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
 		must(t, rg.bob.MarkRead(t.Context(), id))
-		r.apply(reducer.Input{Now: now, Settled: id})
+		r.queue.Remove(id)
 	}
 	r.readMoreMail()
 	for r.isReadingMail {
 		(<-r.calls)()
 	}
 	for i := range 97 { // the messages that had no room were typed
-		if !r.state.HasRoom() {
+		if !r.queue.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
 		it := &maildir.Item{Message: &wire.Message{ID: wire.NewID()}, State: maildir.Unread}
 		it.ID = it.Message.ID
 		r.messageArrived(it, now)
 	}
-	if r.state.HasRoom() {
+	if r.queue.HasRoom() {
 		t.Error("they were not told of")
 	}
 }

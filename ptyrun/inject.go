@@ -243,7 +243,7 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 		return false, errNotInjected
 	}
 	r.mail.unqueue(t.ids...)
-	for _, id := range t.claim.Leased { // the reducer has to know until when
+	for _, id := range t.claim.Leased { // the queue has to know until when
 		r.rereadMessage(id)
 	}
 	if t.items = t.claim.Items; len(t.items) == 0 {

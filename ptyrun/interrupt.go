@@ -59,7 +59,7 @@ func (r *runner) interruptTurn(by interrupter) (out control.Outcome, err error) 
 	}
 	r.pressInterrupt(cut.prog, by)
 	isOver := r.poll(turnEndTimeout, func() bool {
-		return r.prog == nil || !r.state.Turn().Activity.IsWork() && r.question == nil || r.state.Turn().ID != cut.turn
+		return r.prog == nil || !r.state.Session().Activity.IsWork() && r.question == nil || r.state.Session().Turn.ID != cut.turn
 	})
 	if !isOver && r.ctx.Err() == nil { // else the key has ended the program, and with it this runner
 		return out, errors.New("it was told to stop but goes on")
@@ -87,7 +87,7 @@ func (r *runner) awaitTurn() {
 			return true
 		}
 		s := r.prog.state()
-		isBusy := s.isOurs || r.state.Turn().Word() == reducer.WordBusy
+		isBusy := s.isOurs || r.state.Session().Word() == reducer.WordBusy
 		return s.activity != reducer.Idle || !isBusy
 	})
 }
@@ -128,7 +128,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	case t.hasBegun() && !t.isSubmitted():
 		return nil, errBeingTyped
 	}
-	cut := &interruption{prog: p, turn: r.state.Turn().ID, activity: activity}
+	cut := &interruption{prog: p, turn: r.state.Session().Turn.ID, activity: activity}
 	if p.beginInterrupt() && by == byMail {
 		cut.undone = r.undoTurn()
 	}

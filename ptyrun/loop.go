@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -67,8 +68,9 @@ type runner struct {
 
 	attached
 
-	hasMoreMail   bool // there is unread mail that the reducer had no room for
-	isReadingMail bool // that mail is being read
+	queue         queue.Queue // the mail that it was told of
+	hasMoreMail   bool        // there is unread mail that the queue had no room for
+	isReadingMail bool        // that mail is being read
 }
 
 func newRunner(ctx context.Context, o Options, m *Mail) *runner {
@@ -216,7 +218,7 @@ func (r *runner) step(now time.Time) {
 		return
 	}
 	r.prog.step(now)
-	r.apply(reducer.Input{Now: now}) // an answer may be due, or a lease have ended
+	r.stepQueue(now) // an answer may be due, or a lease have ended
 	r.stepMail(now)
 	r.stepReminders(now)
 }
@@ -266,7 +268,9 @@ func (r *runner) append(e wire.Event, fields ...string) {
 	case wire.EventInjectionFailed, wire.EventInjected, wire.EventUnread: // the mailbox appends what comes before them
 	default:
 		r.unlogged = append(r.unlogged, e)
-		r.apply(reducer.Input{Now: e.At, Event: &e, IsAhead: true})
+		seq := r.state.Seq
+		r.foldEvent(&e, e.At)
+		r.state.Seq = seq // it has no number yet
 	}
 	r.events.do(func() {
 		r.retry("appending events", func() error {

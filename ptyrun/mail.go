@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -16,7 +17,7 @@ import (
 
 // mail is the queue of messages to type, and the one being typed.
 type mail struct {
-	queue          []wire.ID       // to deliver, as the reducer named them, in order
+	queue          []wire.ID       // to deliver, as the queue named them, in order
 	typing         *typing         // nil: nothing is being typed
 	prompts        []*prompt       // to give before any mail
 	isInterrupting bool            // a turn, for urgent mail
@@ -74,7 +75,7 @@ func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
 		if r.isFolded(e.Event) {
 			r.state.Seq = max(r.state.Seq, e.Event.Seq)
 		} else {
-			r.apply(reducer.Input{Now: r.now(), Event: e.Event})
+			r.foldEvent(e.Event, r.now())
 		}
 		if r.logged != nil {
 			r.logged()
@@ -106,15 +107,16 @@ func (r *runner) rereadMessage(id wire.ID) {
 	}
 }
 
-// messageArrived tells the reducer of a message that is new or has changed, if the reducer has any use for it.
+// messageArrived tells the queue of a message that is new or has changed, if the queue has any use for it.
 func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
-	mail := &reducer.Mail{
+	mail := queue.Message{
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != maildir.Unread,
 	}
 	if r.follower.WhyWithheld(it) != "" { // it may have been queued
 		r.mail.unqueue(it.ID)
-		r.apply(reducer.Input{Now: now, Settled: it.ID})
+		r.queue.Remove(it.ID)
+		r.stepQueue(now)
 		return
 	}
 	if r.Inject == Off || mail.IsRead && mail.DueAt.IsZero() {
@@ -123,13 +125,14 @@ func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	if it.Lease != nil {
 		mail.LeasedUntil = it.Lease.Until
 	}
-	r.hasMoreMail = r.hasMoreMail || !r.state.HasRoom()
-	r.apply(reducer.Input{Now: now, Arrived: mail})
+	r.hasMoreMail = r.hasMoreMail || !r.queue.HasRoom()
+	r.queue.Put(mail, now)
+	r.stepQueue(now)
 }
 
-// readMoreMail gives the reducer the mail that it had no room for. It reads beside the loop: there may be much.
+// readMoreMail gives the queue the mail that it had no room for. It reads beside the loop: there may be much.
 func (r *runner) readMoreMail() {
-	if !r.hasMoreMail || !r.state.HasRoom() || r.isReadingMail {
+	if !r.hasMoreMail || !r.queue.HasRoom() || r.isReadingMail {
 		return
 	}
 	r.hasMoreMail, r.isReadingMail = false, true
@@ -150,28 +153,34 @@ func (r *runner) readMoreMail() {
 	})
 }
 
-func (r *runner) apply(in reducer.Input) {
-	for _, e := range r.state.Apply(in) {
-		switch e.Do {
-		case reducer.Deliver:
-			r.mail.enqueue(e.IDs)
-		case reducer.Interrupt:
-			if r.mail.isInterrupting { // for another urgent message; both are typed afterwards
-				break
-			}
-			r.mail.isInterrupting = true
-			r.wg.Go(func() {
-				defer r.post(func() { r.mail.isInterrupting = false })
-				if _, err := r.interruptTurn(byMail); err != nil { // the message waits for the turn's end
-					r.Log.Warn("interrupting for urgent mail", "ids", e.IDs, "err", err)
-				}
-			})
-		case reducer.Overdue:
-			r.mail.needsReminder, r.mail.remindAt = true, r.now()
-		}
+// foldEvent folds an event into the agent's state, and goes on with what that means for its mail.
+func (r *runner) foldEvent(e *wire.Event, now time.Time) {
+	if r.state.Apply(e) {
+		r.queue.Apply(e, now)
 	}
-	if r.state.Turn().Word() != reducer.WordIdle {
-		r.mail.queue = nil // the reducer will name it again
+	r.stepQueue(now)
+}
+
+// stepQueue does what is to be done about mail now.
+func (r *runner) stepQueue(now time.Time) {
+	to := r.queue.Next(r.state.MailWord(), now)
+	if len(to.Remind) > 0 {
+		r.mail.needsReminder, r.mail.remindAt = true, r.now()
+	}
+	if len(to.Interrupt) > 0 && !r.mail.isInterrupting { // else for another urgent message; both are typed afterwards
+		r.mail.isInterrupting = true
+		r.wg.Go(func() {
+			defer r.post(func() { r.mail.isInterrupting = false })
+			if _, err := r.interruptTurn(byMail); err != nil { // the message waits for the turn's end
+				r.Log.Warn("interrupting for urgent mail", "ids", to.Interrupt, "err", err)
+			}
+		})
+	}
+	if len(to.Deliver) > 0 {
+		r.mail.enqueue(to.Deliver)
+	}
+	if r.state.Session().Word() != reducer.WordIdle {
+		r.mail.queue = nil // it will be named again
 	}
 }
 
@@ -203,7 +212,7 @@ func (r *runner) stepMail(now time.Time) {
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
 func (r *runner) isAlone(id wire.ID) bool { return r.inject() == Execute || r.mail.tries[id] > 0 }
 
-// enqueue queues messages that the reducer has named. requeue puts messages that were not typed back in front.
+// enqueue queues messages that the queue has named. requeue puts messages that were not typed back in front.
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.queue, m.retriable(ids)...)
@@ -237,8 +246,8 @@ func (r *runner) changeClaim(change func() error) {
 // remindEvery is how often overdue answers are checked. Tests shorten it.
 var remindEvery = time.Minute
 
-// stepReminders sends what is due about overdue answers: when the reducer names one, when the gate opens after that,
-// and every minute, because the reducer does not know of mail that was read before the runner started.
+// stepReminders sends what is due about overdue answers: when the queue names one, when the gate opens after that,
+// and every minute, because the queue does not know of mail that was read before the runner started.
 func (r *runner) stepReminders(now time.Time) {
 	m := &r.mail
 	isDue := !r.mustWait(m.remindAt, now)

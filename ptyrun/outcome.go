@@ -65,7 +65,7 @@ func (r *runner) abandonTyping(reason string) {
 //	our text was removed in time,   the same, and they are typed again after a pause
 //	or it was a pointer
 //	something was written           the next handover is marked as a possible repeat; they are typed again after a
-//	                                pause if the program visibly does not have them, else when the reducer says so
+//	                                pause if the program visibly does not have them, else when the queue says so
 //	perhaps it was accepted         one of MaxTries
 //	lines of it were submitted      the last of MaxTries: they must not run again
 func (r *runner) typingFailed(t *typing, outcome, reason string) {

@@ -119,7 +119,7 @@ func (r *runner) processesEnded(p *program) {
 	if r.stopping != nil {
 		r.exit.Ended = r.stopping.ended
 	}
-	open := *r.state.Turn()
+	open := r.state.Session().Turn
 	r.appendExited(p.PID())
 	r.appendTurnCutOff(open)
 	switch {

@@ -4,7 +4,7 @@
 // screen and follow its events. A program that speaks the Agent Client Protocol runs on pipes (Options.ACP), any other on
 // a PTY, where a driver reads its screen. A runner owns one agent: its program, the recording and the control socket. If
 // the agent has a mailbox (Options.Mail) the runner follows its inbox and event log, folds them with the reducer, and is
-// the only one to carry out the reducer's effects.
+// the only one that hands over its mail.
 //
 // What you may rely on:
 //
@@ -33,7 +33,7 @@
 // Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is
 // folded when it is appended, so that the loop never waits for the log to know what it has done itself.
 //
-// One turn: the reducer tells the runner to deliver a message, which is queued (stepMail). When the gate opens, the
+// One turn: the queue names a message to deliver (stepQueue, stepMail). When the gate opens, the
 // message goes through the steps of recipe: it is claimed, given to the agent and seen accepted. A terminal types and
 // submits it, and then reports the start of the turn (given); its screen is read as it is drawn, and what has been stable
 // is reported; a dialog becomes a Question until it is gone; endTurn reports the end of the turn with the response that

@@ -277,9 +277,9 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	all, err := r.bob.Log().Newest(1 << 20)
 	must(t, err)
 	for i := range all {
-		state.Apply(reducer.Input{Now: time.Now(), Event: &all[i]})
+		state.Apply(&all[i])
 	}
-	if turn := state.Turn(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
+	if turn := state.Session(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
 		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.events())
 	}
 }

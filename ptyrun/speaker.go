@@ -109,7 +109,7 @@ func (s *speaker) handle(e acp.Event) {
 		}
 		r.append(*e.Log)
 	case e.Asked != nil:
-		event := wire.Event{Source: fromACP, Session: s.session, TurnID: r.state.Turn().ID}
+		event := wire.Event{Source: fromACP, Session: s.session, TurnID: r.state.Session().Turn.ID}
 		if e.Asked.ToolCallID != "" {
 			event = event.With("tool_call_id", e.Asked.ToolCallID)
 		}
@@ -157,7 +157,7 @@ func (s *speaker) state() agentState {
 }
 
 func (s *speaker) describe(to *control.Status) {
-	to.State, to.Detail = string(s.Activity()), s.r.state.Turn().Detail
+	to.State, to.Detail = string(s.Activity()), s.r.state.Session().Detail
 	if q := s.r.question; q != nil {
 		to.Detail = q.Dialog.Kind
 	}

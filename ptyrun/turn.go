@@ -28,7 +28,7 @@ type turn struct {
 // given reports a turn that begins with a text of ours.
 func (p *terminal) given(t *typing) (id string) {
 	r, rd, now := p.r, &p.reading, p.r.now()
-	previous := r.state.Turn().Activity
+	previous := r.state.Session().Activity
 	p.detail, p.readingSince = "", now
 	if p.turn.isPushed = t.isPush; !t.isPush {
 		p.leftover = nil
@@ -45,7 +45,7 @@ func (p *terminal) given(t *typing) (id string) {
 			evidence = rd.Source
 		}
 		r.appendStateChange(previous, reducer.Thinking, "", evidence)
-	} else if shown := r.state.Turn(); shown.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
+	} else if shown := r.state.Session().Turn; shown.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
 		return shown.ID
 	}
 	return p.turn.id
@@ -64,7 +64,7 @@ func (p *terminal) turnEvent(kind, turn string) wire.Event {
 // endTurn reports the end of a turn that only the screen shows, with its answer.
 func (p *terminal) endTurn(rd driver.Reading, hasStarted bool) {
 	t, r := &p.turn, p.r
-	isTurn := t.isOurs || t.id != "" || r.state.Turn().Status == reducer.TurnBusy
+	isTurn := t.isOurs || t.id != "" || r.state.Session().Turn.Status == reducer.TurnBusy
 	if isTurn && !r.state.HasHooks() && hasStarted && p.isReady {
 		p.appendTurnEnded(rd)
 	}
@@ -72,7 +72,7 @@ func (p *terminal) endTurn(rd driver.Reading, hasStarted bool) {
 }
 
 func (p *terminal) appendTurnEnded(rd driver.Reading) {
-	t, id, text := &p.turn, cmp.Or(p.turn.id, p.r.state.Turn().ID), p.response()
+	t, id, text := &p.turn, cmp.Or(p.turn.id, p.r.state.Session().Turn.ID), p.response()
 	status, failure := reducer.Completed, ""
 	switch {
 	case t.isInterrupted && text == p.r.lastAnswer: // the previous turn's

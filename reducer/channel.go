@@ -27,8 +27,8 @@ func (s *State) askOnChannel(e *event) {
 		s.Asked = append(slices.Clip(s.Asked), w)
 	}
 	s.AskedSeq = e.seq
-	if s.Turn().isOver() { // it is back
-		s.saveTurn(e, newTurn(e, s.Turn(), Unknown, ""), "")
+	if s.Session().isOver() { // it is back
+		s.saveSession(e, newSession(e, s.Session(), Unknown, ""), "")
 	}
 }
 
@@ -46,25 +46,25 @@ func (s *State) answerOnChannel(e *wire.Event) {
 
 // waitsOnChannel reports whether, while this turn is shown, the agent waits for an answer on its channel rather than
 // works on, and since when.
-func (s *State) waitsOnChannel(t *Turn) (since time.Time, waits bool) {
+func (s *State) waitsOnChannel(ses *Session) (since time.Time, waits bool) {
 	n := len(s.Asked)
 	if n == 0 {
 		return since, false
 	}
-	switch t.Word() {
+	switch ses.Word() {
 	case WordStarting, WordError, WordLimited, WordBlocked:
 		return since, false
 	case WordBusy:
-		return s.Asked[n-1].Since, t.LastSeq < s.AskedSeq
+		return s.Asked[n-1].Since, ses.LastSeq < s.AskedSeq
 	}
-	return slices.MaxFunc([]time.Time{s.Asked[0].Since, t.Since}, time.Time.Compare), true
+	return slices.MaxFunc([]time.Time{s.Asked[0].Since, ses.Since}, time.Time.Compare), true
 }
 
 // Word returns what the agent does in one word, as far as events tell.
 func (s *State) Word() Word {
-	t := s.Turn()
-	if _, waits := s.waitsOnChannel(t); waits {
+	ses := s.Session()
+	if _, waits := s.waitsOnChannel(ses); waits {
 		return WordBlocked
 	}
-	return t.Word()
+	return ses.Word()
 }

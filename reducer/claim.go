@@ -32,14 +32,14 @@ const missedEnd = 15
 // What was declared or shown in a title, and was logged, weighs nothing: what the program declares now does.
 func (s *State) Weigh(c Claim, now time.Time, staleAfter time.Duration) (counts bool, again time.Time) {
 	from, can := c.countsFrom(FromDeclared, c.Declared, staleAfter)
-	t, seen := s.Turn(), Turn{Activity: c.Activity}
-	if can && !c.IsAsked && t.Source.rank() >= FromHook.rank() && seen.Word() != t.Word() {
+	ses, seen := s.Session(), Session{Activity: c.Activity}
+	if can && !c.IsAsked && ses.Source.rank() >= FromHook.rank() && seen.Word() != ses.Word() {
 		var fresh time.Time
-		fresh, can = c.countsFrom(t.Source, t.HeardAt, staleAfter)
+		fresh, can = c.countsFrom(ses.Source, ses.HeardAt, staleAfter)
 		from = later(from, fresh)
-		if isOld := c.Since.Before(later(t.Since, t.Began)); can && isOld {
+		if isOld := c.Since.Before(later(ses.Since, ses.Turn.Began)); can && isOld {
 			var quiet time.Time
-			quiet, can = c.countsBehind(t, staleAfter)
+			quiet, can = c.countsBehind(ses, staleAfter)
 			from = later(from, quiet)
 		}
 	}
@@ -54,28 +54,28 @@ func (s *State) Weigh(c Claim, now time.Time, staleAfter time.Duration) (counts 
 
 // countsFrom returns from when on the claim may overrule another source that was heard last then; zero: no other was.
 func (c *Claim) countsFrom(other Source, heard time.Time, staleAfter time.Duration) (from time.Time, can bool) {
-	if heard.IsZero() || c.Source.MayOverrule(c.Activity, other, true) {
+	if heard.IsZero() || c.Source.mayOverrule(c.Activity, other, true) {
 		return time.Time{}, true
 	}
-	return heard.Add(staleAfter), c.Source.MayOverrule(c.Activity, other, false)
+	return heard.Add(staleAfter), c.Source.mayOverrule(c.Activity, other, false)
 }
 
 // countsBehind returns from when on the claim counts although what hooks say of the turn is newer; zero: at once.
-func (c *Claim) countsBehind(t *Turn, staleAfter time.Duration) (from time.Time, can bool) {
+func (c *Claim) countsBehind(ses *Session, staleAfter time.Duration) (from time.Time, can bool) {
 	isOver := c.Activity == Limited || c.Activity == Idle && c.IsPrompt
-	seen := Turn{Activity: c.Activity}
-	switch word := t.Word(); {
+	seen := Session{Activity: c.Activity}
+	switch word := ses.Word(); {
 	case seen.Word() == WordBlocked, c.Activity == Limited && word == WordIdle:
 		return time.Time{}, true
 	case isOver && word == WordBusy:
-		return later(c.QuietFrom, t.HeardAt).Add(missedEnd * staleAfter), true
+		return later(c.QuietFrom, ses.HeardAt).Add(missedEnd * staleAfter), true
 	}
 	return time.Time{}, false
 }
 
 // HasHooks reports whether the program's own hooks report its turns. opencode's begin with its first session.
 func (s *State) HasHooks() bool {
-	return s.Run != nil && (s.Run.Sessions > 0 || s.Turn().HasSessionStart)
+	return s.Run != nil && (s.Run.Sessions > 0 || s.Session().HasStart)
 }
 
 func later(a, b time.Time) time.Time {

@@ -46,7 +46,7 @@ func TestBounded(t *testing.T) {
 	seq := uint64(0)
 	fold := func(fields string) {
 		seq++
-		s.Apply(Input{Event: logged(t, seq, fields)})
+		s.Apply(logged(t, seq, fields))
 	}
 	for _, bad := range nasty {
 		q := quote(bad)
@@ -99,7 +99,7 @@ func TestHostileValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Apply(Input{Event: &e})
+			s.Apply(&e)
 			valid(t, &s)
 		}
 	})
@@ -111,7 +111,7 @@ func TestHostileValues(t *testing.T) {
 		`"kind":"confirm_required","id":[-7],"tool":["x"]`:              "blocked: confirming, turn - idle, asks permission",
 	} {
 		var s State
-		s.Apply(Input{Event: logged(t, 1, fields)})
+		s.Apply(logged(t, 1, fields))
 		if got := show(&s); got != want {
 			t.Errorf("%s: %s", fields, got)
 		}

@@ -27,13 +27,9 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	KIND k=v …            an event as for `atm event`, after its source: pty,
 //	                      hook (by default), acp, cli or drop
 //	{"kind":…}            an event of any vocabulary, after its source: acp by default
-//	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
-//	settled ID
-//	may ID                whether it may still be handed over
 //	+5s                   the clock advances; -1h: it is set back
 //	look [held] [silent] [person] [stopping] [run]
 //	json                  continue from the state's JSON
-//	fill                  messages full1, full2, … arrive until there is no room, none of which may be typed
 type player struct {
 	state State
 	now   time.Time
@@ -41,14 +37,13 @@ type player struct {
 	shown string
 }
 
-// fromJSON returns the state as a snapshot gives it back, with the inbox.
+// fromJSON returns the state as a snapshot gives it back.
 func fromJSON(s *State) State {
 	out := State{}
 	data, err := json.Marshal(s)
 	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
 		panic(err)
 	}
-	out.inbox = slices.Clone(s.inbox)
 	return out
 }
 
@@ -135,14 +130,14 @@ func (p *player) event(line string) (*wire.Event, error) {
 	return &e, err
 }
 
-// input parses an input; look, may, json and fill are carried out.
-func (p *player) input(line string) (in *Input, out string, err error) {
+// play carries out a line and returns what it prints.
+func (p *player) play(line string) (out []string, err error) {
 	w := words(line)
 	switch {
 	case line[0] == '+' || line[0] == '-':
 		d, err := time.ParseDuration(strings.TrimPrefix(line, "+"))
 		p.now = p.now.Add(d)
-		return &Input{Now: p.now}, "", err
+		return nil, err
 	case w[0] == "look":
 		ev := Evidence{Now: p.now}
 		for _, s := range w[1:] {
@@ -150,7 +145,7 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 			if s == "run" {
 				ev.RunID = "r1"
 			} else if is == nil {
-				return nil, "", errors.New(s)
+				return nil, errors.New(s)
 			} else {
 				*is = true
 			}
@@ -160,57 +155,19 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 		if v.PID != 0 {
 			out += fmt.Sprintf(", pid %d", v.PID)
 		}
-		return nil, out, nil
+		return []string{out}, nil
 	case w[0] == "json":
 		p.state = fromJSON(&p.state)
-		return nil, "", nil
-	case w[0] == "may":
-		return nil, fmt.Sprint("= ", p.state.MayHandOver(wire.ID(w[1]), p.now)), nil
-	case w[0] == "fill":
-		for n := 1; p.state.HasRoom(); n++ {
-			p.state.Apply(Input{Now: p.now, Arrived: &Mail{ID: wire.ID(fmt.Sprint("full", n)), IsSuppressed: true}})
-		}
-		return nil, "", nil
-	case w[0] == "mail":
-		m := &Mail{ID: wire.ID(w[1])}
-		is := map[string]*bool{"urgent": &m.Urgent, "never": &m.IsSuppressed, "read": &m.IsRead}
-		at := map[string]*time.Time{"due": &m.DueAt, "expires": &m.ExpiresAt, "held": &m.LeasedUntil}
-		for _, s := range w[2:] {
-			k, v, _ := strings.Cut(s, "=")
-			if d, err := time.ParseDuration(v); at[k] != nil && err == nil {
-				*at[k] = p.now.Add(d)
-			} else if is[k] != nil {
-				*is[k] = true
-			} else {
-				return nil, "", errors.New(s)
-			}
-		}
-		return &Input{Now: p.now, Arrived: m}, "", nil
-	case w[0] == "settled":
-		return &Input{Now: p.now, Settled: wire.ID(w[1])}, "", nil
+		return nil, nil
 	}
 	e, err := p.event(line)
-	return &Input{Now: p.now, Event: e}, "", err
-}
-
-func (p *player) play(line string) (out []string, err error) {
-	in, said, err := p.input(line)
 	if err != nil {
 		return nil, err
 	}
-	if in == nil {
-		if said != "" {
-			out = append(out, said)
-		}
-		return out, nil
-	}
-	effects := p.state.Apply(*in)
+	p.state.Apply(e)
 	if s := show(&p.state); s != p.shown {
 		p.shown = s
 		out = append(out, s)
-	}
-	for _, e := range effects {
-		out = append(out, "! "+showEffect(e))
 	}
 	return out, nil
 }
@@ -224,14 +181,15 @@ func clock(t time.Time) string {
 
 // show describes a state in one line.
 func show(s *State) string {
-	t := s.Turn()
-	out := fmt.Sprintf("%s: %s", s.Word(), t.Activity)
-	if t.Detail != "" && t.Waiting() == nil {
-		out += " " + strconv.Quote(t.Detail)
+	ses := s.Session()
+	t := ses.Turn
+	out := fmt.Sprintf("%s: %s", s.Word(), ses.Activity)
+	if ses.Detail != "" && ses.Waiting() == nil {
+		out += " " + strconv.Quote(ses.Detail)
 	}
 	out += fmt.Sprintf(", turn %s %s", cmp.Or(t.ID, "-"), t.Status)
-	if t.Session != "" {
-		out += ", session " + t.Session
+	if ses.ID != "" {
+		out += ", session " + ses.ID
 	}
 	if t.Thread != "" {
 		out += ", thread " + t.Thread
@@ -239,16 +197,19 @@ func show(s *State) string {
 	if t.Transport != "" {
 		out += ", by " + t.Transport
 	}
-	if w := t.Waiting(); w != nil {
+	if w := ses.Waiting(); w != nil {
 		out += ", asks " + showWaiting(w)
-		for i := range t.Requests[1:] {
-			out += ", then " + showWaiting(&t.Requests[i+1])
+		for i := range ses.Requests[1:] {
+			out += ", then " + showWaiting(&ses.Requests[i+1])
 		}
+	}
+	if s.MailWord() != ses.Word() {
+		out += fmt.Sprintf(", %s for mail", s.MailWord())
 	}
 	for i := range s.Asked {
 		out += ", on its channel asks " + showWaiting(&s.Asked[i])
 	}
-	if l := t.Last; l != nil {
+	if l := ses.Last; l != nil {
 		out += fmt.Sprintf("; last %s %s", cmp.Or(l.ID, "-"), l.Status)
 		if l.Duration() > 0 {
 			out += " after " + l.Duration().String()
@@ -285,14 +246,6 @@ func showWaiting(w *Waiting) string {
 	}
 	if w.IsIncomplete {
 		out += " cut"
-	}
-	return out
-}
-
-func showEffect(e Effect) string {
-	out := string(e.Do)
-	for _, id := range e.IDs {
-		out += " " + string(id)
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package reducer
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -11,65 +10,68 @@ import (
 // parallelFor is how long after its last event a session that is active counts as alive beside one that began later.
 const parallelFor = 5 * time.Minute
 
-// Run is a process that a runner started for the agent, or is about to start again.
-type Run struct {
-	ID         string    `json:"run,omitempty"`    // the runner's
-	PID        int64     `json:"pid,omitempty"`    // 0 also in the pause before a restart
-	Started    time.Time `json:"started,omitzero"` // as reported, else the time of the report
-	HasExited  bool      `json:"has_exited,omitempty"`
-	WasStopped bool      `json:"was_stopped,omitempty"` // on request
-	IsLocked   bool      `json:"is_locked,omitempty"`   // its runner holds a lock as long as it lives
-	Sessions   int       `json:"sessions,omitempty"`    // begun since it started; only the first is surely its own
+// Session is one conversation of an agent's program: what it does now, what it asks, and its current or last turn.
+type Session struct {
+	ID       string    `json:"session,omitempty"` // "": not known yet
+	Turn     Turn      `json:"turn"`
+	Last     *Last     `json:"last_turn,omitempty"` // how the last turn ended that has
+	Activity Activity  `json:"activity"`
+	Detail   string    `json:"detail,omitempty"`   // the tool, compacting, …
+	Source   Source    `json:"source,omitempty"`   // what the activity rests on
+	Since    time.Time `json:"since,omitzero"`     // of the word
+	Requests []Waiting `json:"requests,omitempty"` // what it asks; empty unless it is blocked; the first is shown
 
-	// Conversation is the session with which its program would go on: the first that it began, or what followed that. It
-	// is Newest if nobody has told which. A later session may be that of a program that it runs.
-	Conversation string `json:"conversation,omitempty"`
+	HeardAt    time.Time `json:"heard_at,omitzero"`     // the time of its newest event
+	EndedTurns []string  `json:"ended_turns,omitempty"` // its newest turns that are over
+
+	sessionMemory
 }
 
-// Newest stands for the newest conversation in a directory, whose id is not known.
-const Newest = "newest"
+// sessionMemory is what a Session keeps for the events to come.
+type sessionMemory struct {
+	HasStart   bool      `json:"has_session_start,omitempty"` // session_start was seen
+	StartedAt  time.Time `json:"started_at,omitzero"`         // the time of the newest that named it; zero once its program has ended
+	FirstSeq   uint64    `json:"first_seq,omitempty"`         // its first event
+	LastSeq    uint64    `json:"last_seq,omitempty"`          // its newest event
+	IsReplaced bool      `json:"is_replaced,omitempty"`       // it has ended, its program goes on with another
+	Calls      []string  `json:"calls,omitempty"`             // the turn's newest tool calls that have started
+	EndedCalls []string  `json:"ended_calls,omitempty"`       // or ended
+}
 
-// noteConversation notes the session that an event names if it is the program's own.
-func (r *Run) noteConversation(e *event, isFirst bool) {
-	isStart := e.kind == "session_start"
-	isNext := isStart && e.Text("source") == "clear"
-	isFirst = isFirst && r.Sessions == 1
-	isTurn := e.kind == wire.TurnStarted
-	isUnknown := (isStart || isTurn) && (r.Conversation == "" || r.Conversation == Newest)
-	switch {
-	case e.session != "" && (isNext || isFirst || isUnknown):
-		r.Conversation = e.session
-	case e.session == "" && isTurn && isUnknown && r.Sessions == 0:
-		r.Conversation = Newest
+// Word returns the session's state in one word, as far as events tell.
+func (ses *Session) Word() Word {
+	if ses.Activity == Unknown && ses.Turn.IsOpen() {
+		return WordBusy
 	}
+	return ses.Activity.Word()
 }
 
 // isOver reports whether the session has ended, with its program or without.
-func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
+func (ses *Session) isOver() bool { return ses.Activity == Exited || ses.IsReplaced }
 
 // isActive reports whether the session works or asks something.
-func (t *Turn) isActive() bool { return t.IsOpen() || len(t.Requests) > 0 }
+func (ses *Session) isActive() bool { return ses.Turn.IsOpen() || len(ses.Requests) > 0 }
 
-// Turn returns the session to show, never nil: the one heard from last, unless that has ended, or is idle while another
+// Session returns the one to show, never nil: the one heard from last, unless that has ended, or is idle while another
 // works or asks.
-func (s *State) Turn() *Turn {
-	if len(s.Turns) == 0 {
-		return &Turn{Status: TurnIdle, Activity: Unknown}
+func (s *State) Session() *Session {
+	if len(s.Sessions) == 0 {
+		return &Session{Turn: Turn{Status: TurnIdle}, Activity: Unknown}
 	}
-	last := &s.Turns[len(s.Turns)-1]
-	shown := last
-	for i := range s.Turns[:len(s.Turns)-1] {
-		t := &s.Turns[i]
-		// One that was silent for longer may have been killed.
-		isParallel := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
+	last := &s.Sessions[len(s.Sessions)-1]
+	shown, isRunning := last, s.Run != nil && !s.Run.HasExited
+	for i := range s.Sessions[:len(s.Sessions)-1] {
+		ses := &s.Sessions[i]
+		// One that has said nothing since the last one began may have been killed; one that asks is silent by nature.
+		wasHeard := ses.LastSeq > last.FirstSeq
 		switch {
-		case t.isOver() || t.IsPresumedEnded:
-		case last.Activity == Idle && t.isActive() && isParallel:
-			shown = t
-		case last.Activity == Exited && (t.isActive() || !shown.isActive()):
-			shown = t
-		case last.IsReplaced && (t.isActive() || t.FirstSeq > last.FirstSeq): // its program went on before it ended
-			shown = t
+		case ses.isOver():
+		case last.Activity == Idle && ses.isActive() && (wasHeard || last.HeardAt.Sub(ses.HeardAt).Abs() < parallelFor):
+			shown = ses
+		case last.Activity == Exited && (wasHeard || isRunning || len(ses.Requests) > 0) && (ses.isActive() || !shown.isActive()):
+			shown = ses
+		case last.IsReplaced && (ses.isActive() || ses.FirstSeq > last.FirstSeq): // its program went on before it ended
+			shown = ses
 		}
 	}
 	return shown
@@ -77,39 +79,48 @@ func (s *State) Turn() *Turn {
 
 // findSession returns the index of a session, -1 if it is not known. "" is the session that is shown.
 func (s *State) findSession(session string) int {
-	shown := s.Turn()
-	for i := range s.Turns {
-		if t := &s.Turns[i]; t.Session == session || session == "" && t == shown {
+	shown := s.Session()
+	for i := range s.Sessions {
+		if ses := &s.Sessions[i]; ses.ID == session || session == "" && ses == shown {
 			return i
 		}
 	}
 	return -1
 }
 
+// SessionOf returns the session with that id, nil if it is not known. "" is the session that is shown.
+func (s *State) SessionOf(id string) *Session {
+	if i := s.findSession(id); i >= 0 {
+		return &s.Sessions[i]
+	}
+	return nil
+}
+
 // findUnnamed returns the index of the session without a name, or -1. No other lives beside it: it begins with the log
 // or with a program.
 func (s *State) findUnnamed() int {
-	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
+	return slices.IndexFunc(s.Sessions, func(ses Session) bool { return ses.ID == "" })
 }
 
-// turnFor returns a copy of the turn that an event is about, and its index. The id of an open request names its session. A session that no event has named takes the
-// first name. A new turn has the index -1 and is not stored yet, since a late event makes no session.
-func (s *State) turnFor(e *event) (t Turn, i int) {
+// sessionFor returns a copy of the session that an event is about, and its index. The id of an open request names its
+// session. A session that no event has named takes the first name. A new one has the index -1 and is not stored yet, since
+// a late event makes no session.
+func (s *State) sessionFor(e *event) (ses Session, i int) {
 	if id := e.idOf("id"); e.session == "" && id != "" {
 		asks := func(w Waiting) bool { return w.ID == id }
-		i = slices.IndexFunc(s.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Requests, asks) })
+		i = slices.IndexFunc(s.Sessions, func(ses Session) bool { return slices.ContainsFunc(ses.Requests, asks) })
 		if i >= 0 {
-			return s.Turns[i], i
+			return s.Sessions[i], i
 		}
 	}
 	s.continueSession(e)
 	if i = s.findSession(e.session); i >= 0 {
-		return s.Turns[i], i
+		return s.Sessions[i], i
 	}
-	if i = s.findUnnamed(); i >= 0 && !s.Turns[i].isOver() {
-		return s.Turns[i], i
+	if i = s.findUnnamed(); i >= 0 && !s.Sessions[i].isOver() {
+		return s.Sessions[i], i
 	}
-	return newTurn(e, s.Turn(), Unknown, ""), -1
+	return newSession(e, s.Session(), Unknown, ""), -1
 }
 
 // continueSession has a turn that a resumed program began before it named its session go on in that session, of which only
@@ -117,55 +128,50 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 func (s *State) continueSession(e *event) {
 	unnamed := s.findUnnamed()
 	isBegin := e.kind == "session_start" || e.kind == wire.TurnStarted
-	if e.session == "" || !isBegin || unnamed < 0 || !s.Turns[unnamed].IsOpen() || !s.Run.resumes(e.session) {
+	if e.session == "" || !isBegin || unnamed < 0 || !s.Sessions[unnamed].Turn.IsOpen() || !s.Run.resumes(e.session) {
 		return
 	}
 	if i := s.findSession(e.session); i >= 0 {
-		t := &s.Turns[i]
-		isLate := e.turn != "" && (e.turn == t.ID || slices.Contains(t.Ended, e.turn))
-		if isLate || !t.isOver() {
+		ses := &s.Sessions[i]
+		isLate := e.turn != "" && (e.turn == ses.Turn.ID || slices.Contains(ses.EndedTurns, e.turn))
+		if isLate || !ses.isOver() {
 			return
 		}
-		s.Turns[unnamed].Ended = t.Ended
-		s.Turns = slices.Delete(s.Turns, i, i+1)
+		s.Sessions[unnamed].EndedTurns = ses.EndedTurns
+		s.Sessions = slices.Delete(s.Sessions, i, i+1)
 	}
 	e.isContinued = true
 }
 
-// resumes reports whether a program runs that goes on with a session.
-func (r *Run) resumes(session string) bool {
-	return r != nil && !r.HasExited && (r.Conversation == session || r.Conversation == Newest)
-}
-
-// newTurn begins a session. It takes over from the shown session how the last turn ended.
-func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
-	return Turn{
-		Session: e.session, Transport: shown.Transport, Last: shown.Last,
-		Status: TurnIdle, Activity: a, Detail: detail, FirstSeq: e.seq,
+// newSession begins a session. It takes over from the shown session how the last turn ended.
+func newSession(e *event, shown *Session, a Activity, detail string) Session {
+	return Session{
+		ID: e.session, Turn: Turn{Status: TurnIdle, Transport: shown.Turn.Transport}, Last: shown.Last,
+		Activity: a, Detail: detail, sessionMemory: sessionMemory{FirstSeq: e.seq},
 	}
 }
 
-// saveTurn stores the turn that an event was about as the newest. before is its word before the event. If there are too
-// many, the session that was silent longest is forgotten, of those that neither work nor ask if there are any.
-func (s *State) saveTurn(e *event, t Turn, before Word) {
-	t.LastSeq, t.HeardAt, t.IsPresumedEnded, t.Source = e.seq, e.at, false, e.restsOn()
-	if t.Word() != before || t.Since.IsZero() {
-		t.Since = e.at
+// saveSession stores the session that an event was about as the newest. before is its word before the event. If there are
+// too many, the one that was silent longest is forgotten, of those that neither work nor ask if there are any.
+func (s *State) saveSession(e *event, ses Session, before Word) {
+	ses.LastSeq, ses.HeardAt, ses.Source = e.seq, e.at, e.restsOn()
+	if ses.Word() != before || ses.Since.IsZero() {
+		ses.Since = e.at
 	}
 	if e.session != "" {
-		t.Session = e.session
+		ses.ID = e.session
 	}
-	s.Turns = slices.DeleteFunc(s.Turns, func(o Turn) bool {
-		return o.Session == t.Session || o.Session == "" // an unnamed session is this one
+	s.Sessions = slices.DeleteFunc(s.Sessions, func(o Session) bool {
+		return o.ID == ses.ID || o.ID == "" // an unnamed session is this one
 	})
-	if len(s.Turns) >= maxTurns {
-		i := slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isActive() })
+	if len(s.Sessions) >= maxSessions {
+		i := slices.IndexFunc(s.Sessions, func(ses Session) bool { return !ses.isActive() })
 		if i < 0 {
-			i = max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return !t.isHeldAgainst(e) }))
+			i = max(0, slices.IndexFunc(s.Sessions, func(ses Session) bool { return !ses.isHeldAgainst(e) }))
 		}
-		s.Turns = slices.Delete(s.Turns, i, i+1)
+		s.Sessions = slices.Delete(s.Sessions, i, i+1)
 	}
-	s.Turns = append(s.Turns, t)
+	s.Sessions = append(s.Sessions, ses)
 }
 
 // endSession ends one session. The end of an unknown session is ignored if others are known.
@@ -173,201 +179,22 @@ func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" // its program goes on
 	known := s.findSession(e.session)
-	if known < 0 && len(s.Turns) > 0 {
+	if known < 0 && len(s.Sessions) > 0 {
 		return
 	}
-	t, _ := s.turnFor(e)
-	if t.Activity == Exited || isReplaced && t.IsReplaced || t.isHeldAgainst(e) {
+	ses, _ := s.sessionFor(e)
+	if ses.Activity == Exited || isReplaced && ses.IsReplaced || ses.isHeldAgainst(e) {
 		return // a repeat, or what asks goes on
 	}
-	before := t.Word()
-	t.cutOff(e, Interrupted)
-	t.setActivity(Exited, wire.Clip(reason, maxDetail))
-	t.HasSessionStart = false
+	before := ses.Word()
+	ses.cutOff(e, Interrupted)
+	ses.setActivity(Exited, wire.Clip(reason, maxDetail))
+	ses.HasStart = false
 	if isReplaced {
-		t.Activity, t.IsReplaced = Starting, true
-		if s.Run != nil && s.Run.Conversation == t.Session {
+		ses.Activity, ses.IsReplaced = Starting, true
+		if s.Run != nil && s.Run.Conversation == ses.ID {
 			s.Run.Conversation = ""
 		}
 	}
-	s.saveTurn(e, t, before)
-	if isReplaced || s.Run != nil && !s.Run.HasExited {
-		return
-	}
-	// A session that was silent during this one's whole life is presumed to have ended without a word, until it is heard
-	// again. One that asks is silent by nature; and while a runner's program runs, the session may be that program's.
-	for i := range s.Turns {
-		if o := &s.Turns[i]; len(o.Requests) == 0 && o.LastSeq <= t.FirstSeq {
-			o.IsPresumedEnded = true
-		}
-	}
-}
-
-// endAllSessions ends all sessions with the program that a runner started, but those that began since the start of the
-// next one (zero: there is none). status is how an open turn ended.
-func (s *State) endAllSessions(e *event, detail, status string, next time.Time) {
-	for i := range s.Turns {
-		t := &s.Turns[i]
-		if t.beganSince(next) {
-			continue
-		}
-		t.StartedAt = time.Time{} // it is not the next one's, even if the clock is set back
-		if t.Activity != Exited {
-			t.cutOff(e, status)
-			t.setActivity(Exited, detail)
-			t.HasSessionStart, t.Since, t.Source = false, e.at, e.restsOn()
-		}
-	}
-}
-
-// beganSince reports whether the session began after a program had started then; zero: no program has.
-func (t *Turn) beganSince(started time.Time) bool {
-	return !started.IsZero() && !t.StartedAt.Before(started)
-}
-
-// startProgram ends the sessions of earlier programs and begins an unnamed one, unless the program, which started then,
-// has told of a session before its runner told of it. Zero: it has not started yet, or nobody says when.
-func (s *State) startProgram(e *event, detail string, started time.Time) {
-	shown := s.Turn()
-	s.endAllSessions(e, "", Failed, started)
-	if i := s.findUnnamed(); i >= 0 {
-		for _, id := range s.Turns[i].Ended {
-			s.PastTurns = remember(s.PastTurns, id, maxEnded)
-		}
-	}
-	if !s.takeSessions(started) {
-		s.saveTurn(e, newTurn(e, shown, Starting, detail), "")
-	}
-}
-
-// takeSessions notes the sessions that have begun since the program started as its own, and reports whether there are any.
-func (s *State) takeSessions(started time.Time) bool {
-	var first *Turn // of those that go on
-	n := 0
-	for i := range s.Turns {
-		t := &s.Turns[i]
-		if !t.beganSince(started) {
-			continue
-		}
-		n++
-		if t.IsReplaced {
-			continue
-		}
-		if s.Run.Sessions++; first == nil || t.FirstSeq < first.FirstSeq {
-			first = t
-		}
-	}
-	if n == 0 {
-		return false
-	}
-	if s.Run.Sessions = max(s.Run.Sessions, 1); first != nil {
-		s.Run.Conversation = first.Session
-	}
-	s.Asked = slices.DeleteFunc(slices.Clone(s.Asked), func(w Waiting) bool { return w.Since.Before(started) })
-	return true
-}
-
-// runnerKnowsBetter reports whether an event about the program of a live run does not come from its runner.
-func (s *State) runnerKnowsBetter(e *event) bool {
-	isRunners := e.source == "pty" || e.source == "acp"
-	return !isRunners && s.Run != nil && s.Run.IsLocked && !s.Run.HasExited
-}
-
-// applyProgram applies an event about the process that a runner runs.
-func (s *State) applyProgram(e *event) {
-	switch e.kind {
-	case "spawned":
-		s.applySpawned(e)
-	case "exited":
-		s.applyExited(e)
-	case "restarting":
-		s.applyRestarting(e)
-	}
-}
-
-func (s *State) applySpawned(e *event) {
-	r := &Run{
-		ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp",
-		Conversation: shortID(e.Text("resumed")),
-	}
-	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
-		r.PID = int64(pid)
-	}
-	var started time.Time
-	if started.UnmarshalText([]byte(e.Text("started"))) == nil { // which accepts only what a snapshot can hold
-		r.Started = started
-	}
-	if s.Run.isSameAs(r.PID, started) {
-		return // a repeat
-	}
-	s.Run = r
-	s.startProgram(e, "", started)
-}
-
-// isSameAs reports whether a report of a process that started then (zero: not known) is about this one.
-func (r *Run) isSameAs(pid int64, started time.Time) bool {
-	if r == nil || pid == 0 || r.PID != pid {
-		return false
-	}
-	return r.Started.Equal(started) || started.IsZero() && !r.HasExited
-}
-
-func (s *State) applyRestarting(e *event) {
-	if s.Run != nil {
-		s.Run.HasExited, s.Run.PID = false, 0
-	}
-	detail := "restarting"
-	if n, ok := e.Uint("attempt"); ok {
-		detail = "restart " + strconv.FormatUint(n, 10)
-	}
-	s.startProgram(e, detail, time.Time{})
-}
-
-func (s *State) applyExited(e *event) {
-	if s.Run == nil {
-		s.Run = &Run{Started: e.at}
-	}
-	pid, ok := e.Uint("pid")
-	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
-	isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
-	if isOther || s.Run.HasExited && !isLive {
-		return // of an earlier process, or a repeat
-	}
-	reason := e.Text("reason")
-	isWanted := reason != "" // a crash has none
-	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
-	if len(s.Turns) == 0 {
-		s.saveTurn(e, newTurn(e, s.Turn(), Unknown, ""), "")
-	}
-	detail, status := exitOf(e)
-	switch {
-	case s.Run.WasStopped:
-		detail, status = stopped, Interrupted
-	case isWanted:
-		detail, status = "", Interrupted
-	}
-	s.endAllSessions(e, detail, status, time.Time{})
-	for i := range s.Turns {
-		t := &s.Turns[i]
-		if s.Run.WasStopped { // also if the session's end came first
-			t.Detail = stopped
-		}
-		if isWanted && t.Last != nil && t.Last.IsCutOff {
-			last := *t.Last
-			last.WasStopped = true
-			t.Last = &last
-		}
-	}
-}
-
-// exitOf says how a program exited, and how that ended its turn.
-func exitOf(e *event) (detail, status string) {
-	code, err := strconv.Atoi(string(e.Raw("code")))
-	switch signal := wire.Clip(e.Text("signal"), maxID); {
-	case signal != "" || err != nil:
-		return signal, Failed
-	case code == 0:
-		return "", Interrupted // it ended by itself
-	}
-	return "exit " + strconv.Itoa(code), Failed
+	s.saveSession(e, ses, before)
 }

@@ -53,9 +53,9 @@ func (s Source) rank() int {
 	return 0
 }
 
-// MayOverrule reports whether an activity that rests on s counts against what another source said last. isFresh: that
+// mayOverrule reports whether an activity that rests on s counts against what another source said last. isFresh: that
 // was within StaleAfter.
-func (s Source) MayOverrule(a Activity, other Source, isFresh bool) bool {
+func (s Source) mayOverrule(a Activity, other Source, isFresh bool) bool {
 	switch {
 	case s.rank() >= other.rank():
 		return true

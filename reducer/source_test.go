@@ -22,7 +22,7 @@ func TestMayOverrule(t *testing.T) {
 				isBlocked := a == Confirming || a == AwaitingInput
 				for _, isFresh := range []bool{true, false} {
 					ok := want == always || !isFresh && (want == stale || isBlocked)
-					if got := all[i].MayOverrule(a, all[j], isFresh); got != ok {
+					if got := all[i].mayOverrule(a, all[j], isFresh); got != ok {
 						t.Errorf("%s says %s against %s, fresh %v: %v", all[i], a, all[j], isFresh, got)
 					}
 				}
@@ -35,7 +35,7 @@ func TestMayOverrule(t *testing.T) {
 func TestSource(t *testing.T) {
 	var s State
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	if got := s.Turn().Source; got != "" {
+	if got := s.Session().Source; got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 	for i, c := range []struct {
@@ -48,8 +48,8 @@ func TestSource(t *testing.T) {
 	} {
 		e := wire.Event{Seq: uint64(i + 1), At: at, Team: "main", Agent: "bob", Source: c.source, Kind: c.kind}
 		e = e.With("new", "thinking").With("evidence", c.evidence)
-		s.Apply(Input{Now: at, Event: &e})
-		if got := s.Turn().Source; got != c.want {
+		s.Apply(&e)
+		if got := s.Session().Source; got != c.want {
 			t.Errorf("%v: %q", c, got)
 		}
 	}

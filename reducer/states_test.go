@@ -144,16 +144,16 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 	if _, err := p.play(event); err != nil {
 		t.Fatal(event, err)
 	}
-	a, b := was.Turn(), p.state.Turn()
-	asks := func(t *Turn) string {
-		if t.Waiting() == nil {
+	a, b := was.Session(), p.state.Session()
+	asks := func(ses *Session) string {
+		if ses.Waiting() == nil {
 			return ""
 		}
-		return strings.TrimSpace(t.Waiting().Kind + " " + t.Waiting().Tool)
+		return strings.TrimSpace(ses.Waiting().Kind + " " + ses.Waiting().Tool)
 	}
 	var wrong []string
 	for i, c := range [][3]string{
-		{"turn_status", string(a.Status), string(b.Status)}, {"activity", string(a.Activity), string(b.Activity)},
+		{"turn_status", string(a.Turn.Status), string(b.Turn.Status)}, {"activity", string(a.Activity), string(b.Activity)},
 		{"word", string(a.Word()), string(b.Word())}, {"detail", a.Detail, b.Detail}, {"waiting_on", asks(a), asks(b)},
 	} {
 		want := row[i]
@@ -168,13 +168,15 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		}
 	}
 	also := strings.Split(row[5], ", ")
+	now := b.Turn
+	isOther := a.Turn.ID != now.ID
 	has := func(s string) bool { return slices.Contains(also, s) }
 	// What has changed, and what the row says.
 	for _, c := range []struct {
 		what      string
 		is, wants bool
 	}{
-		{"another turn", a.ID != b.ID, has("turn "+b.ID) && a.ID != b.ID || b.IsGenerated && has("a turn of its own") || b.ID == "" && has("no turn") && a.ID != b.ID},
+		{"another turn", isOther, isOther && has("turn "+now.ID) || now.IsGenerated && has("a turn of its own") || now.ID == "" && has("no turn") && isOther},
 		{"an end", !same(a.Last, b.Last), b.Last != nil && has("last "+b.Last.Status) || b.Last == nil && has("no end")},
 		{"errors", p.state.Errors != was.Errors, has("errors")},
 		{"dropped", p.state.Dropped != was.Dropped, has("dropped")},
@@ -186,7 +188,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		}
 	}
 	for _, s := range also {
-		known := []string{"", "no end", "turn " + b.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "read"}
+		known := []string{"", "no end", "turn " + now.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "read"}
 		if b.Last != nil {
 			known = append(known, "last "+b.Last.Status)
 		}
@@ -204,7 +206,7 @@ func TestWords(t *testing.T) {
 	for _, row := range tables(document(t), "activity") {
 		for _, a := range code(row[0]) {
 			said[Activity(a)] = true
-			if got := (&Turn{Status: TurnIdle, Activity: Activity(a)}).Word(); string(got) != code(row[1])[0] {
+			if got := (&Session{Turn: Turn{Status: TurnIdle}, Activity: Activity(a)}).Word(); string(got) != code(row[1])[0] {
 				t.Errorf("%s is %s", a, got)
 			}
 		}
@@ -214,7 +216,7 @@ func TestWords(t *testing.T) {
 			t.Error(a)
 		}
 	}
-	if got := (&Turn{Status: TurnBusy, Activity: Unknown}).Word(); got != WordBusy {
+	if got := (&Session{Turn: Turn{Status: TurnBusy}, Activity: Unknown}).Word(); got != WordBusy {
 		t.Error(got)
 	}
 }
@@ -261,47 +263,6 @@ func TestLook(t *testing.T) {
 		got := []string{string(v.Word), cmp.Or(v.Detail, "–"), string(v.Presence)}
 		if !slices.Equal(got, row[2:]) {
 			t.Errorf("%s, %s: %q, not %q", row[0], row[1], got, row[2:])
-		}
-	}
-}
-
-func TestMailAgainstWord(t *testing.T) {
-	doc := document(t)
-	names, made := before(t, doc)
-	header := []Word{WordStarting, WordIdle, WordBusy, WordBlocked, WordError, WordLimited, WordOff, WordUnknown}
-	seen := map[Word]bool{}
-	for _, row := range tables(doc, "mail") {
-		for _, n := range names {
-			p := made[n]()
-			word := p.state.Turn().Word()
-			seen[word] = true
-			out, err := p.play(code(row[0])[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, s := range out {
-				if s, ok := strings.CutPrefix(s, "! "); ok {
-					got = append(got, strings.Fields(s)[0])
-				}
-			}
-			if want := row[1+slices.Index(header, word)]; cmp.Or(strings.Join(got, ", "), "–") != want {
-				t.Errorf("%s in %s: %q, not %q", row[0], n, got, want)
-			}
-		}
-	}
-	for _, w := range header {
-		if !seen[w] {
-			t.Error("no state is", w)
-		}
-	}
-	said := map[EffectKind]bool{}
-	for _, row := range tables(doc, "effect") {
-		said[EffectKind(code(row[0])[0])] = true
-	}
-	for _, d := range []EffectKind{Deliver, Interrupt, Overdue} {
-		if !said[d] {
-			t.Error("nothing is said of", d)
 		}
 	}
 }

@@ -10,39 +10,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is something that happened, and when. At most one field beside Now is set; none is a tick of the clock.
-type Input struct {
-	Now     time.Time
-	Event   *wire.Event // was appended to the agent's log
-	IsAhead bool        // or is being appended: then it has no number yet, and numbers do not go on with it
-	Arrived *Mail       // is in the inbox, or has changed there
-	Settled wire.ID     // was answered, acknowledged or withdrawn
-}
-
-// Apply is the reducer: it changes the state by an input and returns what is to be done now.
-func (s *State) Apply(in Input) []Effect {
-	switch {
-	case in.Event != nil:
-		seq := s.Seq
-		if s.applyEvent(in.Event, in.Now); in.IsAhead {
-			s.Seq = seq
-		}
-	case in.Arrived != nil:
-		s.putMail(*in.Arrived, in.Now)
-	case in.Settled != "":
-		s.removeMail(in.Settled)
-	}
-	s.expireMail(in.Now)
-	return s.decide(in.Now)
-}
-
-// handoverWord is the word that decides about mail: blocked while any session asks something, shown or not. A question
-// on the channel holds nothing: mail may be its answer.
-func (s *State) handoverWord() Word {
-	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
+// MailWord is the word that decides about mail: blocked while any session asks something, shown or not. A question on the
+// channel holds nothing: mail may be its answer.
+func (s *State) MailWord() Word {
+	if slices.ContainsFunc(s.Sessions, func(ses Session) bool { return len(ses.Requests) > 0 }) {
 		return WordBlocked
 	}
-	return s.Turn().Word()
+	return s.Session().Word()
 }
 
 // event is an event that is being folded.
@@ -67,13 +41,14 @@ func (e *event) idOf(name string) string {
 	return shortID(e.Text(name))
 }
 
-// applyEvent folds one event, unless it is another agent's or a repeat.
-func (s *State) applyEvent(logged *wire.Event, now time.Time) {
+// Apply is the reducer: it folds the next event of the agent's log, or one that is in no log. It reports whether the event
+// counts: it is no other agent's, and no repeat.
+func (s *State) Apply(logged *wire.Event) (counts bool) {
 	if s.Agent == "" {
 		s.Team, s.Agent = logged.Team, logged.Agent
 	}
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
-		return
+		return false
 	}
 	e := event{
 		Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: logged.At,
@@ -86,20 +61,13 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if id := shortID(logged.EventID); id != "" {
 		id = logged.Source + " " + id // one source cannot use up the ids of another
 		if slices.Contains(s.EventIDs, id) {
-			return
+			return false
 		}
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
-	if e.at.IsZero() {
-		e.at = now
-	}
-	before := s.handoverWord()
 	s.fold(&e)
-	if s.handoverWord() != before {
-		s.wordChanged()
-	}
 	s.answerOnChannel(logged)
-	s.applyToInbox(logged, now)
+	return true
 }
 
 // agentKinds are the known kinds that are about the agent and not about a turn. True is a sign of life; an event that
@@ -120,7 +88,7 @@ var agentKinds = map[string]bool{
 func (s *State) fold(e *event) {
 	isLife, isAboutAgent := agentKinds[e.kind]
 	isLife = isLife && e.Text("by") == "" // another member did it, under a lease
-	before := s.Turn().Word()
+	before := s.Session().Word()
 	if e.isOnChannel() {
 		s.askOnChannel(e)
 		isLife, isAboutAgent = true, true
@@ -143,10 +111,16 @@ func (s *State) fold(e *event) {
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 	case "spawned", "exited", "restarting":
-		if s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e) {
+		switch {
+		case s.isHeldAgainst(e) || e.kind != "spawned" && s.runnerKnowsBetter(e):
 			return
+		case e.kind == "spawned":
+			s.applySpawned(e)
+		case e.kind == "exited":
+			s.applyExited(e)
+		default:
+			s.applyRestarting(e)
 		}
-		s.applyProgram(e)
 	case "session_end":
 		if s.runnerKnowsBetter(e) && e.session == "" && e.source != "hook" {
 			return
@@ -154,13 +128,13 @@ func (s *State) fold(e *event) {
 		s.endSession(e)
 	default:
 		if !isAboutAgent {
-			isLife = s.foldTurn(e)
+			isLife = s.foldSession(e)
 		}
 	}
 	if isLife {
 		s.HeardAt = e.at
 	}
-	word := s.Turn().Word()
+	word := s.Session().Word()
 	if word != before && (word == WordOff || word == WordStarting) {
 		s.Asked = nil // with its program
 	}
@@ -171,22 +145,22 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldTurn folds an event about one session and reports whether it is a sign of life. An event about a turn of an
+// foldSession folds an event about one session and reports whether it is a sign of life. An event about a turn of an
 // earlier program is late if neither program named a session; except a start, since a program may use an id again.
-func (s *State) foldTurn(e *event) (isLife bool) {
+func (s *State) foldSession(e *event) (isLife bool) {
 	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
 	if isPast && e.kind == wire.TurnStarted {
 		s.PastTurns, isPast = forget(s.PastTurns, e.turn), false
 	}
-	t, i := s.turnFor(e)
+	ses, i := s.sessionFor(e)
 	if isPast {
-		t, i = Turn{}, -1
+		ses, i = Session{}, -1
 	}
-	if t.isHeldAgainst(e) {
+	if ses.isHeldAgainst(e) {
 		return false
 	}
-	before, hadStart := t.Word(), t.HasSessionStart
-	isNews := t.apply(e)
+	before, hadStart := ses.Word(), ses.HasStart
+	isNews := ses.apply(e)
 	switch {
 	case e.isUnknown:
 		s.Unknown++
@@ -194,18 +168,18 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	case isPast:
 		return false
 	case i >= 0:
-		s.Turns[i] = t
+		s.Sessions[i] = ses
 	}
 	if isNews {
-		s.saveTurn(e, t, before)
+		s.saveSession(e, ses, before)
 	}
 	isStart := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
-	isFirst := isNews || !hadStart && t.HasSessionStart // else a repeat
+	isFirst := isNews || !hadStart && ses.HasStart // else a repeat
 	if s.Run != nil && !s.Run.HasExited {
 		if isStart && isFirst {
 			s.Run.Sessions++
 		}
 		s.Run.noteConversation(e, isStart && isFirst)
 	}
-	return !t.isOver() && t.Activity != Error
+	return !ses.isOver() && ses.Activity != Error
 }

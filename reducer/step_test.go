@@ -2,8 +2,10 @@ package reducer
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -13,7 +15,7 @@ func TestNumbers(t *testing.T) {
 	var s State
 	fold := func(e wire.Event) {
 		e.Team, e.Agent = "main", "bob"
-		s.Apply(Input{Event: &e})
+		s.Apply(&e)
 	}
 	fold(wire.Event{Seq: 5, Kind: "turn_started", TurnID: "t1"})
 	fold(wire.Event{Seq: 5, Kind: "turn_idle", TurnID: "t1"})
@@ -33,22 +35,65 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A view stays as it is when the state goes on.
-func TestViewStays(t *testing.T) {
+// shared returns what two values both point to.
+func shared(a, b any) (out []string) {
+	found := map[uintptr]bool{}
+	var walk func(v reflect.Value, path string, visit func(uintptr, string))
+	walk = func(v reflect.Value, path string, visit func(uintptr, string)) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() && v.Type() != reflect.TypeFor[*time.Location]() {
+				visit(v.Pointer(), path)
+				walk(v.Elem(), path, visit)
+			}
+		case reflect.Slice:
+			if v.Len() > 0 {
+				visit(v.Pointer(), path)
+			}
+			for i := range v.Len() {
+				walk(v.Index(i), path, visit)
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i), path+"."+v.Type().Field(i).Name, visit)
+			}
+		}
+	}
+	walk(reflect.ValueOf(a), "", func(p uintptr, _ string) { found[p] = true })
+	walk(reflect.ValueOf(b), "", func(p uintptr, path string) {
+		if found[p] {
+			out = append(out, path)
+		}
+	})
+	return out
+}
+
+// A view shares nothing with the state, and so stays as it is when that goes on.
+func TestViewSharesNothing(t *testing.T) {
 	p := newPlayer()
-	for _, line := range []string{"turn_started turn_id=t1", "confirm_required id=a tool=Bash", "confirm_required id=b tool=Edit", "confirm_required id=c tool=Read"} {
+	for _, line := range []string{
+		"pty spawned pid=7", "turn_started turn_id=t0", "tool_call_start tool_call_id=c0 tool=Bash", "tool_call_end tool_call_id=c0 tool=Bash",
+		"turn_completed turn_id=t0 status=failed error=boom", "turn_started turn_id=t1", "tool_call_start tool_call_id=c1 tool=Bash", "tool_call_end tool_call_id=c1 tool=Bash",
+		"confirm_required id=a tool=Bash options=[{\"id\":\"1\"}]", "confirm_required id=b tool=Edit", "confirm_required id=c tool=Read",
+	} {
 		if _, err := p.play(line); err != nil {
 			t.Fatal(err)
 		}
 	}
 	v := p.state.Evaluate(Evidence{Now: p.now})
-	before := fmt.Sprintf("%+v", v.Turn)
+	if ses := v.Session; ses.Last == nil || ses.Requests[0].Options == nil || ses.EndedTurns == nil || ses.Calls == nil || ses.EndedCalls == nil {
+		t.Fatalf("this shows too little: %+v", ses)
+	}
+	if both := shared(&p.state, &v); both != nil {
+		t.Error("both have", both)
+	}
+	before := fmt.Sprintf("%+v", v.Session)
 	for _, line := range []string{"permission_result id=a", "permission_result id=b", "turn_completed turn_id=t1"} {
 		if _, err := p.play(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after := fmt.Sprintf("%+v", v.Turn); after != before {
+	if after := fmt.Sprintf("%+v", v.Session); after != before {
 		t.Errorf("%s\nwas %s", after, before)
 	}
 }
@@ -57,8 +102,8 @@ func TestViewStays(t *testing.T) {
 func TestAgentsStayApart(t *testing.T) {
 	var s State
 	for i, of := range [][2]wire.Name{{"main", "bob"}, {"other", "bob"}, {"main", "carol"}} {
-		s.Apply(Input{Event: &wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])}})
-		if s.Seq != 1 || s.Turn().ID != "bob" {
+		s.Apply(&wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])})
+		if s.Seq != 1 || s.Session().Turn.ID != "bob" {
 			t.Error(of, show(&s))
 		}
 	}
@@ -143,9 +188,9 @@ func TestSessionBeforeItsProgram(t *testing.T) {
 			if got := fmt.Sprintf("%s; %s of %d", show(&p.state), run.Conversation, run.Sessions); got != c.want || p.state.HasHooks() != (run.Sessions > 0) {
 				t.Errorf("after %q: %q, not %q; hooks %v", lines, got, c.want, p.state.HasHooks())
 			}
-			for i := range p.state.Turns {
-				if o := &p.state.Turns[i]; o != p.state.Turn() && !o.isOver() {
-					t.Errorf("after %q: session %q goes on", lines, o.Session)
+			for i := range p.state.Sessions {
+				if o := &p.state.Sessions[i]; o != p.state.Session() && !o.isOver() {
+					t.Errorf("after %q: session %q goes on", lines, o.ID)
 				}
 			}
 		}

@@ -58,8 +58,8 @@ func TestVectors(t *testing.T) {
 				t.Fatal(v.Name, err)
 			}
 			e.Seq, e.Team, e.Agent = uint64(i+1), "main", "a"
-			s.Apply(Input{Event: &e})
-			turn := s.Turn()
+			s.Apply(&e)
+			turn := s.Session().Turn
 			got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
 			if d := cmp.Diff(want[i], got); d != "" {
 				t.Errorf("%s, after %d: %s", v.Name, i+1, d)

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"bytes"
 	"slices"
 	"time"
 )
@@ -41,30 +42,30 @@ type View struct {
 	Since      time.Time // of the word; zero: no event said it
 	Presence   Presence
 	PresenceAt time.Time // of the evidence; zero: there is none
-	Turn       Turn
-	PID        int64 // of the running program; 0: none is known
-	RunnerGone bool  // its runner was killed; no event says when
+	Session    Session   // the one that is shown
+	PID        int64     // of the running program; 0: none is known
+	RunnerGone bool      // its runner was killed; no event says when
 }
 
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
 	isRunning := s.Run != nil && !s.Run.HasExited
 	hasOtherSession := isRunning && s.Run.Sessions > 1
-	t := *s.Turn()
+	ses := *s.Session()
 	switch {
 	case hasOtherSession && !ev.IsRunnerLocked:
-		t = s.Turns[len(s.Turns)-1] // the earlier sessions were the killed runner's
-	case t.Activity == Error && !isRunning && s.Read.After(t.Since): // somebody does its work since its start failed
-		t.Activity, t.Detail, t.Since = Unknown, "", s.OffSince
+		ses = s.Sessions[len(s.Sessions)-1] // the earlier sessions were the killed runner's
+	case ses.Activity == Error && !isRunning && s.Read.After(ses.Since): // somebody does its work since its start failed
+		ses.Activity, ses.Detail, ses.Since = Unknown, "", s.OffSince
 		if !s.OffSince.IsZero() {
-			t.Activity = Exited
+			ses.Activity = Exited
 		}
 	}
-	if since, waits := s.waitsOnChannel(&t); waits {
-		t.Activity, t.Detail = s.Asked[0].activity()
-		t.Since = since
+	if since, waits := s.waitsOnChannel(&ses); waits {
+		ses.Activity, ses.Detail = s.Asked[0].activity()
+		ses.Since = since
 	}
-	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t.clone()}
+	v := View{Word: ses.Word(), Detail: ses.Detail, Since: ses.Since, Session: ses.clone()}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
 	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.IsRunnerLocked
 	v.Presence, v.PresenceAt = s.presence(ev, isRunnerGone)
@@ -80,16 +81,23 @@ func (s *State) Evaluate(ev Evidence) View {
 		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
 	}
 	if v.Word == WordIdle && v.Detail == "" {
-		v.Detail = t.Last.problem()
+		v.Detail = ses.Last.problem()
 	}
 	return v
 }
 
 // clone returns a copy that stays as it is when the state goes on.
-func (t Turn) clone() Turn {
-	t.Requests, t.Ended = slices.Clone(t.Requests), slices.Clone(t.Ended)
-	t.StartedCalls, t.EndedCalls = slices.Clone(t.StartedCalls), slices.Clone(t.EndedCalls)
-	return t
+func (ses Session) clone() Session {
+	ses.Requests = slices.Clone(ses.Requests)
+	for i := range ses.Requests {
+		ses.Requests[i].Options = bytes.Clone(ses.Requests[i].Options)
+	}
+	if ses.Last != nil {
+		ses.Last = new(*ses.Last)
+	}
+	ses.EndedTurns = slices.Clone(ses.EndedTurns)
+	ses.Calls, ses.EndedCalls = slices.Clone(ses.Calls), slices.Clone(ses.EndedCalls)
+	return ses
 }
 
 // withRunner changes a view by what is known of the runner, which holds its lock.

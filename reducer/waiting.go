@@ -43,7 +43,7 @@ type Waiting struct {
 	Since        time.Time       `json:"since"`
 	IsOnWire     bool            `json:"by_wire,omitempty"`    // it was asked on a wire, and is answered there
 	IsOnChannel  bool            `json:"on_channel,omitempty"` // it was asked on the session channel: a person's message answers it
-	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they have two sources: no rule may allow it
+	IsIncomplete bool            `json:"cut,omitempty"`        // Prompt or Tool was cut, or they are from two reports
 	Source       string          `json:"source,omitempty"`     // of the event that asked it; of several the surest
 }
 
@@ -60,33 +60,33 @@ func (w *Waiting) isHeldAgainst(source string) bool {
 }
 
 // isHeldAgainst reports whether any request of the turn is held against the source of an event.
-func (t *Turn) isHeldAgainst(e *event) bool {
-	return slices.ContainsFunc(t.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
+func (ses *Session) isHeldAgainst(e *event) bool {
+	return slices.ContainsFunc(ses.Requests, func(w Waiting) bool { return w.isHeldAgainst(e.source) })
 }
 
 // isHeldAgainst reports whether any session holds a request against the source of an event.
 func (s *State) isHeldAgainst(e *event) bool {
-	return slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.isHeldAgainst(e) })
+	return slices.ContainsFunc(s.Sessions, func(ses Session) bool { return ses.isHeldAgainst(e) })
 }
 
 // Requests returns what the agent asks: in all sessions, beginning with the one that is shown, then on its channel.
 func (s *State) Requests() []Waiting {
-	shown := s.Turn()
+	shown := s.Session()
 	all := slices.Clone(shown.Requests)
-	for i := range s.Turns {
-		if t := &s.Turns[i]; t != shown {
-			all = append(all, t.Requests...)
+	for i := range s.Sessions {
+		if ses := &s.Sessions[i]; ses != shown {
+			all = append(all, ses.Requests...)
 		}
 	}
 	return append(all, s.Asked...)
 }
 
 // Waiting returns the request that is shown, nil if the session asks nothing.
-func (t *Turn) Waiting() *Waiting {
-	if len(t.Requests) == 0 {
+func (ses *Session) Waiting() *Waiting {
+	if len(ses.Requests) == 0 {
 		return nil
 	}
-	w := t.Requests[0]
+	w := ses.Requests[0]
 	return &w
 }
 
@@ -113,42 +113,42 @@ func waitingOf(e *event, kind string) Waiting {
 }
 
 // ask applies a request: in the turn that the event names, else in whatever the program does, perhaps outside any turn.
-func (t *Turn) ask(e *event, w Waiting) bool {
+func (ses *Session) ask(e *event, w Waiting) bool {
 	switch {
-	case t.hasEnded(e.turn):
-		isKnown := slices.Contains(t.StartedCalls, w.ToolCallID) || slices.Contains(t.EndedCalls, w.ToolCallID)
-		if isKnown || w.Kind != Permission || !w.isNamed() || !t.reopenTurn(e) {
+	case ses.hasEnded(e.turn):
+		isKnown := slices.Contains(ses.Calls, w.ToolCallID) || slices.Contains(ses.EndedCalls, w.ToolCallID)
+		if isKnown || w.Kind != Permission || !w.isNamed() || !ses.reopenTurn(e) {
 			return false // late
 		}
-	case t.isOver() && e.turn == "" && e.session != "":
+	case ses.isOver() && e.turn == "" && e.session != "":
 		return false // late
 	case e.turn != "":
-		t.enterTurn(e)
+		ses.enterTurn(e)
 	}
-	return t.waitFor(e, w)
+	return ses.waitFor(e, w)
 }
 
 // waitFor adds a request. The same question in other words keeps its time. A program may ask about several calls at
 // once: the first is shown, the others queue behind it. A screen shows one dialog, which replaces what was asked.
-func (t *Turn) waitFor(e *event, w Waiting) (isNews bool) {
+func (ses *Session) waitFor(e *event, w Waiting) (isNews bool) {
 	w.Since, w.Source = e.at, e.source
 	w.cut()
-	first := t.Waiting()
+	first := ses.Waiting()
 	isQueued := first != nil && first.Kind != Question && w.Kind != Question && e.source != "pty"
-	switch i := slices.IndexFunc(t.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
-	case i >= 0 && w.isHeldAgainst(t.Requests[i].Source): // nothing of the weaker report is kept
-		t.Requests[i] = w
-		t.Activity, t.Detail = t.Requests[0].activity()
+	switch i := slices.IndexFunc(ses.Requests, func(old Waiting) bool { return old.isSame(&w) }); {
+	case i >= 0 && w.isHeldAgainst(ses.Requests[i].Source): // nothing of the weaker report is kept
+		ses.Requests[i] = w
+		ses.Activity, ses.Detail = ses.Requests[0].activity()
 	case i > 0 || i == 0 && first.Kind != w.Kind:
 		return false
 	case i == 0:
-		t.Requests[0] = first.merge(w)
-		return !reflect.DeepEqual(t.Requests[0], *first)
-	case isQueued && len(t.Requests) < maxRequests:
-		t.Requests = append(t.Requests, w)
+		ses.Requests[0] = first.merge(w)
+		return !reflect.DeepEqual(ses.Requests[0], *first)
+	case isQueued && len(ses.Requests) < maxRequests:
+		ses.Requests = append(ses.Requests, w)
 	case !isQueued:
-		t.setActivity(w.activity())
-		t.Requests = []Waiting{w}
+		ses.setActivity(w.activity())
+		ses.Requests = []Waiting{w}
 	}
 	return true
 }
@@ -194,50 +194,45 @@ func (w *Waiting) isSame(n *Waiting) bool {
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.ToolCallID != "" || w.Tool != "" }
 
-// promptRank is how sure the prompt is: with the dialog's id it was seen, with a tool or call it is about that call.
-func (w *Waiting) promptRank() int {
+// surety is how much a report knows: with an id the dialog was seen, with a tool or call it is about that call.
+func (w *Waiting) surety() int {
 	switch {
-	case w.Prompt == "":
-		return 0
 	case w.ID != "":
-		return 3
-	case w.isNamed():
 		return 2
+	case w.isNamed():
+		return 1
 	}
-	return 1
+	return 0
 }
 
-// merge adds a newer report n of the same question. The surer prompt counts; of two that were seen, the newer.
+// merge returns the question after a newer report n of it. The texts are those of the surer report that has some, and of
+// two that were seen those of the newer, never of both. From the other one comes only what tells which dialog it is and
+// which call it is about; if that is the tool, it is incomplete.
 func (w *Waiting) merge(n Waiting) Waiting {
-	out := n
-	out.Since = w.Since
-	out.ID, out.ToolCallID, out.Tool = cmp.Or(n.ID, w.ID), cmp.Or(n.ToolCallID, w.ToolCallID), cmp.Or(n.Tool, w.Tool)
-	out.Input, out.Dialog = cmp.Or(n.Input, w.Input), cmp.Or(n.Dialog, w.Dialog)
-	out.IsOnWire = n.IsOnWire || w.IsOnWire
-	if w.isHeldAgainst(n.Source) {
-		out.Source = w.Source
+	out, other := *w, n
+	if sure := n.surety(); w.Prompt == "" || n.Prompt != "" && (sure > w.surety() || sure == 2) {
+		out, other = n, *w
 	}
+	out.IsIncomplete = out.IsIncomplete || out.Tool == "" && other.Tool != ""
+	out.ID, out.ToolCallID, out.Tool = cmp.Or(out.ID, other.ID), cmp.Or(out.ToolCallID, other.ToolCallID), cmp.Or(out.Tool, other.Tool)
+	out.IsOnWire, out.Since = w.IsOnWire || n.IsOnWire, w.Since
 	if out.Options == nil {
-		out.Options = w.Options
+		out.Options = other.Options
 	}
-	if rank := n.promptRank(); rank < 3 && rank <= w.promptRank() {
-		out.Prompt = w.Prompt
-	}
-	hasNewPrompt, hadBoth := out.Prompt == n.Prompt, out.Prompt == w.Prompt && out.Tool == w.Tool
-	if !hasNewPrompt || out.Tool != n.Tool { // prompt and tool are from two reports, unless w had both
-		out.IsIncomplete = !hadBoth || w.IsIncomplete || n.IsIncomplete && hasNewPrompt
+	if out.Source == n.Source && w.isHeldAgainst(n.Source) {
+		out.Source = w.Source
 	}
 	return out
 }
 
 // requestFor returns the index of the permission request that is about a call, -1 for none. isKnown is false without a
 // request, or if nothing tells the two calls apart.
-func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
-	w := t.Waiting()
+func (ses *Session) requestFor(tool, call string) (i int, isKnown bool) {
+	w := ses.Waiting()
 	if w == nil || w.Kind != Permission {
 		return -1, false
 	}
-	i = slices.IndexFunc(t.Requests, func(r Waiting) bool { // by id if both have one, else by tool
+	i = slices.IndexFunc(ses.Requests, func(r Waiting) bool { // by id if both have one, else by tool
 		if r.ToolCallID != "" && call != "" {
 			return r.ToolCallID == call
 		}
@@ -248,34 +243,34 @@ func (t *Turn) requestFor(tool, call string) (i int, isKnown bool) {
 
 // answerByStart takes a call's start as the answer to the request for it. The start of another call soon after the
 // request answers nothing; a later one does, since then the request was refused.
-func (t *Turn) answerByStart(e *event, tool, call string) (stillAsks bool) {
-	i, isKnown := t.requestFor(tool, call)
-	wasRefused := isKnown && i < 0 && e.at.Sub(t.Requests[0].Since).Abs() >= parallelCalls
-	return isKnown && !wasRefused && t.answer(i)
+func (ses *Session) answerByStart(e *event, tool, call string) (stillAsks bool) {
+	i, isKnown := ses.requestFor(tool, call)
+	wasRefused := isKnown && i < 0 && e.at.Sub(ses.Requests[0].Since).Abs() >= parallelCalls
+	return isKnown && !wasRefused && ses.answer(i)
 }
 
 // answerByEnd takes a call's end as the answer to the request for it, and to no other.
-func (t *Turn) answerByEnd(tool, call string) (stillAsks bool) {
-	i, isKnown := t.requestFor(tool, call)
-	return isKnown && t.answer(i)
+func (ses *Session) answerByEnd(tool, call string) (stillAsks bool) {
+	i, isKnown := ses.requestFor(tool, call)
+	return isKnown && ses.answer(i)
 }
 
 // answerID answers the request with an id, and no other. Without ids, whatever comes next is the answer.
-func (t *Turn) answerID(id string) (stillAsks bool) {
-	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
+func (ses *Session) answerID(id string) (stillAsks bool) {
+	if w := ses.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false
 	}
-	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
+	return ses.answer(slices.IndexFunc(ses.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
 // answer removes the request at an index, -1 for none. The last request stays until the caller sets the next activity.
 // It reports whether other requests are open.
-func (t *Turn) answer(i int) (stillAsks bool) {
-	if i >= 0 && len(t.Requests) == 1 {
+func (ses *Session) answer(i int) (stillAsks bool) {
+	if i >= 0 && len(ses.Requests) == 1 {
 		return false
 	}
 	if i >= 0 {
-		t.Requests = slices.Delete(t.Requests, i, i+1)
+		ses.Requests = slices.Delete(ses.Requests, i, i+1)
 	}
 	return true
 }

@@ -45,18 +45,18 @@ func TestAlone(t *testing.T) {
 // A runner that attaches again does not make a quiet session look active.
 func TestAttachAgain(t *testing.T) {
 	t.Parallel()
-	st, rules := testTeam(t), Rules{WhenIdle: time.Hour}
+	st := testTeam(t)
 	updatedAt := func(o AttachOptions) time.Time {
 		must(t, st.Attach(t.Context(), "bob", o))
 		list, _, err := st.List()
 		must(t, err)
 		return list[0].UpdatedAt
 	}
-	begun := updatedAt(AttachOptions{Begin: true, Rules: rules.WhileBusy()})
-	if quiet := updatedAt(AttachOptions{CapturesLines: true, Rules: rules}); !quiet.Equal(begun) {
+	begun := updatedAt(AttachOptions{Begin: true, IsEngaged: true})
+	if quiet := updatedAt(AttachOptions{CapturesLines: true}); !quiet.Equal(begun) {
 		t.Errorf("a quiet session counts as active at %s, after %s", quiet, begun)
 	}
-	if busy := updatedAt(AttachOptions{Rules: rules.WhileBusy()}); !busy.After(begun) {
+	if busy := updatedAt(AttachOptions{IsEngaged: true}); !busy.After(begun) {
 		t.Errorf("the agent works, but its session is quiet since %s", busy)
 	}
 }
@@ -95,7 +95,7 @@ func TestVectors(t *testing.T) {
 			n++
 			s := &Session{}
 			for _, id := range c.Calls {
-				s.AddDraft(id)
+				s.addDraft(id)
 			}
 			var want []wire.UUID
 			if json.Unmarshal(c.Result, &want); !slices.Equal(s.DraftIDs, want) {
@@ -209,12 +209,12 @@ func TestLogOfUnreadInput(t *testing.T) {
 	}
 }
 
-// A session of the first generation is read with all its notes, and unknown members of the file are kept.
-func TestFirstGeneration(t *testing.T) {
+// A session is read with all its notes, and unknown members of the file are kept.
+func TestNotes(t *testing.T) {
 	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
 		`"goal":"2026-03-01T10:00:01Z",`+
 		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
-		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
+		`"run":{"owned":true,"auto_paused":true,"lines":true,"ended":"goal_complete"},"heard":"2026-03-01T10:00:00.500Z","seen":{"me":2}}`, 1)
 	s, err := decode([]byte(first))
 	must(t, err)
 	if diff := cmp.Diff(first, encode(t, s)); diff != "" {

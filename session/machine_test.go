@@ -26,12 +26,12 @@ type machine struct {
 }
 
 type model struct {
-	state   State
-	ours    bool     // a runner began it
-	parked  bool     // because the agent is off
-	log     []string // without the session's own lines
-	drafts  []wire.UUID
-	updated time.Time
+	state    State
+	ours     bool     // a runner began it
+	isPaused bool     // because the agent is off
+	log      []string // without the session's own lines
+	drafts   []wire.UUID
+	updated  time.Time
 }
 
 var draftIDs = []wire.UUID{
@@ -64,7 +64,7 @@ func (m *machine) Move(t *rapid.T) {
 	case err != nil && !isRefused, isRefused && isAlive && to == Aborted, !isRefused && !isAlive:
 		t.Fatalf("%v to %s: %v", was.state, to, err)
 	case !isRefused: // else nothing has changed
-		was.state, was.parked = to, false
+		was.state, was.isPaused = to, false
 	}
 }
 
@@ -78,8 +78,8 @@ func (m *machine) Run(t *rapid.T) {
 	must(t, m.st.Attach(ctx, "bob", AttachOptions{Begin: wants}))
 	n := 0
 	for _, o := range m.models {
-		if o.parked {
-			o.state, o.parked = Active, false
+		if o.isPaused {
+			o.state, o.isPaused = Active, false
 		}
 		if o.state.Alive() {
 			n++
@@ -113,7 +113,7 @@ func (m *machine) End(t *rapid.T) {
 		case well && o.ours:
 			o.state = Completed
 		default:
-			o.state, o.parked = Paused, true
+			o.state, o.isPaused = Paused, true
 		}
 	}
 }
@@ -201,8 +201,8 @@ func (m *machine) Check(t *rapid.T) {
 				log = append(log, e.Content)
 			}
 		}
-		if s.Notes.Runner.AutoPaused != want.parked || s.Notes.Runner.Owned != want.ours {
-			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.Notes.Runner.AutoPaused, s.Notes.Runner.Owned, want.parked, want.ours)
+		if s.Notes.Runner.AutoPaused != want.isPaused || s.Notes.Runner.Owned != want.ours {
+			t.Fatalf("%s: paused by itself %t, of a runner %t; not %t, %t", id, s.Notes.Runner.AutoPaused, s.Notes.Runner.Owned, want.isPaused, want.ours)
 		}
 		var drafts []wire.UUID
 		for _, d := range s.Drafts() {

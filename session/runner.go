@@ -13,12 +13,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// binding is what a session records about the runner of its agent.
-type binding struct {
-	Owned      bool           `json:"begun,omitzero"`  // a runner began it: it is completed with a run of its agent
-	AutoPaused bool           `json:"parked,omitzero"` // paused because the agent is off: the next run resumes it
-	Lines      bool           `json:"lines,omitzero"`  // the agent's output is captured by line, its answers included
-	Ended      string         `json:"ended,omitzero"`  // the rule that ended it
+// Binding is what a session records about the runner of its agent.
+type Binding struct {
+	Owned      bool           `json:"owned,omitzero"`       // a runner began it: it is completed with a run of its agent
+	AutoPaused bool           `json:"auto_paused,omitzero"` // paused because the agent is off: the next run resumes it
+	Lines      bool           `json:"lines,omitzero"`       // the agent's output is captured by line, its answers included
+	Ended      string         `json:"ended,omitzero"`       // the rule that ended it
 	Extra      jsontext.Value `json:",embed"`
 }
 
@@ -35,6 +35,7 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 type AttachOptions struct {
 	Begin         bool  // begin a session if none is alive
 	CapturesLines bool  // the agent's output is captured by line, so its answers are not logged again
+	IsEngaged     bool  // the agent works or somebody types in its terminal: that is activity
 	Rules         Rules // a session that one of them ends is completed
 }
 
@@ -51,13 +52,13 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 		if s.Notes.Runner.AutoPaused {
 			return s.Move(Active, fmt.Sprintf("(%s runs again)", agent), now())
 		}
-		if s.State == Active && s.Notes.Runner.Owned && o.Rules == o.Rules.WhileBusy() {
+		if s.State == Active && s.Notes.Runner.Owned && o.IsEngaged {
 			s.touch(now())
 		}
 		return nil
 	})
 	if err == nil && !isAnyAlive && o.Begin {
-		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: binding{Owned: true, Lines: o.CapturesLines}})
+		_, err = st.New(ctx, Options{Agent: agent, Alone: true, runner: Binding{Owned: true, Lines: o.CapturesLines}})
 	}
 	return err
 }

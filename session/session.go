@@ -15,7 +15,6 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,18 +47,18 @@ const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 // Session is one session, as it was when it was read, and its file.
 type Session struct {
 	InteractiveSession
-	Notes notes          `json:"atm,omitempty"`
+	Notes Notes          `json:"atm,omitempty"`
 	Extra jsontext.Value `json:",embed"` // unknown members
 }
 
-// notes are what we keep of a session beyond its owner's members.
-type notes struct {
+// Notes are what we keep of a session beyond its owner's members.
+type Notes struct {
 	Seq     uint64              `json:"seq,omitzero"`     // the last event of the agent that was folded
 	Dropped uint64              `json:"dropped,omitzero"` // messages removed from the log
 	Goal    time.Time           `json:"goal,omitzero"`    // when an event reported the goal as complete
 	Said    string              `json:"said,omitzero"`    // the agent's message deltas of the open turn
 	Drafts  map[wire.UUID]Draft `json:"drafts,omitempty"`
-	Runner  binding             `json:"run,omitempty"`
+	Runner  Binding             `json:"run,omitempty"`
 	Extra   jsontext.Value      `json:",embed"`
 }
 
@@ -97,47 +96,6 @@ func encodedSize(m Entry) int {
 	return len(raw) + len(",")
 }
 
-// Draft is something that the agent has made and that waits for a person's answer.
-type Draft struct {
-	ID        wire.UUID `json:"-"`
-	At        time.Time `json:"at,omitzero"` // when it was first announced; zero: not known
-	Summary   string    `json:"summary,omitzero"`
-	Artifacts uint64    `json:"artifact_count,omitzero"`
-}
-
-// Drafts lists the drafts that were announced in the session, reviewed or not, oldest first.
-func (s *Session) Drafts() []Draft {
-	out := make([]Draft, 0, len(s.Notes.Drafts))
-	for id, d := range s.Notes.Drafts {
-		d.ID = id
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b Draft) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	return out
-}
-
-// AddDraft records that a draft was reviewed in the session. Repeated, it is activity and nothing else.
-func (s *Session) AddDraft(id wire.UUID) {
-	if !slices.Contains(s.DraftIDs, id) {
-		s.DraftIDs = append(s.DraftIDs, id)
-	}
-	s.touch(now())
-}
-
-// announceDraft adds a draft, or updates the summary of one that is announced again.
-func (s *Session) announceDraft(d Draft) (isNew bool) {
-	before, isKnown := s.Notes.Drafts[d.ID]
-	if isKnown {
-		d.At = before.At
-	}
-	d.Summary = wire.Clip(d.Summary, 4<<10)
-	if s.Notes.Drafts == nil {
-		s.Notes.Drafts = map[wire.UUID]Draft{}
-	}
-	s.Notes.Drafts[d.ID] = d
-	return !isKnown
-}
-
 // LogMessage appends to the log. A message beyond maxLog loses its beginning. Bytes that are not UTF-8 become U+FFFD.
 func (s *Session) LogMessage(sender, content string, at time.Time) {
 	m := Entry{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
@@ -168,7 +126,7 @@ func (s *Session) AddInput(in Input) {
 		s.Messages[len(s.Messages)-1].Extra = id
 	}
 	if in.IsVerdict() && in.ArtifactURI == nil {
-		s.AddDraft(in.DraftID)
+		s.addDraft(in.DraftID)
 	}
 }
 
@@ -208,9 +166,6 @@ type Rules struct {
 	WhenIdle time.Duration // nobody has said anything for so long, and the agent is in no turn; 0: never
 	OnGoal   bool          // its goal is complete
 }
-
-// WhileBusy are the rules while the agent works, or waits for an answer to its own question.
-func (r Rules) WhileBusy() Rules { return Rules{OnGoal: r.OnGoal} }
 
 // ApplyRules completes a session if a rule says so, and records which.
 func (s *Session) ApplyRules(r Rules, now time.Time) error {

@@ -63,7 +63,7 @@ type Options struct {
 	Channel string    // "": DefaultChannel
 	Alone   bool      // fail with a *SessionExistsError if the agent has a session that goes on
 
-	runner binding
+	runner Binding
 }
 
 // DefaultChannel is the channel of a session for which none is named.
@@ -71,7 +71,7 @@ const DefaultChannel = "cli:tty0"
 
 // New begins a session. The error is maildir.ErrNoAgent if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{Notes: notes{Runner: o.runner}}
+	s := &Session{Notes: Notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
 	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
 	root := st.Mail.Dir()

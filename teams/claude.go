@@ -30,12 +30,12 @@ func (p Program) claudeSession() (*claude.Session, error) {
 // declaredState returns a member's state with what a Claude Code that its person started says in its file, if that counts
 // against what its hooks said: they do not tell of an interrupt. nil: it does not.
 func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
-	i := slices.IndexFunc(m.Programs, func(p Program) bool { return p.Tool == "claude" && p.Session != "" && p.Session == s.Turn().Session })
+	i := slices.IndexFunc(m.Programs, func(p Program) bool { return p.Tool == "claude" && p.Session != "" && p.Session == s.Session().ID })
 	if i < 0 || m.Running {
 		return nil
 	}
 	session, err := m.Programs[i].claudeSession()
-	if err != nil || session.ID != s.Turn().Session {
+	if err != nil || session.ID != s.Session().ID {
 		return nil
 	}
 	since := time.UnixMilli(session.StatusAt)
@@ -53,7 +53,7 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	default:
 		return nil
 	}
-	says := reducer.Turn{Activity: claim.Activity}
+	says := reducer.Session{Activity: claim.Activity}
 	if says.Word() == s.Word() {
 		return nil
 	}
@@ -66,6 +66,6 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	}
 	e := wire.Event{Source: "pty", Kind: "state_change", Session: session.ID, Team: s.Team, Agent: s.Agent, At: since}
 	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
-	copied.Apply(reducer.Input{Now: now, Event: &e})
+	copied.Apply(&e)
 	return copied
 }

@@ -222,15 +222,16 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 }
 
 func (m *Member) setView(s *reducer.State, v reducer.View) {
+	turn := v.Session.Turn
 	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
 	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
 	m.TurnState = TurnState{
-		TurnStatus: v.Turn.Status, Activity: v.Turn.Activity, TurnID: OrNull(v.Turn.ID), ThreadID: OrNull(v.Turn.Thread),
-		Transport: OrNull(v.Turn.Transport), Session: OrNull(v.Turn.Session), LastTurn: v.Turn.Last,
+		TurnStatus: turn.Status, Activity: v.Session.Activity, TurnID: OrNull(turn.ID), ThreadID: OrNull(turn.Thread),
+		Transport: OrNull(turn.Transport), Session: OrNull(v.Session.ID), LastTurn: v.Session.Last,
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 	}
 	m.ReadAt, m.RunnerGone = moment(s.Read), v.RunnerGone
-	m.source, m.heardAt = v.Turn.Source, v.Turn.HeardAt
+	m.source, m.heardAt = v.Session.Source, v.Session.HeardAt
 	if v.PID > 0 {
 		m.PID = new(v.PID)
 	}

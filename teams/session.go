@@ -110,7 +110,7 @@ func (t *Team) RefreshSession(ctx context.Context, s *session.Session) (*session
 		}
 		rules := c.SessionOf(agent).Rules()
 		if busy || running { // only the runner knows whether somebody types in the agent's terminal
-			rules = rules.WhileBusy()
+			rules.WhenIdle = 0
 		}
 		return s.ApplyRules(rules, now)
 	})

@@ -38,7 +38,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.State.Apply(reducer.Input{Now: e.At, Event: &e})
+		s.State.Apply(&e)
 		n++
 	}
 	s.State.Seq = events.Seq() // includes events that the reducer ignores

@@ -55,7 +55,7 @@ func TestDeclaredState(t *testing.T) {
 		if declared := m.declaredState(s, later); declared != nil {
 			s = declared
 		}
-		return s.Word(), s.Turn().Source
+		return s.Word(), s.Session().Source
 	}
 	for _, c := range []struct {
 		session, status, waitingFor string

@@ -102,8 +102,9 @@ func (f *follower) sync() (isAnyAlive bool, err error) {
 	if !f.run.Do(func() {
 		all, goalSeq = f.all, f.goalSeq
 		_, o.CapturesLines = f.captures()
-		if !f.isAttached || f.run.IsEngaged(f.Rules.WhenIdle) { // before, a session may have been quiet because nobody ran the agent
-			o.Rules = o.Rules.WhileBusy()
+		// Before it was attached, a session may have been quiet because nobody ran the agent.
+		if o.IsEngaged = !f.isAttached || f.run.IsEngaged(f.Rules.WhenIdle); o.IsEngaged {
+			o.Rules.WhenIdle = 0
 		}
 	}) {
 		return false, nil

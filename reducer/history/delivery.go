@@ -63,12 +63,12 @@ func (h *History) updateDeliveries(e *wire.Event) {
 // place finds the open turn that a message was handed into: the one of the named turn id and session, or if neither was
 // named the current or the next one. It gives up if no turn will come. isAbout: e is about the message.
 func (h *History) place(d *Delivery, e *wire.Event, isAbout bool) {
-	for _, current := range slices.Backward(h.state.Turns) {
-		turn := h.bySeq[current.TurnSeq]
-		if turn == nil || !current.IsOpen() {
+	for _, current := range slices.Backward(h.state.Sessions) {
+		turn := h.bySeq[current.Turn.Seq]
+		if turn == nil || !current.Turn.IsOpen() {
 			continue
 		}
-		isCurrent := isAbout && current.TurnSeq == h.state.Turn().TurnSeq || turn.BeganBy.Seq == e.Seq
+		isCurrent := isAbout && current.Turn.Seq == h.state.Session().Turn.Seq || turn.BeganBy.Seq == e.Seq
 		if d.session == "" && d.turnID == "" && isCurrent || d.isFor(turn) {
 			d.Turn, d.session = turn, turn.Session
 			if !slices.Contains(turn.Messages, d.ID) {

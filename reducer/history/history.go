@@ -72,7 +72,7 @@ func (t *Turn) WasCutShort() bool {
 // before the first event. Not for concurrent use.
 type History struct {
 	list       []*Turn          // in the order in which they became known
-	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.TurnSeq
+	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
 	unplaced   []*Delivery // handed over into a turn that is not known yet
 	state      reducer.State
@@ -106,7 +106,7 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 
 // Apply applies the next event.
 func (h *History) Apply(e *wire.Event) {
-	h.state.Apply(reducer.Input{Now: e.At, Event: e})
+	h.state.Apply(e)
 	h.updateTurns(e)
 	b := e.Body()
 	if turn := h.turnOf(b); turn != nil {
@@ -169,15 +169,15 @@ func (t *Turn) setResult(id string, result json.RawMessage) (isKnown bool) {
 // updateTurns follows the turns in the reducer's state after an event.
 func (h *History) updateTurns(e *wire.Event) {
 	bySeq := map[uint64]*Turn{}
-	for i := range h.state.Turns {
-		current := &h.state.Turns[i]
-		turn := h.bySeq[current.TurnSeq]
-		if turn == nil && current.TurnSeq > 0 && (current.IsOpen() || current.End() != nil) {
+	for i := range h.state.Sessions {
+		current := &h.state.Sessions[i]
+		turn := h.bySeq[current.Turn.Seq]
+		if turn == nil && current.Turn.Seq > 0 && (current.Turn.IsOpen() || current.End() != nil) {
 			turn = &Turn{}
 			h.list = append(h.list, turn)
 		}
 		if turn != nil {
-			bySeq[current.TurnSeq] = turn
+			bySeq[current.Turn.Seq] = turn
 			turn.update(e, current)
 		}
 	}
@@ -187,23 +187,23 @@ func (h *History) updateTurns(e *wire.Event) {
 		}
 		// Another turn or program has replaced it in the state. A session may still know how it ended.
 		turn.EndedBy, turn.Status = Event{e.Seq, e.At}, ""
-		for _, t := range h.state.Turns {
-			if t.Last != nil && t.Last.ID == turn.ID {
-				turn.end(e, t.Last)
+		for _, s := range h.state.Sessions {
+			if s.Last != nil && s.Last.ID == turn.ID {
+				turn.end(e, s.Last)
 			}
 		}
 	}
 	h.bySeq = bySeq
 }
 
-func (t *Turn) update(e *wire.Event, current *reducer.Turn) {
-	t.ID, t.Session = current.ID, current.Session
-	if !current.IsOpen() {
+func (t *Turn) update(e *wire.Event, current *reducer.Session) {
+	t.ID, t.Session = current.Turn.ID, current.ID
+	if !current.Turn.IsOpen() {
 		t.end(e, current.End())
 		return
 	}
 	if !t.BeganBy.Exists() {
-		t.BeganBy, t.Began = Event{e.Seq, current.Began}, moment(current.Began)
+		t.BeganBy, t.Began = Event{e.Seq, current.Turn.Began}, moment(current.Turn.Began)
 	}
 	// An event may reopen a turn that had ended.
 	t.Status, t.Error, t.Ended, t.EndedBy, t.DurationMS = Open, "", nil, Event{}, 0
@@ -225,8 +225,8 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 // endLate ends the turn by an event that came when another turn was current, and so did not change the state.
 func (t *Turn) endLate(e *wire.Event) {
 	var s reducer.State
-	s.Apply(reducer.Input{Now: e.At, Event: e})
-	if last := s.Turn().Last; last != nil {
+	s.Apply(e)
+	if last := s.Session().Last; last != nil {
 		t.EndedBy = Event{}
 		t.end(e, last)
 	}
@@ -236,7 +236,7 @@ func (t *Turn) endLate(e *wire.Event) {
 func (h *History) turnOf(b wire.Body) *Turn {
 	id, sessionID := b.Text("turn_id"), b.Text("session")
 	if id == "" && sessionID == "" {
-		sessionID = h.state.Turn().Session
+		sessionID = h.state.Session().ID
 	}
 	for _, turn := range slices.Backward(h.list) {
 		isInSession := turn.Session == sessionID || id != "" && (sessionID == "" || turn.Session == "")

@@ -247,7 +247,7 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 		} else if state == nil {
 			state, err = team.State(a.Agent)
 		} else if e.Event != nil && e.Event.Seq > state.Seq {
-			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event}) // each one, so that no short state is missed
+			state.Apply(e.Event) // each one, so that no short state is missed
 		}
 		if err == nil && a.Host == "" {
 			now, err = team.SummaryOf(ctx, a.Agent, state)

@@ -306,10 +306,10 @@ func (w *wait) inLog() (found *reducer.Waiting, isInTurn bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	for _, t := range s.Turns {
-		for _, r := range t.Requests {
+	for _, ses := range s.Sessions {
+		for _, r := range ses.Requests {
 			if r.ID == w.q.ID {
-				return &r, t.IsOpen(), nil
+				return &r, ses.Turn.IsOpen(), nil
 			}
 		}
 	}

@@ -36,14 +36,14 @@ func ACPSession(t *teams.Team, name wire.Name) (json.RawMessage, error) {
 		return nil, err
 	}
 	past := history.Of(events)
-	turn := past.State().Turn()
-	if turn.Session == "" {
+	shown := past.State().Session()
+	if shown.ID == "" {
 		return nil, fmt.Errorf("the session of %s is unknown: %w", name, session.ErrNotFound)
 	}
-	record, recordSeq, turnCount := foldACPRecord(events, turn.Session)
+	record, recordSeq, turnCount := foldACPRecord(events, shown.ID)
 	hasEnded := false
 	for _, t := range past.Turns(0) {
-		if t.Session == turn.Session {
+		if t.Session == shown.ID {
 			hasEnded = hasEnded || t.EndedBy.Seq > recordSeq
 			if cmp.Or(t.BeganBy.Seq, t.EndedBy.Seq) > recordSeq {
 				turnCount++
@@ -52,8 +52,8 @@ func ACPSession(t *teams.Team, name wire.Name) (json.RawMessage, error) {
 	}
 	record["turn_count"] = turnCount
 	word := past.State().Evaluate(reducer.Evidence{Now: time.Now(), IsRunnerLocked: running}).Word
-	if turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
-		record["state"] = acpState(turn, word)
+	if shown.Turn.IsOpen() || hasEnded || word == reducer.WordBlocked {
+		record["state"] = acpState(shown, word)
 	}
 	return foreign.AcpSession.Marshal(record)
 }
@@ -101,14 +101,14 @@ func acpRecord(id string, b wire.Body) (record map[string]any, isWhole bool) {
 	return record, err == nil
 }
 
-func acpState(turn *reducer.Turn, word reducer.Word) string {
-	last := turn.End()
+func acpState(shown *reducer.Session, word reducer.Word) string {
+	last := shown.End()
 	switch {
 	case word == reducer.WordBlocked:
 		return "awaiting_input"
-	case turn.IsOpen() && word != reducer.WordOff:
+	case shown.Turn.IsOpen() && word != reducer.WordOff:
 		return "active"
-	case turn.IsOpen():
+	case shown.Turn.IsOpen():
 		return "failed" // with its program
 	case (last == nil || last.Status == reducer.Completed) && word == reducer.WordOff:
 		return "completed"
@@ -216,22 +216,22 @@ func Cancel(ctx context.Context, t *teams.Team, name wire.Name) (o control.Outco
 	if err != nil {
 		return o, err
 	}
-	turn, log := state.Turn(), t.Box(name).Log()
+	shown, log := state.Session(), t.Box(name).Log()
 	isOlderACP := func(e *wire.Event) bool {
-		return e.Session == turn.Session && foreign.IsOlderACP(e)
+		return e.Session == shown.ID && foreign.IsOlderACP(e)
 	}
-	if !turn.IsOpen() {
+	if !shown.Turn.IsOpen() {
 		return o, nil
 	}
-	events, err := log.Tail(func(e *wire.Event) bool { return isOlderACP(e) || e.Seq <= turn.TurnSeq })
+	events, err := log.Tail(func(e *wire.Event) bool { return isOlderACP(e) || e.Seq <= shown.Turn.Seq })
 	if err != nil || len(events) == 0 || !isOlderACP(&events[0]) {
 		return o, err
 	}
-	params := map[string]string{"session_id": turn.Session}
-	if !turn.IsGenerated {
-		params["turn_id"] = turn.ID
+	params := map[string]string{"session_id": shown.ID}
+	if !shown.Turn.IsGenerated {
+		params["turn_id"] = shown.Turn.ID
 	}
 	line, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": params})
-	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: turn.Session, TurnID: params["turn_id"], Wire: line}
+	e := wire.Event{Kind: "session_cancel", Source: "cli", Session: shown.ID, TurnID: params["turn_id"], Wire: line}
 	return control.Outcome{Done: "asked to cancel", Detail: params["turn_id"]}, log.Append(ctx, e)
 }

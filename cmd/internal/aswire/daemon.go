@@ -19,13 +19,14 @@ type Daemon struct {
 
 // Translate returns what the daemon gets for the next event.
 func (d *Daemon) Translate(e wire.Event) []wire.Event {
-	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
-	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
+	d.state.Apply(&e)
+	e.TurnID = cmp.Or(e.TurnID, cmp.Or(d.state.SessionOf(e.Session), d.state.Session()).Turn.ID)
 	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
 		return nil // the stream has ended the turn with the program
 	}
 	d.follow(&e)
-	events, shown := []wire.Event{e}, d.state.Turn()
+	events, shown := []wire.Event{e}, d.state.Session()
+	turn := &shown.Turn
 	add := func(kind, status string) {
 		more := d.started.With("status", status)
 		more.Seq, more.Kind = e.Seq, kind
@@ -33,23 +34,23 @@ func (d *Daemon) Translate(e wire.Event) []wire.Event {
 		events = append(events, more)
 	}
 	isSeen := e.Source == "hook" || e.Source == "pty"
-	if isSeen && shown.IsOpen() && shown.ID != d.started.TurnID { // no event reports its start
+	if isSeen && turn.IsOpen() && turn.ID != d.started.TurnID { // no event reports its start
 		d.started, d.status = e, reducer.TurnIdle
-		d.started.TurnID = shown.ID
+		d.started.TurnID = turn.ID
 	}
-	isSame := shown.ID == d.started.TurnID
-	if shown.IsOpen() && isSame && d.status != reducer.TurnBusy {
+	isSame := turn.ID == d.started.TurnID
+	if turn.IsOpen() && isSame && d.status != reducer.TurnBusy {
 		add(wire.TurnStarted, "")
 	}
-	if !shown.IsOpen() && d.status == reducer.TurnBusy && (!isSame || shown.Status == reducer.TurnTerminal) {
+	if !turn.IsOpen() && d.status == reducer.TurnBusy && (!isSame || turn.Status == reducer.TurnTerminal) {
 		status := reducer.Interrupted
-		isNamed := shown.TurnSeq == d.started.Seq // it has got its name since then
-		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == shown.ID) {
+		isNamed := turn.Seq == d.started.Seq // it has got its name since then
+		if l := shown.Last; l != nil && (l.ID == d.started.TurnID || isNamed && l.ID == turn.ID) {
 			status = l.Status
 		}
 		add(wire.TurnCompleted, status)
 	}
-	if shown.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
+	if turn.Status == reducer.TurnIdle && d.started.TurnID != "" && d.status != reducer.TurnIdle {
 		add(wire.TurnIdle, "")
 	}
 	return events
@@ -68,14 +69,4 @@ func (d *Daemon) follow(e *wire.Event) {
 	case e.Kind == wire.TurnIdle && (isSame || d.status == reducer.TurnTerminal):
 		d.status = reducer.TurnIdle
 	}
-}
-
-// turnOf returns the turn of a session, by default the one that status shows.
-func (d *Daemon) turnOf(session string) *reducer.Turn {
-	for i := range d.state.Turns {
-		if d.state.Turns[i].Session == session {
-			return &d.state.Turns[i]
-		}
-	}
-	return d.state.Turn()
 }

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -45,7 +46,7 @@ type call struct {
 	text          strings.Builder // of the answer
 	answersAlways bool            // with {} if there is no text
 
-	last *reducer.Turn // see lastTurn
+	last *reducer.Session // see lastSession
 }
 
 // Limits of what is kept of a tool's texts, in bytes.
@@ -72,24 +73,17 @@ func (c *call) hash(parts ...string) string {
 // moment is the same for calls within two seconds.
 func (c *call) moment() string { return strconv.FormatInt(c.Now.Unix()/2, 10) }
 
-// lastTurn returns the session's turn as the log has it, or the agent's current one if the tool names no session.
-func (c *call) lastTurn() *reducer.Turn {
+// lastSession returns the session as the log has it, or the agent's current one if the tool names none.
+func (c *call) lastSession() *reducer.Session {
 	if c.last != nil {
 		return c.last
 	}
-	c.last = &reducer.Turn{Activity: reducer.Unknown}
+	c.last = &reducer.Session{Activity: reducer.Unknown}
 	if c.o.State == nil {
 		return c.last
 	}
-	s, err := c.o.State()
-	switch {
-	case err != nil:
-	case c.Session == "":
-		c.last = s.Turn()
-	default:
-		if i := slices.IndexFunc(s.Turns, func(t reducer.Turn) bool { return t.Session == c.Session }); i >= 0 {
-			c.last = &s.Turns[i]
-		}
+	if s, err := c.o.State(); err == nil {
+		c.last = cmp.Or(s.SessionOf(c.Session), c.last)
 	}
 	return c.last
 }
@@ -145,7 +139,7 @@ func (c *call) addRepeatable(kind string, pairs ...string) {
 
 func (c *call) startTurn(prompt string) {
 	prompt = wire.Clip(prompt, maxPrompt)
-	if c.turn == "" && c.lastTurn().IsOpen() {
+	if c.turn == "" && c.lastSession().Turn.IsOpen() {
 		for _, e := range c.recentEvents() { // a hook that is installed twice may have added it since the state was read
 			if e.Kind == wire.TurnStarted && e.Text("prompt") == prompt {
 				return
@@ -168,9 +162,10 @@ func (c *call) recentEvents() []wire.Event {
 // interruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open
 // turn is current, or if current is over. A turn that was not named yet is taken for current.
 func (c *call) interruptOpen(current string) {
-	t := c.lastTurn()
+	last := c.lastSession()
+	t := &last.Turn
 	isCurrent := current != "" && (t.ID == current || t.IsGenerated)
-	if t.IsOpen() && !isCurrent && !slices.Contains(t.Ended, current) {
+	if t.IsOpen() && !isCurrent && !slices.Contains(last.EndedTurns, current) {
 		c.events = append(c.events, c.turnCompleted("interrupted", t.ID, ""))
 	}
 }
@@ -201,7 +196,7 @@ func (c *call) endTurn(status, turn, answer string) {
 
 // endKey identifies the end of a turn: the turn, and how often it has been reopened.
 func (c *call) endKey(turn string) string {
-	if t := c.lastTurn(); turn != "" && t.ID == turn && t.Reopened > 0 {
+	if t := c.lastSession().Turn; turn != "" && t.ID == turn && t.Reopened > 0 {
 		return turn + " " + strconv.Itoa(t.Reopened)
 	}
 	return turn
@@ -220,7 +215,7 @@ func (c *call) askPermission(tool, prompt string, more ...string) {
 }
 
 func (c *call) changeState(activity, detail string, more ...string) {
-	c.addRepeatable("state_change", append([]string{"previous", string(c.lastTurn().Activity), "new", activity, "detail", detail}, more...)...)
+	c.addRepeatable("state_change", append([]string{"previous", string(c.lastSession().Activity), "new", activity, "detail", detail}, more...)...)
 }
 
 // startSession adds a session_start; its source is the session's, as "resume", and not the event's.

@@ -129,7 +129,7 @@ func (c *call) handleSessionStart() {
 }
 
 func (c *call) resumeThinking(more ...string) {
-	if c.lastTurn().IsOpen() {
+	if c.lastSession().Turn.IsOpen() {
 		c.changeState("thinking", "", more...)
 	}
 }
@@ -148,7 +148,7 @@ func (c *call) handleNotification() {
 	case "elicitation_complete", "elicitation_response":
 		c.resumeThinking()
 	case "idle_prompt":
-		last := c.lastTurn()
+		last := c.lastSession().Turn
 		if !last.IsOpen() || c.turn == "" || c.turn == last.ID { // else another turn has begun since
 			c.interruptOpen("")
 			c.events = append(c.events, c.turnIdle(cmp.Or(c.turn, last.ID)))
@@ -162,8 +162,8 @@ func (c *call) handleSubagentEvent() {
 	if !slices.Contains([]string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"}, c.kind) {
 		return
 	}
-	w, tool := c.lastTurn().Waiting(), c.in.Text("tool_name")
-	isAnswered, id := c.lastTurn().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
+	w, tool := c.lastSession().Waiting(), c.in.Text("tool_name")
+	isAnswered, id := c.lastSession().Activity == reducer.Confirming && (w == nil || w.Tool == "" || w.Tool == tool), ""
 	if w != nil && !c.hasRunner() { // whose questions the screen answers
 		id = w.ID
 	}
@@ -179,5 +179,5 @@ func (c *call) handleSubagentEvent() {
 // isInBackground reports whether the call is of a sub-agent that works on after the agent's turn. Then what it asks
 // does not reopen that turn.
 func (c *call) isInBackground() bool {
-	return c.subagent != "" && slices.Contains(c.lastTurn().Ended, c.turn)
+	return c.subagent != "" && slices.Contains(c.lastSession().EndedTurns, c.turn)
 }

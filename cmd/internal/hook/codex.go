@@ -38,9 +38,9 @@ func (c *call) codexNotify() {
 		return
 	}
 	// A runner reports turns by the screen, under ids of its own; and where another turn is open, there are hooks.
-	t := c.lastTurn()
-	isKnown := c.turn == "" || c.turn == t.ID || slices.Contains(t.Ended, c.turn)
-	if !isKnown && !t.IsOpen() && !c.hasRunner() {
+	last := c.lastSession()
+	isKnown := c.turn == "" || c.turn == last.Turn.ID || slices.Contains(last.EndedTurns, c.turn)
+	if !isKnown && !last.Turn.IsOpen() && !c.hasRunner() {
 		var prompts []string
 		json.Unmarshal(c.in.Get("input-messages"), &prompts)
 		c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(strings.Join(prompts, "\n"), maxPrompt))

@@ -18,8 +18,8 @@ func (c *call) gemini() {
 	c.isUnique, c.IsAmbiguous = in.Text("timestamp") != "", in.Text("timestamp") == ""
 	switch c.kind {
 	case "BeforeAgent":
-		if isMail(in.Text("prompt")) && c.lastTurn().IsOpen() { // AfterAgent's answer has continued the turn
-			c.turn = c.lastTurn().ID
+		if isMail(in.Text("prompt")) && c.lastSession().Turn.IsOpen() { // AfterAgent's answer has continued the turn
+			c.turn = c.lastSession().Turn.ID
 			return
 		}
 		c.ProvesReceipt, c.replyAs = true, asContext
@@ -27,7 +27,7 @@ func (c *call) gemini() {
 		c.turn = c.nextTurnID(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
 		c.startTurn(in.Text("prompt"))
 	case "AfterAgent":
-		c.turn = c.lastTurn().ID
+		c.turn = c.lastSession().Turn.ID
 		status, response := "completed", in.Text("prompt_response")
 		if response == noAnswer {
 			status, response = "interrupted", "" // continuing it would be of no use
@@ -63,7 +63,7 @@ func (c *call) gemini() {
 // nextTurnID returns the id for a turn that begins: the session, the next number, and a hash of the call, if there is
 // one, by which the same call twice gets the same id.
 func (c *call) nextTurnID(hash string) string {
-	last := c.lastTurn().ID
+	last := c.lastSession().Turn.ID
 	rest, _ := strings.CutPrefix(last, c.Session+"#")
 	number, lastHash, _ := strings.Cut(rest, ".")
 	n, _ := strconv.Atoi(number)
@@ -74,7 +74,7 @@ func (c *call) nextTurnID(hash string) string {
 }
 
 func (c *call) openTurnID() string {
-	if t := c.lastTurn(); t.IsOpen() {
+	if t := c.lastSession().Turn; t.IsOpen() {
 		return t.ID
 	}
 	return ""

@@ -103,8 +103,8 @@ func TestUnderACP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := state(t, bob).Turn()
-	if !strings.Contains(out.String(), "rebase, please") || got.ID != "a1" || got.Word() != reducer.WordBusy || got.Last != nil {
+	got := state(t, bob).Session()
+	if !strings.Contains(out.String(), "rebase, please") || got.Turn.ID != "a1" || got.Word() != reducer.WordBusy || got.Last != nil {
 		t.Errorf("%s\n%+v", out.String(), got)
 	}
 }

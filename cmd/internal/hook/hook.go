@@ -151,7 +151,7 @@ func parse(tool Tool, in []byte, o Options) (*call, error) {
 // carryOut appends the events, answers, and records the mail in the answer as handed over.
 func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
-		c.events, c.endEvents, c.turn = nil, nil, c.lastTurn().ID
+		c.events, c.endEvents, c.turn = nil, nil, c.lastSession().Turn.ID
 	}
 	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}

@@ -68,7 +68,7 @@ func (c *call) opencode() {
 		c.Session, c.subagent = "", "subagent"
 		if c.kind == "permission.asked" {
 			c.askBusPermission(p)
-		} else if c.kind == "permission.replied" && c.lastTurn().Activity == reducer.Confirming {
+		} else if c.kind == "permission.replied" && c.lastSession().Activity == reducer.Confirming {
 			c.changeState("tool_running", c.subagent, "id", c.dialogID(p))
 		}
 		return
@@ -97,29 +97,29 @@ func (c *call) opencode() {
 			status = "failed"
 			c.addEvent(wire.StreamError, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
-		if t := c.lastTurn(); t.IsOpen() {
+		if t := c.lastSession().Turn; t.IsOpen() {
 			c.turn = t.ID
 			c.events = append(c.events, c.turnCompleted(status, t.ID, ""))
 		}
 	case "permission.asked":
-		c.turn = c.lastTurn().ID
+		c.turn = c.lastSession().Turn.ID
 		c.askBusPermission(p)
 	case "permission.replied":
 		c.turn = c.openTurnID()
 		if p.Reply == "reject" {
 			c.resumeThinking("id", c.dialogID(p))
-		} else if c.lastTurn().IsOpen() {
+		} else if c.lastSession().Turn.IsOpen() {
 			c.changeState("tool_running", "", "id", c.dialogID(p))
 		}
 	case "question.asked":
-		c.turn = c.lastTurn().ID
+		c.turn = c.lastSession().Turn.ID
 		prompt := ""
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
 		c.addRepeatable("waiting_for_input", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
-		c.turn = c.lastTurn().ID
+		c.turn = c.lastSession().Turn.ID
 		c.resumeThinking("id", c.dialogID(p))
 	case "message.part.updated":
 		c.turn = c.openTurnID()
@@ -202,22 +202,22 @@ type busAnswer struct {
 
 const retrying = "API retry"
 
-func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }
+func isRetrying(s *reducer.Session) bool { return strings.HasPrefix(s.Detail, retrying) }
 
 func (c *call) handleStatus(p *busProperties) {
 	switch p.Status.Type {
 	case "busy":
-		if t := c.lastTurn(); !t.IsOpen() {
+		if last := c.lastSession(); !last.Turn.IsOpen() {
 			c.turn = c.nextTurnID("")
 			c.addEvent(wire.TurnStarted, c.turn, "prompt", wire.Clip(c.in.Text("prompt"), maxPrompt))
-		} else if isRetrying(t) {
-			c.turn = t.ID
+		} else if isRetrying(last) {
+			c.turn = last.Turn.ID
 			c.changeState("thinking", "")
 		}
 	case "retry":
-		c.turn = c.lastTurn().ID
+		c.turn = c.lastSession().Turn.ID
 		c.addEvent(wire.StreamError, "", "error_summary", p.Status.Message)
-		if c.lastTurn().IsOpen() {
+		if c.lastSession().Turn.IsOpen() {
 			c.changeState("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}
 	case "idle":
@@ -227,14 +227,14 @@ func (c *call) handleStatus(p *busProperties) {
 
 // settle handles a session that has become idle. Its turn is completed, unless an error or a retry came last.
 func (c *call) settle() {
-	t := c.lastTurn()
-	c.turn = t.ID
+	last := c.lastSession()
+	c.turn = last.Turn.ID
 	switch {
-	case !t.IsOpen():
-		c.events = append(c.events, c.turnIdle(t.ID))
-	case isRetrying(t):
-		c.endTurn("failed", t.ID, "")
+	case !last.Turn.IsOpen():
+		c.events = append(c.events, c.turnIdle(c.turn))
+	case isRetrying(last):
+		c.endTurn("failed", c.turn, "")
 	default:
-		c.endTurn("completed", t.ID, c.in.Text("answer"))
+		c.endTurn("completed", c.turn, c.in.Text("answer"))
 	}
 }

@@ -58,7 +58,7 @@ func TestPluginPushesMail(t *testing.T) {
 	if where(t, bob, id) != maildir.Done {
 		t.Error("it is still unread")
 	}
-	if got := state(t, bob).Turn(); got.Transport != "hook" {
+	if got := state(t, bob).Session().Turn; got.Transport != "hook" {
 		t.Errorf("the transport is %q", got.Transport)
 	}
 }

@@ -79,9 +79,9 @@ type turn struct {
 
 // in makes an Options.State in which each of the sessions has the turn.
 func (t turn) in(sessions ...string) func() (*reducer.State, error) {
-	folded := reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated, Ended: t.Ended}
+	folded := reducer.Session{Turn: reducer.Turn{ID: t.ID, Status: reducer.TurnIdle, IsGenerated: t.IsGenerated}, EndedTurns: t.Ended}
 	if t.Open {
-		folded.Status = reducer.TurnBusy
+		folded.Turn.Status = reducer.TurnBusy
 	}
 	if t.Blocked {
 		folded.Activity, folded.Requests = reducer.Confirming, []reducer.Waiting{{Tool: t.Tool}}
@@ -91,8 +91,8 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 	}
 	s := &reducer.State{}
 	for _, session := range sessions {
-		folded.Session = session
-		s.Turns = append(s.Turns, folded)
+		folded.ID = session
+		s.Sessions = append(s.Sessions, folded)
 	}
 	return func() (*reducer.State, error) { return s, nil }
 }
@@ -100,7 +100,7 @@ func (t turn) in(sessions ...string) func() (*reducer.State, error) {
 func state(t testing.TB, b *maildir.Box) *reducer.State {
 	s := &reducer.State{}
 	for _, e := range events(t, b) {
-		s.Apply(reducer.Input{Now: e.At, Event: &e})
+		s.Apply(&e)
 	}
 	return s
 }
@@ -356,7 +356,7 @@ func TestRealSessions(t *testing.T) {
 				}
 			}
 			same(t, string(tool), got, want...)
-			if state(t, bob).Turn().IsOpen() {
+			if state(t, bob).Session().Turn.IsOpen() {
 				t.Error("a turn is open in the end")
 			}
 		})
@@ -386,7 +386,7 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 				for range 2 { // hooks are installed twice
 					call1(t, tool, bob, calledWith(tool, event, fields), now)
 				}
-				if got := state(t, bob).Turn().Word(); got != want {
+				if got := state(t, bob).Session().Word(); got != want {
 					t.Errorf("%s %s: %s, not %s", event, fields, got, want)
 				}
 			}
@@ -434,7 +434,7 @@ func TestAnswersAreToldApart(t *testing.T) {
 	check := func(want ...string) {
 		t.Helper()
 		var open []string
-		for _, w := range state(t, bob).Turn().Requests {
+		for _, w := range state(t, bob).Session().Requests {
 			open = append(open, strings.TrimSpace(w.ID+" "+w.Prompt))
 		}
 		same(t, "open", open, want...)
@@ -535,8 +535,8 @@ func TestChildSessions(t *testing.T) {
 		call1(t, OpenCode, bob, in, now)
 	}
 	s := state(t, bob)
-	if s.Turn().Session != "o1" || s.Turn().Activity != reducer.Confirming {
-		t.Errorf("%+v", s.Turn())
+	if s.Session().ID != "o1" || s.Session().Activity != reducer.Confirming {
+		t.Errorf("%+v", s.Session())
 	}
 	for _, in := range []string{
 		`{"subagent":true,"type":"permission.replied","properties":{"sessionID":"o2","requestID":"per_1","reply":"once"}}`,
@@ -547,10 +547,10 @@ func TestChildSessions(t *testing.T) {
 		call1(t, OpenCode, bob, in, now)
 	}
 	s = state(t, bob)
-	if s.Turn().Session != "o1" || s.Turn().Activity != reducer.ToolRunning || len(s.Turns) != 1 {
-		t.Errorf("%+v", s.Turns)
+	if s.Session().ID != "o1" || s.Session().Activity != reducer.ToolRunning || len(s.Sessions) != 1 {
+		t.Errorf("%+v", s.Sessions)
 	}
-	if !s.Turn().IsOpen() || s.Turn().ID != "o1#1" {
-		t.Errorf("%+v", s.Turn())
+	if !s.Session().Turn.IsOpen() || s.Session().Turn.ID != "o1#1" {
+		t.Errorf("%+v", s.Session())
 	}
 }

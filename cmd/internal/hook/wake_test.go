@@ -63,7 +63,7 @@ func TestWake(t *testing.T) {
 			t.Errorf("a person's prompt is %q", e.Text("prompt"))
 		}
 	}
-	if !state(t, bob).Turn().IsOpen() {
+	if !state(t, bob).Session().Turn.IsOpen() {
 		t.Error("there is no turn")
 	}
 	call1(t, Claude, bob, calledWith(Claude, "Stop", `,"stop_hook_active":true`), time.Now())

@@ -90,7 +90,7 @@ func (t *timeline) addBars(box *maildir.Box, m teams.Member) error {
 	state, word, began := reducer.State{}, reducer.WordUnknown, t.since
 	for i := range events {
 		e := &events[i]
-		state.Apply(reducer.Input{Now: e.At, Event: e})
+		state.Apply(e)
 		if next := state.Word(); next != word {
 			t.addBar(m.Name, word, began, e.At)
 			word, began = next, e.At

@@ -1,0 +1,205 @@
+// Package queue decides what a runner does about its agent's unread mail: which messages to hand over now, for which to
+// end the turn, and which answers are overdue. It is pure: no clock, no file, no goroutine.
+//
+//   - The mailbox owns the mail. A Queue is told of the messages in it, and knows of each only what it decides by.
+//   - Mail is handed over while the agent is idle, and urgent mail ends a turn once. While it asks something, or nobody
+//     knows what it does, nothing happens.
+//   - What somebody else has taken is held: a lease, a hook's handover, a text that is being typed.
+//   - A message is named once until the agent's word changes. If it could not be typed it is named again then.
+package queue
+
+import (
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// To is what a runner has to do now, for messages by their ids, in order of arrival.
+type To struct {
+	Remind    []wire.ID // answers are overdue: tell the lead, and remind the agent if it is idle
+	Interrupt []wire.ID // end the turn: these are urgent; once for each message
+
+	// Deliver: hand these over together, while the agent is idle. What the runner has not begun to type by then
+	// (injecting) it forgets: the next idle names it again. What it has begun is its own until it reports the outcome
+	// (injected, injection_failed).
+	Deliver []wire.ID
+}
+
+// Message is what a Queue knows of a message in the inbox.
+type Message struct {
+	ID           wire.ID
+	Urgent       bool
+	ExpiresAt    time.Time // not handed over from then on; zero: never
+	DueAt        time.Time // an answer is expected by then; zero: none
+	IsSuppressed bool      // superseded, or for another reason not to be typed or reminded of
+	IsRead       bool      // read; only its answer is expected
+	LeasedUntil  time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
+}
+
+// Max is how many messages a Queue holds. Beyond that it accepts only urgent ones and those with a due time. The caller
+// reports the rest again when HasRoom says so.
+const Max = 1024
+
+// offerTimeout is how long a message that a hook handed over may stay unread before it counts as not handed over.
+const offerTimeout = 10 * time.Minute
+
+// Queue is the mail that a runner has been told of. The zero value is empty. Not for concurrent use.
+type Queue struct {
+	list []message // in order of arrival
+	word reducer.Word
+}
+
+// message is a message, and what was returned for it.
+type message struct {
+	Message
+	offered time.Time // when a hook handed it over; zero: none did
+	session string    // of that hook
+
+	isNamed        bool // Deliver has named it since the agent's word last changed
+	isJustRead     bool // it was read since then
+	isBeingTyped   bool
+	hasInterrupted bool
+	isEscalated    bool // Remind has named it
+	isReminded     bool // Remind has named it while the agent was idle
+}
+
+// Next returns what to do now that the agent's word for mail (State.MailWord) is this one.
+func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
+	if word != q.word {
+		q.word = word
+		for i := range q.list {
+			q.list[i].isNamed, q.list[i].isJustRead = false, false
+		}
+	}
+	q.expire(now)
+	for i := range q.list {
+		m := &q.list[i]
+		mayRemind := word == reducer.WordIdle && m.IsRead && !m.IsSuppressed && !m.isJustRead && !m.isReminded
+		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
+			m.isEscalated, m.isReminded = true, mayRemind
+			to.Remind = append(to.Remind, m.ID)
+		}
+		isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
+		switch {
+		case m.IsRead || m.IsSuppressed || isHeld:
+		case word == reducer.WordIdle && !m.isNamed:
+			m.isNamed = true
+			to.Deliver = append(to.Deliver, m.ID)
+		case word == reducer.WordBusy && m.Urgent && !m.hasInterrupted:
+			m.hasInterrupted = true
+			to.Interrupt = append(to.Interrupt, m.ID)
+		}
+	}
+	return to
+}
+
+// HasRoom reports whether the Queue accepts every message; see Max.
+func (q *Queue) HasRoom() bool { return len(q.list) < Max }
+
+// MayHandOver reports whether a message that Next named has not expired or been superseded since.
+func (q *Queue) MayHandOver(id wire.ID, now time.Time) bool {
+	m := q.find(id)
+	return m != nil && !m.IsSuppressed && !hasPassed(m.ExpiresAt, now)
+}
+
+// Apply applies an event of the agent that is not a repeat.
+func (q *Queue) Apply(e *wire.Event, now time.Time) {
+	for i := range q.list {
+		m := &q.list[i]
+		m.isBeingTyped = m.isBeingTyped && e.Kind != "exited"
+		if e.Kind == "exited" || e.Kind == "session_end" && m.session == e.Session {
+			m.endOffer()
+		}
+	}
+	m := q.find(e.MessageID())
+	if m == nil {
+		return
+	}
+	switch e.Kind {
+	case wire.EventInjecting, wire.EventInjectionFailed:
+		m.isBeingTyped = e.Kind == wire.EventInjecting
+	case wire.EventInjected, wire.EventRead:
+		q.markRead(m)
+	case wire.EventAcked:
+		if e.Field("by") != "" { // the holder of a lease has finished it
+			q.Remove(m.ID)
+		} else {
+			q.markRead(m) // an ack is no answer
+		}
+	case wire.EventWithdrawn:
+		q.Remove(m.ID)
+	case wire.EventReturned:
+		m.endLease()
+	case wire.EventAnnounced:
+		if e.Source == "hook" {
+			m.offered, m.session = now, e.Session
+		}
+	}
+}
+
+// Put adds a message that is in the inbox, or replaces what is known of it.
+func (q *Queue) Put(msg Message, now time.Time) {
+	m := q.find(msg.ID)
+	switch {
+	case hasPassed(msg.ExpiresAt, now):
+	case m != nil:
+		if m.IsRead || m.IsSuppressed { // it was put back, or the message that superseded it was withdrawn
+			m.isNamed, m.hasInterrupted = false, false
+		}
+		if msg.LeasedUntil.IsZero() && !m.LeasedUntil.IsZero() {
+			m.endLease()
+		}
+		m.Message = msg
+	case q.HasRoom() || msg.Urgent || !msg.DueAt.IsZero():
+		q.list = append(q.list, message{Message: msg})
+	}
+}
+
+// Remove removes a message that was answered or withdrawn, or must not be handed over.
+func (q *Queue) Remove(id wire.ID) {
+	q.list = slices.DeleteFunc(q.list, func(m message) bool { return m.ID == id })
+}
+
+func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+func (q *Queue) find(id wire.ID) *message {
+	if i := slices.IndexFunc(q.list, func(m message) bool { return m.ID == id }); i >= 0 {
+		return &q.list[i]
+	}
+	return nil
+}
+
+// markRead keeps a read message only while an answer is expected.
+func (q *Queue) markRead(m *message) {
+	if m.DueAt.IsZero() {
+		q.Remove(m.ID)
+		return
+	}
+	m.isJustRead = m.isJustRead || !m.IsRead
+	m.IsRead, m.isBeingTyped, m.offered = true, false, time.Time{}
+}
+
+// endOffer makes a message that a hook handed over, and that nobody read, deliverable again.
+func (m *message) endOffer() {
+	if !m.offered.IsZero() {
+		m.offered, m.isNamed = time.Time{}, false
+	}
+}
+
+func (m *message) endLease() { m.LeasedUntil, m.isNamed = time.Time{}, false }
+
+// expire ends offers, leases and messages whose time is over.
+func (q *Queue) expire(now time.Time) {
+	for i := range q.list {
+		m := &q.list[i]
+		if now.Sub(m.offered).Abs() >= offerTimeout {
+			m.endOffer()
+		}
+		if hasPassed(m.LeasedUntil, now) {
+			m.endLease()
+		}
+	}
+	q.list = slices.DeleteFunc(q.list, func(m message) bool { return hasPassed(m.ExpiresAt, now) && !m.isBeingTyped })
+}
