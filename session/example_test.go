@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
-	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // team makes a team with bob in it, in a directory that done removes.
@@ -67,7 +67,7 @@ func Example() {
 		}
 	}
 	for _, text := range []string{"Reading the parser.", "Two conflicts, both mine."} {
-		if err := bob.Emit(ctx, wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text}); err != nil {
+		if err := bob.Emit(ctx, foreign.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text}); err != nil {
 			fmt.Println(err)
 			return
 		}
