@@ -40,8 +40,8 @@ type Member struct {
 	Sources []control.Claim `json:"sources,omitempty"`
 	// Ways are how its runner tells it what. Only Status has them.
 	Ways control.Ways `json:"ways,omitzero"`
-	// Doors are how mail gets into a program that its person started. Only Status has them.
-	Doors []WayNow `json:"doors,omitempty"`
+	// WaysIn are how mail gets into a program that its person started. Only Status has them.
+	WaysIn []WayNow `json:"ways_in,omitempty"`
 
 	TurnState
 	MailCounts
@@ -257,7 +257,7 @@ func (m *Member) addNote(text string) {
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.status(ctx, known{config: c}, name)
-	m.Sources, m.Ways, m.Doors = m.sources(), m.Runner.Ways, t.WaysNow(name)
+	m.Sources, m.Ways, m.WaysIn = m.sources(), m.Runner.Ways, t.WaysNow(name)
 	return m, err
 }
 

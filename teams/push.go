@@ -20,8 +20,8 @@ import (
 // delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
 // watch, and for which the hooks look at each turn.
 
-// A Pushed says what became of giving a member's mail to its program.
-type Pushed struct {
+// A PushOutcome says what became of giving a member's mail to its program.
+type PushOutcome struct {
 	By       string // of agents.WayNames; "": no way is open now
 	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
 	IsUnsure bool   // and it may not have taken it
@@ -29,17 +29,17 @@ type Pushed struct {
 	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
-// pushTime limits how long a sender tries.
-const pushTime = 3 * time.Second
+// senderTime limits how long a sender tries.
+const senderTime = 3 * time.Second
 
-// A door is a way that is open to a program now.
-type door struct {
+// An openWay is a way that is open to a program now.
+type openWay struct {
 	by  string
 	put func(ctx context.Context, items []*maildir.Item, text string) error // nil: the program looks itself
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
-func (p Program) open(way agents.Way) (*door, error) {
+func (p Program) open(way agents.Way) (*openWay, error) {
 	switch way.By {
 	case agents.InboxSocket:
 		s, err := p.claudeSession()
@@ -49,7 +49,7 @@ func (p Program) open(way agents.Way) (*door, error) {
 		if s.Mode = p.Mode; s.ID != p.Session {
 			return nil, errors.New("its conversation has changed since its hooks last ran")
 		}
-		return &door{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
+		return &openWay{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
 			err := s.Send(ctx, (&maildir.Batch{Items: items}).Sender(), text)
 			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
 				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
@@ -57,7 +57,7 @@ func (p Program) open(way agents.Way) (*door, error) {
 			return err
 		}}, s.MayTake()
 	case agents.Hook:
-		return &door{by: way.By}, nil // its hooks have noted it
+		return &openWay{by: way.By}, nil // its hooks have noted it
 	}
 	if !slices.Contains(p.Opens, way.By) {
 		if p.Shut != "" {
@@ -65,12 +65,12 @@ func (p Program) open(way agents.Way) (*door, error) {
 		}
 		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
 	}
-	return &door{by: way.By}, nil
+	return &openWay{by: way.By}, nil
 }
 
-// doorAt opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
+// bestWay opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
 // why better ones are not open.
-func (p Program) doorAt(moment string, tried ...string) (*door, string) {
+func (p Program) bestWay(moment string, tried ...string) (*openWay, string) {
 	var why []string
 	for _, way := range agents.WaysOf(p.Tool) {
 		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
@@ -105,29 +105,29 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 
 // pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
-func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
+func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
 	p, ok := t.Bound(name)
 	if !ok {
 		return h
 	}
 	p = t.followAgain(ctx, name, p)
-	d, why := p.doorAt(agents.AtIdle)
-	if d == nil {
-		return Pushed{Why: why}
+	way, why := p.bestWay(agents.AtIdle)
+	if way == nil {
+		return PushOutcome{Why: why}
 	}
-	if h.By = d.by; d.put == nil {
+	if h.By = way.by; way.put == nil {
 		return h
 	}
 	h.To, _ = t.Summary(name) // the mail may begin a turn
-	ctx, cancel := context.WithTimeout(ctx, pushTime)
+	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
-	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: d.put})
+	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: way.put})
 	if err == nil && got.IsFull {
 		err = errors.New("as much is in it as it takes at a time")
 	}
 	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
-		h = Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
-		if next, _ := p.doorAt(agents.AtIdle, d.by); next != nil && next.put == nil {
+		h = PushOutcome{Why: fmt.Sprintf("%s: %v", way.by, err)}
+		if next, _ := p.bestWay(agents.AtIdle, way.by); next != nil && next.put == nil {
 			h.By = next.by
 		}
 		return h
@@ -176,7 +176,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 		isIn, err = o.Has(ctx, id)
 	}
 	if err == nil && !isIn {
-		err = o.Put(ctx, h.Items, h.Pushed(l))
+		err = o.Put(ctx, h.Items, h.PushText(l))
 	}
 	isUnsure := errors.Is(err, ErrUnconfirmed)
 	switch {
@@ -190,7 +190,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 }
 
 // pushAll gives mail to the programs of all whom the posts have just reached, side by side.
-func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]Pushed {
+func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]PushOutcome {
 	var reached []wire.Address
 	for _, post := range posts {
 		for _, out := range post.Outcomes {
@@ -203,13 +203,13 @@ func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Addr
 			}
 		}
 	}
-	pushed := make([]Pushed, len(reached))
+	pushed := make([]PushOutcome, len(reached))
 	AtOnce(len(reached), func(i int) {
 		if t, err := r.Team(reached[i].Team); err == nil {
 			pushed[i] = t.pushUnread(ctx, reached[i].Agent)
 		}
 	})
-	all := map[wire.Address]Pushed{}
+	all := map[wire.Address]PushOutcome{}
 	for i, a := range reached {
 		all[a] = pushed[i]
 	}
@@ -230,10 +230,10 @@ func (t *Team) WaysNow(name wire.Name) (all []WayNow) {
 		return nil
 	}
 	for _, moment := range agents.Moments {
-		d, why := p.doorAt(moment)
+		way, why := p.bestWay(moment)
 		now := WayNow{At: moment, Why: cmp.Or(why, "its maker offers none")}
-		if d != nil {
-			now.By, now.Why = d.by, why
+		if way != nil {
+			now.By, now.Why = way.by, why
 		}
 		all = append(all, now)
 	}
@@ -246,6 +246,6 @@ func (t *Team) ReachesIdle(name wire.Name) bool {
 	if !ok {
 		return false
 	}
-	d, _ := p.doorAt(agents.AtIdle)
-	return d != nil
+	way, _ := p.bestWay(agents.AtIdle)
+	return way != nil
 }

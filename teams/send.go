@@ -46,7 +46,7 @@ type Sent struct {
 type Recipient struct {
 	maildir.Outcome
 	Address wire.Address
-	Pushed  Pushed // what was given to its program
+	Push    PushOutcome // what was given to its program
 }
 
 // ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.

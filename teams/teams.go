@@ -21,7 +21,7 @@
 //	send, ack, answer, ask   a message goes out; what counts as its ack and its answer; a question and its wait
 //	due, notify              answers that are overdue; mail of atm's own
 //	trace, gate, search      how far a message got; why it waits, and when it will be seen; finding one
-//	pending, question        what waits for an answer of a person; who serves a question of a program
+//	pending, answering       what waits for an answer of a person; the processes that wait for one
 //	runner                   members that atm runs
 //	program, push            programs that people started themselves; mail is given to those
 //	claude, codex            what is special about these; conversation: who gives mail to a thread of Codex

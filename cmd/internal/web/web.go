@@ -80,7 +80,7 @@ func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	now, _ := pages.Snapshot()
 	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
 	g.As = now.Me
-	if remove, err := g.door.save(s); err != nil {
+	if remove, err := g.entrance.save(s); err != nil {
 		command.Warn(c, "atm web --token will not work: %v", err)
 	} else {
 		defer remove()

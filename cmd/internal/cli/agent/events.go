@@ -213,7 +213,7 @@ func events(c *cli.Context) error {
 	}
 	cursor := k.box.Log().Follow(from)
 	defer cursor.Close()
-	d, lines := &aswire.Daemon{}, []string{}
+	d, lines := &aswire.DaemonStream{}, []string{}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -248,7 +248,7 @@ func events(c *cli.Context) error {
 }
 
 // eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
-func (k *call) eventLines(d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (lines string) {
+func (k *call) eventLines(d *aswire.DaemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
 	if gap != nil && k.c.Bool("json") && !k.c.IsSet("as-wire") {
 		line, _ := command.JSON(map[string]any{"gap": gap})
 		lines = string(line)

@@ -17,7 +17,7 @@ func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
 		_, stop := app.Interruptible(c.Context)
 		defer stop()
 	}
-	r, err := s.Send(c.Context, &o.Message)
+	r, err := s.Send(c.Context, &o.Submission)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if err != nil {
 			return err
 		}
-		return send(c, s, app.Message{To: names}, words)
+		return send(c, s, app.Submission{To: names}, words)
 	}),
 }
 
@@ -99,7 +99,7 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
+		return send(c, s, app.Submission{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }
 
@@ -151,8 +151,8 @@ func noRecipient(s *app.Scope) error {
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
-func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
-	o := &sendOptions{Message: m}
+func send(c *cli.Context, s *app.Scope, m app.Submission, words []string) error {
+	o := &sendOptions{Submission: m}
 	if err := o.fill(c, s, words); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
 
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
 type sendOptions struct {
-	app.Message
+	app.Submission
 	waits   []string      // as atm wait calls it: read, acked, reply
 	timeout time.Duration // 0: for ever
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Daemon translates an agent's events, in order, so that the daemon, which folds them itself, comes to the same turn status
-// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
-// ends a turn for another reason.
-type Daemon struct {
+// A DaemonStream is an agent's events as the daemon of agent-team-mail, a program of others with that name, reads them. It
+// translates them in order, so that the daemon, which folds them itself, comes to the same turn status as atm status: a
+// turn without an id gets the id that status shows, and events are added where the reducer begins or ends a turn for
+// another reason.
+type DaemonStream struct {
 	state   reducer.State
 	started wire.Event         // the start of the last turn in the stream
 	status  reducer.TurnStatus // of that turn, by the stream
 }
 
 // Translate returns what the daemon gets for the next event.
-func (d *Daemon) Translate(e wire.Event) []wire.Event {
+func (d *DaemonStream) Translate(e wire.Event) []wire.Event {
 	d.state.Apply(reducer.Input{Event: &e, Now: e.At})
 	e.TurnID = cmp.Or(e.TurnID, d.turnOf(e.Session).ID)
 	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
@@ -55,7 +56,7 @@ func (d *Daemon) Translate(e wire.Event) []wire.Event {
 }
 
 // follow updates the last turn in the stream.
-func (d *Daemon) follow(e *wire.Event) {
+func (d *DaemonStream) follow(e *wire.Event) {
 	isSame := e.TurnID == d.started.TurnID
 	switch {
 	case e.Kind == wire.TurnStarted:
@@ -68,7 +69,7 @@ func (d *Daemon) follow(e *wire.Event) {
 }
 
 // turnOf returns the turn of a session, by default the one that status shows.
-func (d *Daemon) turnOf(session string) *reducer.Turn {
+func (d *DaemonStream) turnOf(session string) *reducer.Turn {
 	for i := range d.state.Turns {
 		if d.state.Turns[i].Session == session {
 			return &d.state.Turns[i]
