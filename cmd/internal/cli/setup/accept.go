@@ -100,7 +100,7 @@ func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, track
 	default:
 		e.Message = "this is not what that code stands for: " + e.Message
 	}
-	return command.PrintDone(c, u, u.text(), e)
+	return command.PrinterOf(c).PrintDone(u, u.text(), e)
 }
 
 // acceptCommand is the same command again, with the code.
