@@ -106,16 +106,6 @@ func (t OrNull) MarshalJSON() ([]byte, error) {
 	return wire.Quote(string(t)), nil
 }
 
-// Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; blocked counts as
-// busy; stopped is off or in error. People and agents in an unknown state count in the total only.
-type Stats struct {
-	Total   int `json:"total"`
-	Running int `json:"running"`
-	Idle    int `json:"idle"`
-	Busy    int `json:"busy"`
-	Stopped int `json:"stopped"`
-}
-
 // Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
 // no error.
 func (t *Team) Summary(name wire.Name) (Member, error) {
@@ -323,25 +313,4 @@ func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 		}
 	}
 	return members, unreadable(boxes, errs)
-}
-
-// StatsOf counts members.
-func StatsOf(members []Member) Stats {
-	s := Stats{Total: len(members)}
-	for _, m := range members {
-		switch m.State {
-		case reducer.WordIdle:
-			s.Idle++
-		case reducer.WordBusy, reducer.WordBlocked:
-			s.Busy++
-		case reducer.WordOff, reducer.WordError:
-			s.Stopped++
-		default:
-			if m.Running || m.State == reducer.WordStarting {
-				s.Running++
-			}
-		}
-	}
-	s.Running += s.Idle + s.Busy
-	return s
 }
