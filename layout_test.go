@@ -34,7 +34,7 @@ var layers = strings.Fields(
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
 		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/app " +
-		"cmd/internal/room cmd/internal/ask cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
+		"cmd/internal/room cmd/internal/question cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
 		"cmd/internal/cli/mail cmd/internal/cli/agent cmd/internal/cli/session cmd/internal/cli/setup cmd/internal/cli " +

@@ -37,7 +37,7 @@ type agent interface {
 	// it does: see door.
 	lookForDoor(now time.Time) bool
 	isPushable() bool
-	pushed(req control.PushedRequest) control.Pushed // for its plugin
+	mailForPlugin(req control.PluginRequest) control.PluginMail // for its plugin
 
 	// gate says why it takes no text now; isPush: beside its prompt. A text is given by the steps of recipe. given is called when it has accepted
 	// one, and returns the turn's id if that is known. takeBack removes one that it has not accepted, if it can, and

@@ -27,13 +27,13 @@ type door interface {
 	// look returns nil if the program that runs now, and has this on its screen, takes a text; else why not.
 	look(ctx context.Context, screen []string) error
 	// push hands a text over. errUnconfirmed: the program may have it; after another error it has not.
-	push(ctx context.Context, out pushed) error
+	push(ctx context.Context, out pushText) error
 	// isReceived reports whether the program has told that what was pushed last began a turn. Hooks and the screen tell, too.
 	isReceived() bool
 }
 
-// pushed is a text for a door.
-type pushed struct {
+// pushText is a text for a door.
+type pushText struct {
 	id   wire.ID // of its first message
 	from string  // who the program may say it is from
 	text string
@@ -66,7 +66,7 @@ type doorState struct {
 
 const (
 	lookTime  = 3 * time.Second
-	pushTime  = 8 * time.Second // a plugin starts a process or two for it
+	handTime  = 8 * time.Second // a plugin starts a process or two for it
 	lookEvery = 2 * time.Second // while there is mail
 )
 
@@ -118,12 +118,12 @@ func (p *terminal) push(t *typing) error {
 	t.text = Clean(t.text)
 	t.draft, t.isWaiting = t.text, true
 	r.follower.HandleTyped(t.text)
-	out := pushed{t.items[0].ID, t.claim.Sender(), t.text}
+	out := pushText{t.items[0].ID, t.claim.Sender(), t.text}
 	if t.asPointer { // which has nothing of a sender's
 		out.from = "atm"
 	}
 	r.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(r.ctx, pushTime)
+		ctx, cancel := context.WithTimeout(r.ctx, handTime)
 		defer cancel()
 		err := p.door.push(ctx, out)
 		r.post(func() {

@@ -54,7 +54,7 @@ func (d *claudeDoor) find() (err error) {
 	return d.session.MayTake()
 }
 
-func (d *claudeDoor) push(ctx context.Context, out pushed) error {
+func (d *claudeDoor) push(ctx context.Context, out pushText) error {
 	if err := d.find(); err != nil { // the process may have ended, and another one begun
 		return err
 	}

@@ -72,7 +72,7 @@ const (
 )
 
 // push returns when the agent has the text, or has not and never will: what a turn did not begin with is withdrawn.
-func (d *codexDoor) push(ctx context.Context, out pushed) error {
+func (d *codexDoor) push(ctx context.Context, out pushText) error {
 	d.hasStarted.Store(false)
 	ctx, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()

@@ -161,9 +161,9 @@ func TestCodexDoorPush(t *testing.T) {
 			s.threads = idleThread
 			d := s.serve(t)
 			d.hasStarted.Store(true) // of the last text
-			ctx, cancel := context.WithTimeout(t.Context(), pushTime)
+			ctx, cancel := context.WithTimeout(t.Context(), handTime)
 			defer cancel()
-			err := d.push(ctx, pushed{"m1", "alice", "hello"})
+			err := d.push(ctx, pushText{"m1", "alice", "hello"})
 			if (err == nil) != c.isReceived || d.isReceived() != c.isReceived || errors.Is(err, errUnconfirmed) != c.isUncertain {
 				t.Errorf("%v, and it is received: %v", err, d.isReceived())
 			}

@@ -63,7 +63,7 @@ func (d *pluginDoor) look(context.Context, []string) error {
 }
 
 // push returns when the model has the text or that takes long, or with an error if the plugin has not taken it.
-func (d *pluginDoor) push(ctx context.Context, out pushed) error {
+func (d *pluginDoor) push(ctx context.Context, out pushText) error {
 	shown := d.want(out.text)
 	file, word := string(d.box.Agent())+pushDir+pushFile, string(out.id)+"\n"
 	if err := d.box.Store().Dir().Replace(file, []byte(word), false); err != nil && d.takeBack() {
@@ -98,7 +98,7 @@ func (d *pluginDoor) takeBack() bool {
 }
 
 // answer answers the plugin.
-func (l *plugin) answer(req control.PushedRequest) (a control.Pushed) {
+func (l *plugin) answer(req control.PluginRequest) (a control.PluginMail) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	frame, _, _ := strings.Cut(l.text, "\n")
@@ -113,11 +113,11 @@ func (l *plugin) answer(req control.PushedRequest) (a control.Pushed) {
 	return a
 }
 
-// pushed answers the plugin. With its first call the door is open.
-func (p *terminal) pushed(req control.PushedRequest) control.Pushed {
+// mailForPlugin answers the plugin. With its first call the door is open.
+func (p *terminal) mailForPlugin(req control.PluginRequest) control.PluginMail {
 	box := p.r.Box
 	if box.Store().Dir().Mkdir(string(box.Agent())+pushDir) != nil {
-		return control.Pushed{}
+		return control.PluginMail{}
 	}
 	if p.door.shut != nil && p.plugin.stageNow() == pushNone {
 		p.door.lookedAt = time.Time{}

@@ -13,19 +13,19 @@ import (
 func TestPluginDoor(t *testing.T) {
 	t.Parallel()
 	const text = "[atm 9f3a1c from alice, now]\n  ping\n[/atm]"
-	peek, take := control.PushedRequest{}, control.PushedRequest{Takes: true}
-	shown, other := control.PushedRequest{Shown: "> " + text}, control.PushedRequest{Shown: "[atm 000000 from alice, now]"}
+	peek, take := control.PluginRequest{}, control.PluginRequest{Takes: true}
+	shown, other := control.PluginRequest{Shown: "> " + text}, control.PluginRequest{Shown: "[atm 000000 from alice, now]"}
 	for name, c := range map[string]struct {
-		asks       []control.PushedRequest
+		asks       []control.PluginRequest
 		got        string // by all
 		err        string
 		isReceived bool
 	}{
 		"nobody asks":   {nil, "", "the plugin did not ask for it", false},
-		"it looks":      {[]control.PushedRequest{peek, shown}, "", "the plugin did not ask for it", false},
-		"it takes it":   {[]control.PushedRequest{peek, take, take}, text, "", false},
-		"another":       {[]control.PushedRequest{take, other}, text, "", false},
-		"the model has": {[]control.PushedRequest{take, shown, shown}, text, "", true},
+		"it looks":      {[]control.PluginRequest{peek, shown}, "", "the plugin did not ask for it", false},
+		"it takes it":   {[]control.PluginRequest{peek, take, take}, text, "", false},
+		"another":       {[]control.PluginRequest{take, other}, text, "", false},
+		"the model has": {[]control.PluginRequest{take, shown, shown}, text, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestPluginDoor(t *testing.T) {
 			must(t, d.look(t.Context(), nil))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			done := make(chan error)
-			go func() { done <- d.push(ctx, pushed{text: text}) }()
+			go func() { done <- d.push(ctx, pushText{text: text}) }()
 			for d.stageNow() != pushWanted {
 				time.Sleep(time.Millisecond)
 			}

@@ -56,16 +56,16 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 	})
 }
 
-// Pushed answers the program's own processes only: others would take its mail.
-func (r *runner) Pushed(_ context.Context, req control.PushedRequest) (control.Pushed, error) {
-	return inLoop(r, func() (control.Pushed, error) {
+// MailForPlugin answers the program's own processes only: others would take its mail.
+func (r *runner) MailForPlugin(_ context.Context, req control.PluginRequest) (control.PluginMail, error) {
+	return inLoop(r, func() (control.PluginMail, error) {
 		switch {
 		case r.prog == nil:
-			return control.Pushed{}, errNotRunning
+			return control.PluginMail{}, errNotRunning
 		case !slices.Contains(process.Ancestors(req.PID), r.prog.PID()):
-			return control.Pushed{}, refused("only its own program is given what is pushed")
+			return control.PluginMail{}, refused("only its own program is given what is pushed")
 		}
-		return r.prog.pushed(req), nil
+		return r.prog.mailForPlugin(req), nil
 	})
 }
 

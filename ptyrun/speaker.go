@@ -137,7 +137,9 @@ func (s *speaker) handle(e acp.Event) {
 func (s *speaker) lookForDoor(time.Time) bool { return false }
 func (s *speaker) isPushable() bool           { return false }
 
-func (s *speaker) pushed(control.PushedRequest) control.Pushed { return control.Pushed{} }
+func (s *speaker) mailForPlugin(control.PluginRequest) control.PluginMail {
+	return control.PluginMail{}
+}
 
 func (s *speaker) refresh()       { s.take() }
 func (s *speaker) step(time.Time) {}

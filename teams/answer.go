@@ -143,3 +143,43 @@ func (r *Root) HasFinished(ctx context.Context, m *wire.Message, recipient, by w
 	ack, err := r.AckOf(m, recipient)
 	return err == nil && isBy(ack) || slices.ContainsFunc(r.repliesOf(ctx, m, recipient), isBy)
 }
+
+// ReplyTo returns the recipients of an answer to parent: its sender, or with all everybody in it. An answer to one's
+// own message goes to its recipients, except that one who has taken it from a shared inbox answers its sender.
+func (r *Root) ReplyTo(ctx context.Context, parent *wire.Message, box *maildir.Box, all bool) []wire.Address {
+	to, me := []wire.Address{parent.From}, box.Address()
+	hasTaken := func() bool { // now, or before an earlier answer finished it
+		from, err := r.FindLease(box, parent, me)
+		isMine := func(it *maildir.Item) bool { return it.From == me }
+		return from != nil && err == nil || slices.ContainsFunc(r.Replies(ctx, box, parent, wire.Address{}).Counted, isMine)
+	}
+	if all || parent.From == me && !hasTaken() {
+		to = append(to, parent.To...)
+	}
+	others := slices.DeleteFunc(unique(to), func(a wire.Address) bool { return a == me })
+	if len(others) == 0 {
+		return []wire.Address{me}
+	}
+	return others
+}
+
+// markAnswered marks a message that me has answered as read, or as acknowledged if an ack is owed, and ends its lease.
+// *maildir.LeasedError or maildir.ErrNotHeld if somebody else has taken the message: then the answer is no ack.
+func (r *Root) markAnswered(ctx context.Context, me *maildir.Box, parent *wire.Message) error {
+	taken, takenErr := r.FindLease(me, parent, me.Address())
+	if taken != nil && takenErr == nil {
+		return taken.MarkAcked(ctx, parent.ID, me.Address())
+	}
+	it, err := me.Get(parent.ID)
+	switch {
+	case errors.Is(err, maildir.ErrNotFound): // it is in somebody else's mailbox
+		return takenErr
+	case err != nil:
+		return err
+	case parent.RequiresAck && (it.State == maildir.Unread || it.State == maildir.Owed):
+		return me.MarkAcked(ctx, parent.ID, me.Address())
+	case it.State == maildir.Unread:
+		return me.MarkRead(ctx, parent.ID)
+	}
+	return nil
+}

@@ -57,7 +57,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		return a, errors.New("ask exactly one other member")
 	}
 	box := post.To[0]
-	q := &question{
+	q := &asking{
 		Response: a, observer: observer, message: o.Message, me: o.From, box: box, sentAt: o.Message.SentAt,
 		root: r, isPerson: r.IsPerson(box.Address()), others: map[wire.ID]bool{},
 	}
@@ -93,7 +93,8 @@ func (e *OtherTextError) Error() string {
 	return fmt.Sprintf("%s was already sent with another text; this text was not sent", e.ID.Short(6))
 }
 
-type question struct {
+// asking is an Ask in progress.
+type asking struct {
 	*Response
 	observer Observer
 	root     *Root
@@ -110,7 +111,7 @@ type question struct {
 	exitCode uint64
 }
 
-func (q *question) send(ctx context.Context, post *maildir.Post) error {
+func (q *asking) send(ctx context.Context, post *maildir.Post) error {
 	q.To = q.root.deliver(ctx, post)[0][0]
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
@@ -124,7 +125,7 @@ func (q *question) send(ctx context.Context, post *maildir.Post) error {
 }
 
 // handOverAgain makes a question unread again if its turn was cut short.
-func (q *question) handOverAgain(ctx context.Context) error {
+func (q *asking) handOverAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
@@ -137,7 +138,7 @@ func (q *question) handOverAgain(ctx context.Context) error {
 }
 
 // isReplied reports whether there is a reply, which it looks for and keeps in q.Reply.
-func (q *question) isReplied(ctx context.Context) bool {
+func (q *asking) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
 		all := q.root.Replies(ctx, q.me, q.message, wire.Address{})
 		if len(all.Counted) > 0 {
@@ -149,7 +150,7 @@ func (q *question) isReplied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
-func (q *question) noteOthers(others []NoAnswer) {
+func (q *asking) noteOthers(others []NoAnswer) {
 	for _, other := range others {
 		if isNew := !q.others[other.ID]; isNew && q.observer.Other != nil {
 			q.observer.Other(other)
@@ -161,7 +162,7 @@ func (q *question) noteOthers(others []NoAnswer) {
 // look completes the Response once there is a reply or the turn has ended. A reply that was sent within the turn takes
 // precedence over its end. At a tick it looks for what no event reports: the recipient was retired, or its runner
 // killed.
-func (q *question) look(ctx context.Context, isTick bool) (done bool, err error) {
+func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 	delivery := q.turns.Delivery(q.ID)
 	turn := delivery.Turn
 	if q.isPerson {
@@ -204,7 +205,7 @@ func (q *question) look(ctx context.Context, isTick bool) (done bool, err error)
 }
 
 // note applies what is new in the two mailboxes.
-func (q *question) note(entry watcher.Entry) {
+func (q *asking) note(entry watcher.Entry) {
 	m, e := entry.Message, entry.Event
 	if m != nil && entry.Box.Address() == q.me.Address() {
 		isTheirs := m.From == q.box.Address()

@@ -40,8 +40,8 @@ type Member struct {
 	Sources []control.Claim `json:"sources,omitempty"`
 	// Ways are how its runner tells it what. Only Status has them.
 	Ways control.Ways `json:"ways,omitzero"`
-	// Doors are how mail gets into a program that its person started. Only Status has them.
-	Doors []WayNow `json:"doors,omitempty"`
+	// WaysIn are how mail gets into a program that its person started. Only Status has them.
+	WaysIn []WayNow `json:"ways_in,omitempty"`
 
 	TurnState
 	MailCounts
@@ -104,16 +104,6 @@ func (t OrNull) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return wire.Quote(string(t)), nil
-}
-
-// Stats counts a team's members as missiond's PTY manager does: running is starting, idle or busy; blocked counts as
-// busy; stopped is off or in error. People and agents in an unknown state count in the total only.
-type Stats struct {
-	Total   int `json:"total"`
-	Running int `json:"running"`
-	Idle    int `json:"idle"`
-	Busy    int `json:"busy"`
-	Stopped int `json:"stopped"`
 }
 
 // Summary returns a member without the counts of its mailbox. A member whose events cannot be read is unknown, which is
@@ -258,7 +248,7 @@ func (m *Member) addNote(text string) {
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
 	m, err := t.status(ctx, known{config: c}, name)
-	m.Sources, m.Ways, m.Doors = m.sources(), m.Runner.Ways, t.WaysNow(name)
+	m.Sources, m.Ways, m.WaysIn = m.sources(), m.Runner.Ways, t.WaysNow(name)
 	return m, err
 }
 
@@ -324,25 +314,4 @@ func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 		}
 	}
 	return members, unreadable(boxes, errs)
-}
-
-// StatsOf counts members.
-func StatsOf(members []Member) Stats {
-	s := Stats{Total: len(members)}
-	for _, m := range members {
-		switch m.State {
-		case reducer.WordIdle:
-			s.Idle++
-		case reducer.WordBusy, reducer.WordBlocked:
-			s.Busy++
-		case reducer.WordOff, reducer.WordError:
-			s.Stopped++
-		default:
-			if m.Running || m.State == reducer.WordStarting {
-				s.Running++
-			}
-		}
-	}
-	s.Running += s.Idle + s.Busy
-	return s
 }

@@ -1,17 +1,14 @@
 package teams
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
@@ -21,8 +18,8 @@ import (
 // delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
 // watch, and for which the hooks look at each turn.
 
-// A Pushed says what became of giving a member's mail to its program.
-type Pushed struct {
+// A PushOutcome says what became of giving a member's mail to its program.
+type PushOutcome struct {
 	By       string // of agents.WayNames; "": no way is open now
 	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
 	IsUnsure bool   // and it may not have taken it
@@ -30,61 +27,8 @@ type Pushed struct {
 	Why      string // why the mail is not in; "": it is, or nobody has to know
 }
 
-// pushTime limits how long a sender tries.
-const pushTime = 3 * time.Second
-
-// A door is a way that is open to a program now.
-type door struct {
-	by  string
-	put func(ctx context.Context, items []*maildir.Item, text string) error // nil: the program looks itself
-}
-
-// open opens a way to a program, or says in a few words why it is not open.
-func (p Program) open(way agents.Way) (*door, error) {
-	switch way.By {
-	case agents.InboxSocket:
-		s, err := p.claudeSession()
-		if err != nil {
-			return nil, err
-		}
-		if s.Mode = p.Mode; s.ID != p.Session {
-			return nil, errors.New("its conversation has changed since its hooks last ran")
-		}
-		return &door{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
-			err := s.Send(ctx, (&maildir.Batch{Items: items}).Sender(), text)
-			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
-				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-			}
-			return err
-		}}, s.MayTake()
-	case agents.Hook:
-		return &door{by: way.By}, nil // its hooks have noted it
-	}
-	if !slices.Contains(p.Opens, way.By) {
-		if p.Shut != "" {
-			return nil, errors.New(p.Shut)
-		}
-		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
-	}
-	return &door{by: way.By}, nil
-}
-
-// doorAt opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
-// why better ones are not open.
-func (p Program) doorAt(moment string, tried ...string) (*door, string) {
-	var why []string
-	for _, way := range agents.WaysOf(p.Tool) {
-		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
-			continue
-		}
-		d, err := p.open(way)
-		if err == nil {
-			return d, strings.Join(why, "; ")
-		}
-		why = append(why, fmt.Sprintf("%s: %v", way.By, err))
-	}
-	return nil, strings.Join(why, "; ")
-}
+// senderTime limits how long a sender tries.
+const senderTime = 3 * time.Second
 
 // Bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
 // A member that atm runs has none, since its runner gives it the mail.
@@ -106,29 +50,29 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 
 // pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
-func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h Pushed) {
+func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
 	p, ok := t.Bound(name)
 	if !ok {
 		return h
 	}
 	p = t.followAgain(ctx, name, p)
-	d, why := p.doorAt(agents.AtIdle)
-	if d == nil {
-		return Pushed{Why: why}
+	way, why := p.bestWay(agents.AtIdle)
+	if way == nil {
+		return PushOutcome{Why: why}
 	}
-	if h.By = d.by; d.put == nil {
+	if h.By = way.by; way.put == nil {
 		return h
 	}
 	h.To, _ = t.Summary(name) // the mail may begin a turn
-	ctx, cancel := context.WithTimeout(ctx, pushTime)
+	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
-	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: d.put})
+	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: way.put})
 	if err == nil && got.IsFull {
 		err = errors.New("as much is in it as it takes at a time")
 	}
 	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
-		h = Pushed{Why: fmt.Sprintf("%s: %v", d.by, err)}
-		if next, _ := p.doorAt(agents.AtIdle, d.by); next != nil && next.put == nil {
+		h = PushOutcome{Why: fmt.Sprintf("%s: %v", way.by, err)}
+		if next, _ := p.bestWay(agents.AtIdle, way.by); next != nil && next.put == nil {
 			h.By = next.by
 		}
 		return h
@@ -177,7 +121,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 		isIn, err = o.Has(ctx, id)
 	}
 	if err == nil && !isIn {
-		err = o.Put(ctx, h.Items, h.Pushed(l))
+		err = o.Put(ctx, h.Items, h.PushText(l))
 	}
 	isUnsure := errors.Is(err, ErrUnconfirmed)
 	switch {
@@ -191,7 +135,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 }
 
 // pushAll gives mail to the programs of all whom the posts have just reached, side by side.
-func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]Pushed {
+func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]PushOutcome {
 	var reached []wire.Address
 	for _, post := range posts {
 		for _, out := range post.Outcomes {
@@ -204,49 +148,15 @@ func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Addr
 			}
 		}
 	}
-	pushed := make([]Pushed, len(reached))
+	pushed := make([]PushOutcome, len(reached))
 	AtOnce(len(reached), func(i int) {
 		if t, err := r.Team(reached[i].Team); err == nil {
 			pushed[i] = t.pushUnread(ctx, reached[i].Agent)
 		}
 	})
-	all := map[wire.Address]Pushed{}
+	all := map[wire.Address]PushOutcome{}
 	for i, a := range reached {
 		all[a] = pushed[i]
 	}
 	return all
-}
-
-// A WayNow is how mail or an answer gets into a member's program at a moment.
-type WayNow struct {
-	At  string `json:"at"`            // of agents.Moments
-	By  string `json:"by,omitempty"`  // of agents.WayNames; "": none is open
-	Why string `json:"why,omitempty"` // why a better one is not
-}
-
-// WaysNow returns the ways into a member's program that its person started; none if there is no such program.
-func (t *Team) WaysNow(name wire.Name) (all []WayNow) {
-	p, ok := t.Bound(name)
-	if !ok {
-		return nil
-	}
-	for _, moment := range agents.Moments {
-		d, why := p.doorAt(moment)
-		now := WayNow{At: moment, Why: cmp.Or(why, "its maker offers none")}
-		if d != nil {
-			now.By, now.Why = d.by, why
-		}
-		all = append(all, now)
-	}
-	return all
-}
-
-// ReachesIdle reports whether mail gets into a member's program that its person started while it is idle.
-func (t *Team) ReachesIdle(name wire.Name) bool {
-	p, ok := t.Bound(name)
-	if !ok {
-		return false
-	}
-	d, _ := p.doorAt(agents.AtIdle)
-	return d != nil
 }

@@ -242,8 +242,8 @@ func (s *stage) Restart(context.Context, control.RestartRequest) (control.Outcom
 	return o, err
 }
 
-func (s *stage) Pushed(context.Context, control.PushedRequest) (control.Pushed, error) {
-	return control.Pushed{}, nil
+func (s *stage) MailForPlugin(context.Context, control.PluginRequest) (control.PluginMail, error) {
+	return control.PluginMail{}, nil
 }
 
 func (s *stage) Attach(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {

@@ -27,8 +27,8 @@ func (h *Handover) Frames(l *letter.Renderer) string {
 	return text.String()
 }
 
-// Pushed renders the messages as a text of their own, which a program is given beside its prompt. What they say comes
+// PushText renders the messages as a text of their own, which a program is given beside its prompt. What they say comes
 // first: the program shows its person the beginning.
-func (h *Handover) Pushed(l *letter.Renderer) string {
+func (h *Handover) PushText(l *letter.Renderer) string {
 	return h.Frames(l) + letter.NotTyped + "\n" + letter.End + "\n"
 }

@@ -102,8 +102,8 @@ func (c *Client) Screen(ctx context.Context, r ScreenRequest) (Screen, error) {
 func (c *Client) Type(ctx context.Context, r TypeRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "type", r)
 }
-func (c *Client) Pushed(ctx context.Context, r PushedRequest) (Pushed, error) {
-	return ask[Pushed](ctx, c, "pushed", r)
+func (c *Client) MailForPlugin(ctx context.Context, r PluginRequest) (PluginMail, error) {
+	return ask[PluginMail](ctx, c, "plugin", r)
 }
 
 // requestBy says who asks; every request may.
@@ -128,7 +128,7 @@ func (c *Client) Restart(ctx context.Context, r RestartRequest) (Outcome, error)
 // ask sends a request and reads the answer. ctx limits the wait. The greeting proves nothing about the runner's loop, so
 // before a request that may take long the runner has to answer one that does not.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
-	if op == "status" || op == "screen" || op == "pushed" {
+	if op == "status" || op == "screen" || op == "plugin" {
 		limited, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		ctx = limited

@@ -111,8 +111,8 @@ type Handler interface {
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
 	// next one starts without a pause ("restarted").
 	Restart(ctx context.Context, r RestartRequest) (Outcome, error)
-	// Pushed gives the program's plugin what it shall push into the program, and is told what became of that.
-	Pushed(ctx context.Context, r PushedRequest) (Pushed, error)
+	// MailForPlugin gives the program's plugin what it shall push into the program, and is told what became of that.
+	MailForPlugin(ctx context.Context, r PluginRequest) (PluginMail, error)
 	// Attach serves a viewer until its Input is closed, the context ends or the child has exited; then it calls Exit.
 	// The viewer is sent its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -136,16 +136,16 @@ type Status struct {
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
 }
 
-// PushedRequest is for a plugin, which runs in the agent's program. Only a process of that may ask.
-type PushedRequest struct {
+// PluginRequest is for a plugin, which runs in the agent's program. Only a process of that may ask.
+type PluginRequest struct {
 	Takes bool   `json:"takes,omitempty"` // the plugin has a conversation for the text, and takes it
 	Shown string `json:"shown,omitempty"` // it took this, and the model has it
 
 	PID int `json:"-"` // of whoever asks; 0: unknown
 }
 
-// Pushed is what a plugin shall push.
-type Pushed struct {
+// PluginMail is what a plugin shall push.
+type PluginMail struct {
 	Watch   string `json:"watch,omitempty"` // the directory that changes when there is something; "": there never is
 	Waiting bool   `json:"waiting,omitempty"`
 	Text    string `json:"text,omitempty"` // if it takes it

@@ -287,7 +287,7 @@ var operations = map[string]operation{
 	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
 	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
 	"restart":   {Act, handleWith(Handler.Restart)},
-	"pushed":    {Look, pushedFor}, // the handler knows its own program
+	"plugin":    {Look, pluginFor}, // the handler knows its own program
 }
 
 type operation struct {
@@ -321,10 +321,10 @@ func typeFor(ctx context.Context, h Handler, r request) (any, error) {
 	})(ctx, h, r)
 }
 
-func pushedFor(ctx context.Context, h Handler, r request) (any, error) {
-	return handleWith(func(h Handler, ctx context.Context, p PushedRequest) (Pushed, error) {
+func pluginFor(ctx context.Context, h Handler, r request) (any, error) {
+	return handleWith(func(h Handler, ctx context.Context, p PluginRequest) (PluginMail, error) {
 		p.PID = r.pid
-		return h.Pushed(ctx, p)
+		return h.MailForPlugin(ctx, p)
 	})(ctx, h, r)
 }
 

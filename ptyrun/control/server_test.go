@@ -80,8 +80,8 @@ func (f *fake) Restart(context.Context, RestartRequest) (Outcome, error) {
 	return Outcome{Done: "restarted"}, nil
 }
 
-func (f *fake) Pushed(_ context.Context, r PushedRequest) (Pushed, error) {
-	return Pushed{Text: fmt.Sprint(r.Takes, r.Shown, r.PID == os.Getpid())}, nil
+func (f *fake) MailForPlugin(_ context.Context, r PluginRequest) (PluginMail, error) {
+	return PluginMail{Text: fmt.Sprint(r.Takes, r.Shown, r.PID == os.Getpid())}, nil
 }
 
 func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {

@@ -114,7 +114,7 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 }
 
 // Answer answers a question of a member of this team: through its runner, through the process that waits for the answer
-// (cmd/internal/ask), or on the wire that it was asked on.
+// (cmd/internal/question), or on the wire that it was asked on.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
 	if a.By == "" {
 		a.By, _ = s.Actor()

@@ -11,6 +11,17 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 )
 
+// Two kinds of functions wait. These call something that waits, and end it: at an interrupt, and when the team is removed.
+//
+//	Await                  for what comes once
+//	Follow, FollowFor      for news that are printed as they come, also until the reader has gone
+//
+// What they call knows what to wait for:
+//
+//	Scope.Wait             conditions: mail, an answer, the state of an agent
+//	UntilMail              a try that succeeds once a mailbox has what it needs
+//	Scope.Ask              the answer to a question that it sends
+
 // Interruptible returns a context that a signal ends, for a verb that waits or takes long. A second after the signal
 // the process exits even if it is stuck in a write.
 func Interruptible(ctx context.Context) (_ context.Context, stop context.CancelFunc) {

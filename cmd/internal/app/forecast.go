@@ -33,7 +33,7 @@ func lookOnce(r *teams.Root) func(wire.Address) teams.Member {
 }
 
 func forecastFor(r *teams.Root, m *teams.Member, to teams.Recipient, sent *wire.Message) string {
-	if when := handed(m, to.Pushed); when != "" {
+	if when := handed(m, to.Push); when != "" {
 		return when
 	}
 	if t, err := r.Team(to.Address.Team); to.Address.Host != "" && err == nil {
@@ -107,7 +107,7 @@ func forecast(m *teams.Member, sent *wire.Message) string {
 }
 
 // handed says when the member sees a message that was given to its program; "": it was not.
-func handed(m *teams.Member, h teams.Pushed) string {
+func handed(m *teams.Member, h teams.PushOutcome) string {
 	if h.IsIn {
 		m = &h.To
 	}

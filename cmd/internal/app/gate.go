@@ -101,7 +101,7 @@ func unreadGate(t *teams.Team, name wire.Name, it *maildir.Item, d *history.Deli
 	if err != nil {
 		return lease
 	}
-	m.Doors = t.WaysNow(name)
+	m.WaysIn = t.WaysNow(name)
 	why := mailGate(&m, it, d, RunCommand(t, name))
 	if isShared, _ := t.Box(name).Shared(); isShared {
 		why = "whoever takes it first gets it: atm take " + string(name)
@@ -183,7 +183,7 @@ func mailGate(m *teams.Member, it *maildir.Item, d *history.Delivery, again stri
 
 // waitsInside reports whether there is a way into the member's program while it is idle.
 func waitsInside(m *teams.Member) bool {
-	return slices.ContainsFunc(m.Doors, func(w teams.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
+	return slices.ContainsFunc(m.WaysIn, func(w teams.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
 }
 
 // runnerGates says for firstShut what the gates of a runner mean.

@@ -66,7 +66,7 @@ func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, no
 	forecast := forecastFor(s.Root, &member, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
-		By: to.Pushed.By, IsIn: to.Pushed.IsIn, IsUnsure: to.Pushed.IsUnsure, note: cmp.Or(note, forecast),
+		By: to.Push.By, IsIn: to.Push.IsIn, IsUnsure: to.Push.IsUnsure, note: cmp.Or(note, forecast),
 	})
 	return member
 }
@@ -77,7 +77,7 @@ func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
 
 // addRetry says how to send a message again that a recipient has already: this one, if it may not be durable, or
 // another.
-func (f *Failed) addRetry(m *Message, to teams.Recipient, isStored bool) {
+func (f *Failed) addRetry(m *Submission, to teams.Recipient, isStored bool) {
 	again := m.Again + string(m.Content.ID)
 	if m.Once != "" { // which excludes an id
 		again = "the same command"
@@ -93,7 +93,7 @@ func (f *Failed) addRetry(m *Message, to teams.Recipient, isStored bool) {
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (o *Outcome) addKnown(s *Scope, to teams.Recipient, m *Message) {
+func (o *Outcome) addKnown(s *Scope, to teams.Recipient, m *Submission) {
 	note := "already sent"
 	if it, err := to.Box.Get(o.ID); err == nil {
 		note += ": " + StateAt(it)

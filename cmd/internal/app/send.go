@@ -21,8 +21,9 @@ import (
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// A Message is what Send sends. A verb fills it from its flags.
-type Message struct {
+// A Submission is a message to send, with recipients and files as people name them. A verb fills it from its flags. Send
+// makes a teams.Outgoing of it, which has mailboxes and opened files.
+type Submission struct {
 	Content   *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
 	To        []string      // names as people type them: bob, bob@web, all; none: whom an answer to Parent goes to
 	Parent    *wire.Message // the message that it answers; nil: none
@@ -35,8 +36,8 @@ type Message struct {
 
 // Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says
 // what became of it at each recipient. With an error nothing was sent.
-func (s *Scope) Send(ctx context.Context, m *Message) (*Outcome, error) {
-	sent := s.SendAll(ctx, []*Message{m})[0]
+func (s *Scope) Send(ctx context.Context, m *Submission) (*Outcome, error) {
+	sent := s.SendAll(ctx, []*Submission{m})[0]
 	return sent.Outcome, sent.Err
 }
 
@@ -47,7 +48,7 @@ type OutcomeOrErr struct {
 }
 
 // SendAll is Send for several messages, as teams.Root.SendAll sends them.
-func (s *Scope) SendAll(ctx context.Context, all []*Message) []OutcomeOrErr {
+func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	outcomes := make([]OutcomeOrErr, len(all))
 	outgoing, doubts := make([]*teams.Outgoing, len(all)), make([][]string, len(all))
 	var ready []*teams.Outgoing
@@ -85,7 +86,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*Message) []OutcomeOrErr {
 }
 
 // outcomeOf says what became of a message. look returns what is known of a recipient.
-func (s *Scope) outcomeOf(m *Message, sent *teams.Sent, look func(wire.Address) teams.Member) *Outcome {
+func (s *Scope) outcomeOf(m *Submission, sent *teams.Sent, look func(wire.Address) teams.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
 	isStored := slices.ContainsFunc(sent.To, func(to teams.Recipient) bool { return to.Stored })
@@ -113,7 +114,7 @@ func (s *Scope) outcomeOf(m *Message, sent *teams.Sent, look func(wire.Address) 
 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
-func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, err error) {
+func (s *Scope) outgoing(ctx context.Context, m *Submission) (o *teams.Outgoing, err error) {
 	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: s.Given.isPerson(), Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)

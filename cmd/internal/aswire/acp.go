@@ -1,9 +1,9 @@
 // Package aswire is for programs that speak one of the vocabularies that atm did not make up, and know nothing else of it:
 // what they are told of an agent, and what they are asked.
 //
-//	acp.go       the older Agent Client Protocol: a session's record, answers, cancelling
-//	daemon.go    a stream of events for a daemon that folds it itself
-//	missiond.go  a member as a slot of missiond's PTY manager
+//	acp.go           the older Agent Client Protocol: a session's record, answers, cancelling
+//	daemonstream.go  the stream of events that the daemon of agent-team-mail folds
+//	missiond.go      a member as a slot of missiond's PTY manager
 package aswire
 
 import (

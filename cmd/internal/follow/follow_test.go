@@ -472,7 +472,7 @@ func TestBadServers(t *testing.T) {
 			why := func() string {
 				member, err := s.team.Status(t.Context(), "bob")
 				must(t, err)
-				for _, w := range member.Doors {
+				for _, w := range member.WaysIn {
 					if w.At == agents.AtIdle && w.By == "" {
 						return w.Why
 					}

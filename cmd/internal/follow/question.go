@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -48,7 +48,7 @@ func (f *follower) ask(ctx context.Context, e codex.Event) {
 		return
 	}
 	a := e.Approval()
-	q := ask.Question{
+	q := question.Question{
 		ID: wire.Clip(strings.TrimSpace(a.Item+" "+a.ID), 80), Kind: reducer.Permission,
 		Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
 		Event: wire.Event{Session: f.thread, TurnID: e.TurnID},
@@ -71,11 +71,11 @@ func (f *follower) ask(ctx context.Context, e codex.Event) {
 	f.questions.waiting.Go(func() {
 		defer cancel()
 		info, _ := process.Find(server)
-		_, err := ask.Wait(asking, f.team, f.box, q, ask.Options{
+		_, err := question.Wait(asking, f.team, f.box, q, question.Options{
 			Program: info, Log: f.log,
-			Give: func(answer ask.Answer) error { return client.Answer(ctx, e.Request, answer.Option.ID) },
+			Give: func(answer question.Answer) error { return client.Answer(ctx, e.Request, answer.Option.ID) },
 		})
-		if err != nil && !errors.Is(err, ask.ErrOver) && !errors.Is(err, ask.ErrAsked) && asking.Err() == nil {
+		if err != nil && !errors.Is(err, question.ErrOver) && !errors.Is(err, question.ErrAsked) && asking.Err() == nil {
 			f.log.Error("waiting for an answer", "err", err)
 		}
 	})

@@ -393,7 +393,7 @@ func TestPushedMailIsShown(t *testing.T) {
 		push := handover.Call{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
 		h, err := push.HandOver(ctx, bob, maildir.ReadOptions{Limit: 1})
 		must(t, err)
-		text := h.Pushed(&letter.Renderer{Now: time.Now(), Team: "main"})
+		text := h.PushText(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)
 		must(t, err)
 		quoted, _ := json.Marshal(text)

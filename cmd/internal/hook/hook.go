@@ -227,7 +227,7 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 			c.text.WriteByte('\n')
 		}
 		if c.IsPush {
-			c.text.WriteString(h.Pushed(l))
+			c.text.WriteString(h.PushText(l))
 		} else {
 			c.text.WriteString(Mail(h, l, box.Agent()))
 		}

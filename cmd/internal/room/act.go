@@ -57,7 +57,7 @@ func (r *Room) AnswerText(ctx context.Context, asked Question, text string) (str
 		case q.Agent == r.Scope.Me.Agent():
 			return "", failure.Refused("nobody answers a question of their own")
 		default:
-			return r.send(ctx, &app.Message{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
+			return r.send(ctx, &app.Submission{To: []string{string(q.Agent)}, Content: &wire.Message{Type: wire.TypeHumanInput, Body: text}})
 		}
 	}
 	return "", fmt.Errorf("%s: %w", asked.Agent, policy.ErrNoQuestion)
@@ -83,14 +83,14 @@ func (e *NotSentError) Unwrap() error { return e.Err }
 // Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that, which
 // marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
-	m := &app.Message{Parent: parent, Content: &wire.Message{Body: text}}
+	m := &app.Submission{Parent: parent, Content: &wire.Message{Body: text}}
 	if parent == nil {
 		m.To = []string{to}
 	}
 	return r.send(ctx, m)
 }
 
-func (r *Room) send(ctx context.Context, m *app.Message) (string, error) {
+func (r *Room) send(ctx context.Context, m *app.Submission) (string, error) {
 	if err := cmp.Or(r.checkMayAct(), app.CheckText(m.Content.Body)); err != nil {
 		return "", err
 	}

@@ -29,7 +29,7 @@ import (
 // A gate checks every request. A one-time token gets a browser its cookie, and the cookie lets it in. A request that
 // changes something also needs the CSRF token of its page. All of these end with the program.
 type gate struct {
-	door
+	entrance
 	http.Handler                   // the pages
 	host, port   string            // of the listener
 	cert         *x509.Certificate // nil: without TLS
@@ -145,9 +145,9 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 	http.Error(w, "atm: "+reason, code)
 }
 
-// A door makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
+// An entrance makes the one-time addresses that let a browser in. It is saved in a file that only this user can read, so
 // that `atm web --token` can make another address.
-type door struct {
+type entrance struct {
 	URL string    `json:"url"`
 	At  string    `json:"at"`  // the listener: the URL's host may be known elsewhere only
 	Key string    `json:"key"` // of this run of the server
@@ -157,24 +157,24 @@ type door struct {
 const tokenAge = 5 * time.Minute // after which a token is refused
 
 // address returns an address that opens the pages once, within tokenAge.
-func (d door) address() string {
+func (e entrance) address() string {
 	nonce := fmt.Sprintf("%s%08x", rand.Text(), time.Now().Unix())
-	return d.URL + "/?token=" + nonce + d.sign(nonce)
+	return e.URL + "/?token=" + nonce + e.sign(nonce)
 }
 
-func (d door) sign(nonce string) string {
-	mac := hmac.New(sha256.New, []byte(d.Key))
+func (e entrance) sign(nonce string) string {
+	mac := hmac.New(sha256.New, []byte(e.Key))
 	mac.Write([]byte(nonce))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// save writes the door into a file of this server's own, which remove removes.
-func (d door) save(s *app.Scope) (remove func(), err error) {
+// save writes the entrance into a file of this server's own, which remove removes.
+func (e entrance) save(s *app.Scope) (remove func(), err error) {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return nil, err
 	}
-	data, _ := json.Marshal(d)
+	data, _ := json.Marshal(e)
 	file := fmt.Sprint(prefix, os.Getpid())
 	return func() { os.Remove(file) }, durable.WritePrivate(file, data)
 }
@@ -189,20 +189,20 @@ func printTokens(s *app.Scope, p *command.Printer) error {
 	who, isAgent := s.Actor()
 	addresses := []string{}
 	for _, file := range files {
-		var d door
-		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &d) != nil {
+		var e entrance
+		if data, err := durable.ReadRegular(file, 64<<10); err != nil || json.Unmarshal(data, &e) != nil {
 			continue // the server has just begun or ended
 		}
-		if conn, err := net.DialTimeout("tcp", d.At, time.Second); err == nil {
+		if conn, err := net.DialTimeout("tcp", e.At, time.Second); err == nil {
 			conn.Close()
 		} else if !os.IsTimeout(err) { // a slow server still runs
 			os.Remove(file) // it was killed
 			continue
 		}
-		if isAgent && (who == "" || who != d.As) {
-			return failure.Refused("an agent may not open a page as %s", cmp.Or(d.As, "somebody else")).WithHint("atm team, atm ls")
+		if isAgent && (who == "" || who != e.As) {
+			return failure.Refused("an agent may not open a page as %s", cmp.Or(e.As, "somebody else")).WithHint("atm team, atm ls")
 		}
-		addresses = append(addresses, d.address())
+		addresses = append(addresses, e.address())
 	}
 	if len(addresses) == 0 {
 		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")

@@ -72,7 +72,7 @@ func events(c *cli.Context) error {
 func (k *call) events(o eventsOptions) error {
 	cursor := k.box.Log().Follow(o.from)
 	defer cursor.Close()
-	d, lines := &aswire.Daemon{}, []string{}
+	d, lines := &aswire.DaemonStream{}, []string{}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -107,7 +107,7 @@ func (k *call) events(o eventsOptions) error {
 }
 
 // eventLines renders an event and the gap before it: events that were archived, or lost with a damaged file.
-func (k *call) eventLines(o eventsOptions, d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (lines string) {
+func (k *call) eventLines(o eventsOptions, d *aswire.DaemonStream, e *wire.Event, gap *eventlog.Gap) (lines string) {
 	if gap != nil && k.p.IsJSON && o.as == "" {
 		line, _ := command.JSON(map[string]any{"gap": gap})
 		lines = string(line)

@@ -81,8 +81,8 @@ type batch struct {
 	s        *app.Scope
 	p        *command.Printer
 	progress func(sent int)
-	waiting  []batchLine    // read, and not sent yet
-	messages []*app.Message // one for each, nil for a bad one
+	waiting  []batchLine       // read, and not sent yet
+	messages []*app.Submission // one for each, nil for a bad one
 
 	last, sent int
 	isAnyBad   bool
@@ -91,7 +91,7 @@ type batch struct {
 
 // add reads a line. What a message answers or replaces may be in a line before it, which is sent first.
 func (b *batch) add(line batchLine) {
-	var m *app.Message
+	var m *app.Submission
 	if line.err == nil {
 		m, line.err = batchMessage(b.s, line.text)
 	}
@@ -105,7 +105,7 @@ func (b *batch) add(line batchLine) {
 }
 
 // resolve finds the messages that m answers and replaces.
-func (b *batch) resolve(m *app.Message) error {
+func (b *batch) resolve(m *app.Submission) error {
 	if m.Content.InReplyTo != "" {
 		m.Parent = teams.OwnMessage(b.s.Me, m.Content.InReplyTo)
 	}
@@ -117,7 +117,7 @@ func (b *batch) resolve(m *app.Message) error {
 }
 
 func (b *batch) send() {
-	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *app.Message) bool { return m == nil })
+	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *app.Submission) bool { return m == nil })
 	sent := b.s.SendAll(b.ctx, good)
 	for i, line := range b.waiting {
 		r := batchResult{Line: line.n, Outcome: b.s.NewOutcome("")}
@@ -156,7 +156,7 @@ func readUntil(ctx context.Context, f io.Reader) io.Reader {
 }
 
 // batchMessage makes a message of a line; resolve completes it.
-func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
+func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
 		return nil, failure.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
@@ -177,5 +177,5 @@ func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	return &app.Message{Content: m, To: to, Once: once, Again: "atm send … --id "}, nil
+	return &app.Submission{Content: m, To: to, Once: once, Again: "atm send … --id "}, nil
 }

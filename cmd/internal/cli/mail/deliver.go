@@ -21,7 +21,7 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 		_, stop := app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(ctx, &o.Message)
+	r, err := s.Send(ctx, &o.Submission)
 	if err != nil {
 		return err
 	}

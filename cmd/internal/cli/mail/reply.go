@@ -37,6 +37,6 @@ var replyCommand = &cli.Command{
 					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
 			}
 		}
-		return send(c, s, p, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
+		return send(c, s, p, app.Submission{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
 	}),
 }

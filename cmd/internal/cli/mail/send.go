@@ -46,7 +46,7 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if err != nil {
 			return err
 		}
-		return send(c, s, p, app.Message{To: names}, words)
+		return send(c, s, p, app.Submission{To: names}, words)
 	}),
 }
 
@@ -138,8 +138,8 @@ func noRecipient(s *app.Scope) error {
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
-func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Message, words []string) error {
-	o := &sendOptions{Message: m}
+func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Submission, words []string) error {
+	o := &sendOptions{Submission: m}
 	if err := o.fill(c, s, words); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Message, words
 
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
 type sendOptions struct {
-	app.Message
+	app.Submission
 	waits   []string      // as atm wait calls it: read, acked, reply
 	timeout time.Duration // 0: for ever
 }

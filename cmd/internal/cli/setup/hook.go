@@ -147,7 +147,7 @@ func (h *hookCall) options() hook.Options {
 	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
-			return askFor(ctx, s, h.tool, p, give)
+			return waitForAnswer(ctx, s, h.tool, p, give)
 		}
 	}
 	if h.mayWake() {

@@ -120,7 +120,7 @@ func statusText(m teams.Member, isColoured bool) string {
 		line("ways", "%s", ways)
 	}
 	var open, shut []string
-	for _, d := range m.Doors {
+	for _, d := range m.WaysIn {
 		if d.By != "" {
 			open = append(open, d.At+" "+d.By)
 		}
@@ -128,7 +128,7 @@ func statusText(m teams.Member, isColoured bool) string {
 			shut = append(shut, why)
 		}
 	}
-	if len(m.Doors) > 0 {
+	if len(m.WaysIn) > 0 {
 		line("ways", "%s", cmp.Or(strings.Join(open, " · "), "none: its person has to say atm read"))
 	}
 	for _, why := range shut {

@@ -1,4 +1,4 @@
-// Package ask waits for the answer to one question of a program that atm does not run.
+// Package question waits for the answer to one question of a program that atm does not run.
 //
 // Such a program asks on its own screen, and gives a process the chance to answer too: a hook that it waits for, or a
 // client of its server. That process calls Wait. What you may rely on:
@@ -14,7 +14,7 @@
 //   - If this process is killed, the question stays open in the log, and only the program's own terminal can answer it.
 //
 // On disk is AGENT/run/asks/HASH/control.sock while Wait runs (package control).
-package ask
+package question
 
 import (
 	"cmp"

@@ -10,25 +10,25 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/ask"
 	"github.com/agentteammail/atm/cmd/internal/hook"
+	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// askWithin is how long a hook waits for an answer: a little less than its timeout, at which Claude Code would end it as
+// answerWithin is how long a hook waits for an answer: a little less than its timeout, at which Claude Code would end it as
 // it does when the person has answered.
-const askWithin = 24*time.Hour - time.Minute
+const answerWithin = 24*time.Hour - time.Minute
 
-// askFor waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
+// waitForAnswer waits for an answer to a permission request of the program that has started this hook. Claude Code ends it with
 // SIGTERM when the person has said no, and does not tell it of a yes; the plugin of OpenCode ends it when the person has
 // answered.
-func askFor(ctx context.Context, s *app.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
+func waitForAnswer(ctx context.Context, s *app.Scope, tool hook.Tool, p *hook.Permission, give func(hook.Verdict) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	rule := &policy.Request{Tool: p.Tool, Command: p.IsCommand, Input: p.Input}
 	if p.IsRisky {
@@ -41,19 +41,19 @@ func askFor(ctx context.Context, s *app.Scope, tool hook.Tool, p *hook.Permissio
 		}
 	}
 	program, _ := process.Program()
-	q := ask.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}
+	q := question.Question{ID: p.ID, Tool: p.Tool, Prompt: p.Prompt, Rule: rule, Event: p.Event}
 	now := claudeActivity(ctx, program)
 	if tool == hook.OpenCode {
 		q.Options, now = opencodeOptions, endOf(program)
 	}
-	_, err := ask.Wait(ctx, s.Team, s.Me, q, ask.Options{
+	_, err := question.Wait(ctx, s.Team, s.Me, q, question.Options{
 		Program: program,
 		Now:     now,
-		Give: func(a ask.Answer) error {
+		Give: func(a question.Answer) error {
 			return give(hook.Verdict{Option: a.Option.ID, IsDeny: a.IsDeny, By: a.By, Reason: a.Reason})
 		},
 	})
-	if errors.Is(err, ask.ErrOver) || errors.Is(err, ask.ErrAsked) || ctx.Err() != nil {
+	if errors.Is(err, question.ErrOver) || errors.Is(err, question.ErrAsked) || ctx.Err() != nil {
 		return nil
 	}
 	return err

@@ -8,17 +8,18 @@ import (
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// Daemon translates an agent's events, in order, so that the daemon, which folds them itself, comes to the same turn status
-// as atm status: a turn without an id gets the id that status shows, and events are added where the reducer begins or
-// ends a turn for another reason.
-type Daemon struct {
+// A DaemonStream is an agent's events as the daemon of agent-team-mail, a program of others with that name, reads them. It
+// translates them in order, so that the daemon, which folds them itself, comes to the same turn status as atm status: a
+// turn without an id gets the id that status shows, and events are added where the reducer begins or ends a turn for
+// another reason.
+type DaemonStream struct {
 	state   reducer.State
 	started wire.Event         // the start of the last turn in the stream
 	status  reducer.TurnStatus // of that turn, by the stream
 }
 
 // Translate returns what the daemon gets for the next event.
-func (d *Daemon) Translate(e wire.Event) []wire.Event {
+func (d *DaemonStream) Translate(e wire.Event) []wire.Event {
 	d.state.Apply(&e)
 	e.TurnID = cmp.Or(e.TurnID, cmp.Or(d.state.SessionOf(e.Session), d.state.Session()).Turn.ID)
 	if e.Kind == wire.TurnCompleted && e.Source == "pty" && e.TurnID == d.started.TurnID && d.status != reducer.TurnBusy {
@@ -57,7 +58,7 @@ func (d *Daemon) Translate(e wire.Event) []wire.Event {
 }
 
 // follow updates the last turn in the stream.
-func (d *Daemon) follow(e *wire.Event) {
+func (d *DaemonStream) follow(e *wire.Event) {
 	isSame := e.TurnID == d.started.TurnID
 	_, isInStream := foreign.AsWire(e, foreign.Daemon)
 	switch {

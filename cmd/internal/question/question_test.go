@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package ask_test
+package question_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -62,19 +62,19 @@ func must(t testing.TB, err error) {
 }
 
 type result struct {
-	ask.Answer
+	question.Answer
 	err error
 }
 
 // asks begins to wait, and returns when the question is open, or the wait is over already.
-func (a *asking) asks(ctx context.Context, q ask.Question, o ask.Options) (open policy.Question, done chan result) {
+func (a *asking) asks(ctx context.Context, q question.Question, o question.Options) (open policy.Question, done chan result) {
 	a.t.Helper()
 	done = make(chan result, 1)
 	if o.Program == (process.Info{}) {
 		o.Program = elsewhere
 	}
 	go func() {
-		answer, err := ask.Wait(ctx, a.team, a.team.Box("bob"), q, o)
+		answer, err := question.Wait(ctx, a.team, a.team.Box("bob"), q, o)
 		done <- result{answer, err}
 	}()
 	for {
@@ -135,8 +135,8 @@ func (a *asking) expectClean() {
 
 const led = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
-func bash(command string) ask.Question {
-	return ask.Question{
+func bash(command string) question.Question {
+	return question.Question{
 		Prompt: command, Tool: "Bash", Rule: &policy.Request{Tool: "Bash", Command: true, Input: command},
 		Event: wire.Event{Session: "s1", TurnID: "t1"},
 	}
@@ -144,7 +144,7 @@ func bash(command string) ask.Question {
 
 func TestApprove(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{})
 	if q.Tool != "Bash" || q.Prompt != "make" || len(q.Options) != 2 {
 		t.Errorf("asked: %+v", q)
 	}
@@ -152,7 +152,7 @@ func TestApprove(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	must(t, a.answers(q, "me", false, ""))
-	if r := <-done; r.err != nil || r.IsDeny || r.Option != ask.AllowOnce || r.By != "me" {
+	if r := <-done; r.err != nil || r.IsDeny || r.Option != question.AllowOnce || r.By != "me" {
 		t.Errorf("got %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change tool_running Allow once me approve")
@@ -164,7 +164,7 @@ func TestApprove(t *testing.T) {
 
 func TestRejectWithReason(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{})
 	must(t, a.answers(q, "lead", true, "use go build"))
 	if r := <-done; r.err != nil || !r.IsDeny || r.Reason != "use go build" || r.By != "lead" {
 		t.Errorf("got %+v", r)
@@ -178,8 +178,8 @@ func TestRules(t *testing.T) {
 	const rules = led + "[[rules]]\nagent = \"bob\"\ntool = \"Bash(make)\"\ndecision = \"allow\"\n[[rules]]\ntool = \"Bash(rm *)\"\ndecision = \"deny\"\n"
 	for command, isDeny := range map[string]bool{"make": false, "rm -rf x": true} {
 		a := newTeam(t, rules)
-		_, done := a.asks(t.Context(), bash(command), ask.Options{})
-		if r := <-done; r.err != nil || r.By != ask.ByRule || r.IsDeny != isDeny {
+		_, done := a.asks(t.Context(), bash(command), question.Options{})
+		if r := <-done; r.err != nil || r.By != question.ByRule || r.IsDeny != isDeny {
 			t.Errorf("%s: got %+v", command, r)
 		}
 		a.expectClean()
@@ -190,7 +190,7 @@ func TestRules(t *testing.T) {
 func TestFirstAnswerCounts(t *testing.T) {
 	a := newTeam(t, led)
 	given := 0
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{Give: func(ask.Answer) error { given++; return nil }})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(question.Answer) error { given++; return nil }})
 	var wg sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range 8 {
@@ -215,7 +215,7 @@ func TestFirstAnswerCounts(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	a := newTeam(t, "approvers = [\"lead\"]\n"+led)
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{})
 	for by, want := range map[wire.Name]string{"bob": "their own", "me": "only approvers", "": "atm does not know"} {
 		c, err := a.team.DialQuestion(t.Context(), "bob", q.ID)
 		must(t, err)
@@ -235,7 +235,7 @@ func TestRights(t *testing.T) {
 // A process of the program that asks is the agent, whatever it calls itself.
 func TestNoOwnAnswer(t *testing.T) {
 	a := newTeam(t, led)
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{Program: process.Info{PID: os.Getpid()}})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Program: process.Info{PID: os.Getpid()}})
 	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "their own") {
 		t.Errorf("it answered: %v", err)
 	}
@@ -249,7 +249,7 @@ func TestNoOwnAnswer(t *testing.T) {
 // Another question, another time of it, and another text in the log are not what was approved.
 func TestOnlyWhatWasApproved(t *testing.T) {
 	a := newTeam(t, led)
-	q, _ := a.asks(t.Context(), bash("make"), ask.Options{})
+	q, _ := a.asks(t.Context(), bash("make"), question.Options{})
 	late, other := q, q
 	late.Since = q.Since.Add(time.Second)
 	if err := a.answers(late, "me", false, ""); err == nil || !strings.Contains(err.Error(), "closed") {
@@ -275,7 +275,7 @@ func TestOnlyWhatWasApproved(t *testing.T) {
 func TestAnsweredThere(t *testing.T) {
 	a := newTeam(t, led)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, done := a.asks(ctx, bash("make"), ask.Options{})
+	_, done := a.asks(ctx, bash("make"), question.Options{})
 	cancel()
 	if r := <-done; !errors.Is(r.err, context.Canceled) {
 		t.Errorf("ended: %+v", r)
@@ -283,10 +283,10 @@ func TestAnsweredThere(t *testing.T) {
 	a.expectLog("confirm_required Bash", "state_change unknown")
 	a.expectClean()
 
-	_, done = a.asks(t.Context(), bash("make"), ask.Options{})
+	_, done = a.asks(t.Context(), bash("make"), question.Options{})
 	goesOn := wire.Event{Kind: "tool_call_end", Source: "hook", Session: "s1", TurnID: "t1"}.With("tool", "Bash")
 	must(t, a.team.Box("bob").Log().Append(t.Context(), goesOn))
-	if r := <-done; !errors.Is(r.err, ask.ErrOver) {
+	if r := <-done; !errors.Is(r.err, question.ErrOver) {
 		t.Errorf("it goes on: %+v", r)
 	}
 	a.expectClean()
@@ -302,14 +302,14 @@ func TestSeenToGoOn(t *testing.T) {
 		defer mu.Unlock()
 		return now
 	}
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{Now: see})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Now: see})
 	mu.Lock()
 	now = reducer.Thinking
 	mu.Unlock()
 	if err := a.answers(q, "me", false, ""); err == nil {
 		t.Error("an answer counted that came too late")
 	}
-	if r := <-done; !errors.Is(r.err, ask.ErrOver) {
+	if r := <-done; !errors.Is(r.err, question.ErrOver) {
 		t.Errorf("it goes on: %+v", r)
 	}
 	a.expectLog("confirm_required Bash", "state_change thinking")
@@ -321,7 +321,7 @@ func TestDeadline(t *testing.T) {
 	a := newTeam(t, led)
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(300*time.Millisecond))
 	defer cancel()
-	_, done := a.asks(ctx, bash("make"), ask.Options{})
+	_, done := a.asks(ctx, bash("make"), question.Options{})
 	if r := <-done; !errors.Is(r.err, context.DeadlineExceeded) {
 		t.Errorf("ended: %+v", r)
 	}
@@ -335,7 +335,7 @@ func TestDeadline(t *testing.T) {
 func TestNotGiven(t *testing.T) {
 	a := newTeam(t, led)
 	broken := errors.New("broken pipe")
-	q, done := a.asks(t.Context(), bash("make"), ask.Options{Give: func(ask.Answer) error { return broken }})
+	q, done := a.asks(t.Context(), bash("make"), question.Options{Give: func(question.Answer) error { return broken }})
 	if err := a.answers(q, "me", false, ""); err == nil || !strings.Contains(err.Error(), "broken pipe") {
 		t.Errorf("answered: %v", err)
 	}
@@ -350,12 +350,12 @@ func TestAskedTwice(t *testing.T) {
 	a := newTeam(t, led)
 	q := bash("make")
 	q.Event.EventID = "hook/1"
-	open, done := a.asks(t.Context(), q, ask.Options{})
-	if _, err := ask.Wait(t.Context(), a.team, a.team.Box("bob"), q, ask.Options{Program: elsewhere}); !errors.Is(err, ask.ErrAsked) {
+	open, done := a.asks(t.Context(), q, question.Options{})
+	if _, err := question.Wait(t.Context(), a.team, a.team.Box("bob"), q, question.Options{Program: elsewhere}); !errors.Is(err, question.ErrAsked) {
 		t.Errorf("asked again: %v", err)
 	}
 	q.ID = open.ID
-	if _, err := ask.Wait(t.Context(), a.team, a.team.Box("bob"), q, ask.Options{Program: elsewhere}); !errors.Is(err, ask.ErrAsked) {
+	if _, err := question.Wait(t.Context(), a.team, a.team.Box("bob"), q, question.Options{Program: elsewhere}); !errors.Is(err, question.ErrAsked) {
 		t.Errorf("asked again by its id: %v", err)
 	}
 	must(t, a.answers(open, "me", false, ""))
@@ -370,8 +370,8 @@ func TestSeveralQuestions(t *testing.T) {
 	a := newTeam(t, led)
 	first, second := bash("make"), bash("go test")
 	first.ID, second.ID = "q1", "q2"
-	one, oneDone := a.asks(t.Context(), first, ask.Options{})
-	two, twoDone := a.asks(t.Context(), second, ask.Options{})
+	one, oneDone := a.asks(t.Context(), first, question.Options{})
+	two, twoDone := a.asks(t.Context(), second, question.Options{})
 	must(t, a.answers(two, "me", true, ""))
 	if r := <-twoDone; r.err != nil || !r.IsDeny {
 		t.Errorf("the second: %+v", r)
@@ -396,11 +396,11 @@ func TestBelowASharedProgram(t *testing.T) {
 		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
 	}
 	note("lead")
-	q, done := a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	q, done := a.asks(t.Context(), question.Question{Tool: "Bash", Prompt: "make"}, question.Options{})
 	must(t, a.answers(q, "lead", false, ""))
 	<-done
 	note("me")
-	q, done = a.asks(t.Context(), ask.Question{Tool: "Bash", Prompt: "make"}, ask.Options{})
+	q, done = a.asks(t.Context(), question.Question{Tool: "Bash", Prompt: "make"}, question.Options{})
 	if err := a.answers(q, "lead", false, ""); err == nil || !strings.Contains(err.Error(), "of the agents only the lead may answer") {
 		t.Errorf("below a program of lead and me: %v", err)
 		return

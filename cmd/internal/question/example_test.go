@@ -1,13 +1,13 @@
 //go:build linux || darwin
 
-package ask_test
+package question_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/agentteammail/atm/cmd/internal/ask"
+	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
@@ -19,7 +19,7 @@ import (
 // says that it no longer asks.
 func ExampleWait() {
 	waitFor := func(ctx context.Context, team *teams.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
-		_, err := ask.Wait(ctx, team, box, ask.Question{
+		_, err := question.Wait(ctx, team, box, question.Question{
 			ID: askID, Kind: reducer.Permission, Tool: "shell", Prompt: command,
 			Options: []policy.Option{ // without them: allow once, deny
 				{ID: "accept", Label: "Yes", Kind: "allow_once"},
@@ -27,11 +27,11 @@ func ExampleWait() {
 			},
 			Rule:  &policy.Request{Tool: "shell", Command: true, Input: command}, // whole, as it will run
 			Event: wire.Event{Session: "thread", TurnID: "turn"},
-		}, ask.Options{
-			Give: func(a ask.Answer) error { return give(!a.IsDeny, a.Reason) },
+		}, question.Options{
+			Give: func(a question.Answer) error { return give(!a.IsDeny, a.Reason) },
 		})
 		switch {
-		case errors.Is(err, ask.ErrOver), errors.Is(err, ask.ErrAsked), ctx.Err() != nil:
+		case errors.Is(err, question.ErrOver), errors.Is(err, question.ErrAsked), ctx.Err() != nil:
 			return nil // nothing to give
 		}
 		return err

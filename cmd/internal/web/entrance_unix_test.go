@@ -28,14 +28,14 @@ func TestTokenOfSlowServer(t *testing.T) {
 	}))
 	data, err := os.ReadFile(file)
 	must(t, err)
-	var d door
-	must(t, json.Unmarshal(data, &d))
-	d.At = fullListener(t)
-	data, err = json.Marshal(d)
+	var e entrance
+	must(t, json.Unmarshal(data, &e))
+	e.At = fullListener(t)
+	data, err = json.Marshal(e)
 	must(t, err)
 	must(t, os.WriteFile(file, data, 0o600))
 	for range 2 {
-		if got := s.Atm("web", "--token"); !strings.HasPrefix(got, d.URL) {
+		if got := s.Atm("web", "--token"); !strings.HasPrefix(got, e.URL) {
 			t.Fatal(got)
 		}
 	}
