@@ -86,7 +86,7 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 		result.unread = found.unread
 		return result, nil
 	}
-	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.CheckPresent)
+	l, err := b.store.locks.Lock(ctx, b.lockName("drops"), lockfile.Exclusive, 0, b.CheckPresent)
 	if isHeld(err) || isUnwritable(err) {
 		result.Waiting = len(found.drops)
 		return result, nil

@@ -169,7 +169,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 
 // Running reports whether a runner holds the agent's runner lock, which proves that the runner is alive.
 func (s *Store) Running(agent wire.Name) (bool, error) {
-	return s.locks.Held(string(agent) + ".runner")
+	return s.locks.Held(s.Box(agent).lockName("runner"))
 }
 
 // lock takes a lock if check (nil: always) allows it before and after.

@@ -125,7 +125,7 @@ func (s *Store) moveMailbox(from, to string) error {
 // lockAll takes the locks for moving a whole mailbox, if check allows it before and after.
 func (b *Box) lockAll(ctx context.Context, check func() error) (unlock func(), err error) {
 	unlock = func() {}
-	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
+	for _, name := range []string{"team", b.lockName("inbox"), b.lockName("reader"), b.lockName("events")} {
 		one, err := b.store.lock(ctx, name, lockfile.Exclusive, check)
 		if err != nil {
 			unlock()

@@ -49,7 +49,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 
 // lockRunner takes the runner lock, or returns ErrRunning.
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
-	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probeTime, b.CheckPresent)
+	l, err := b.store.locks.Lock(ctx, b.lockName("runner"), m, probeTime, b.CheckPresent)
 	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
 		err = fmt.Errorf("%s %w: %v", b.Address(), ErrRunning, held)
 	}
