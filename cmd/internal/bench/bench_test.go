@@ -156,6 +156,18 @@ func BenchmarkLargeInbox(b *testing.B) {
 		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
 		return err
 	})
+	repeat(b, "ls --count", func() error {
+		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
+		return err
+	})
+	repeat(b, "what a hook hands over", func() error {
+		h, err := bob.HandOver(b.Context(), maildir.Recipient{Owner: maildir.OfSession("s")}, maildir.ReadOptions{Limit: 10})
+		return cmp.Or(err, h.Release(b.Context()))
+	})
+	repeat(b, "what a wake asks", func() error {
+		_, _, err := bob.Waiting(b.Context(), maildir.ReadOptions{Current: true})
+		return err
+	})
 	repeat(b, "os.ReadDir", func() error {
 		_, err := os.ReadDir(unread)
 		return err
@@ -192,6 +204,54 @@ func BenchmarkRestore(b *testing.B) {
 		deliveries = append(deliveries, time.Since(begin))
 	}
 	b.ReportMetric(median(restores)/median(deliveries), "restore/delivery-p50")
+}
+
+// A thread of 20,000 messages, read by bob, that alice has sent: what a search for a word in one of them takes, and what
+// the thread takes, as many times as opening and reading each file of bob's once.
+func BenchmarkLook(b *testing.B) {
+	team := newTeam(b, "alice", "bob")
+	var files []string
+	first := message()
+	for n := range 20_000 {
+		m := message()
+		m.Body = fmt.Sprintf("number %d of a thread. %s", n, m.Body[:256])
+		if n > 0 {
+			m.Thread, m.InReplyTo = first.ID, first.ID
+		} else {
+			m.ID = first.ID
+		}
+		data, _ := m.Encode()
+		for _, dir := range []string{team.Box("bob").Path() + "/inbox/done/", team.Box("alice").Path() + "/sent/"} {
+			must(b, os.MkdirAll(dir+m.ID.Day(), 0o700))
+			files = append(files, dir+m.ID.Day()+"/"+string(m.ID)+".json")
+			must(b, os.WriteFile(files[len(files)-1], data, 0o600))
+		}
+	}
+	begin := time.Now()
+	took := func() time.Duration {
+		defer func() { begin = time.Now() }()
+		return time.Since(begin)
+	}
+	var reading, searching, threading []time.Duration
+	for b.Loop() {
+		took()
+		for i := 0; i < len(files); i += 2 {
+			_, err := os.ReadFile(files[i])
+			must(b, err)
+		}
+		reading = append(reading, took())
+		found, err := team.Search(b.Context(), teams.Query{Words: []string{"number", "19999"}})
+		searching = append(searching, took())
+		must(b, err)
+		all, err := team.Thread(b.Context(), first.ID)
+		threading = append(threading, took())
+		must(b, err)
+		if len(found) != 1 || len(all) != 20_000 {
+			b.Fatal(len(found), len(all))
+		}
+	}
+	b.ReportMetric(median(searching)/median(reading), "search-ratio-p50")
+	b.ReportMetric(median(threading)/median(reading), "thread-ratio-p50")
 }
 
 // event returns the n-th event of a log of turns.
