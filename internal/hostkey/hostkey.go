@@ -100,8 +100,11 @@ func (d Dir) Hosts() ([]wire.Name, error) { return d.list("trusted") }
 func (d Dir) Own() ([]wire.Name, error) { return d.list("keys") }
 
 func (d Dir) list(sub string) (hosts []wire.Name, err error) {
+	if d == "" {
+		return nil, nil
+	}
 	entries, err := os.ReadDir(filepath.Join(string(d), sub))
-	if d == "" || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
@@ -117,9 +120,12 @@ func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
 	if _, err := ParseHost(string(host)); err != nil { // checked before it becomes part of a path
 		return nil, err
 	}
+	if d == "" {
+		return nil, fmt.Errorf("key of %s: %w", host, ErrNoKey)
+	}
 	file := filepath.Join(string(d), sub, string(host))
 	text, err := durable.ReadRegular(file, 4<<10)
-	if d == "" || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("key %s: %w", file, ErrNoKey)
 	}
 	if err != nil {

@@ -54,8 +54,8 @@ type Log struct {
 	present func() error // an error if there is no agent now
 }
 
-// Open opens the log of the agent whose directory it is given, such as .atm/main/bob. The log itself may be still to
-// come: the first append makes it.
+// Open opens the log of an agent by the agent's directory, such as .atm/main/bob. The directory must exist; the first
+// append makes the log. If somebody else holds the lock for 5 seconds, an append gives up.
 func Open(dir string) (*Log, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *Log) archive() string { return ".archive/" + l.dir() }
 
 // Append appends the events, and sets their Seq, At, Team and Agent in the caller's slice too. It leaves out an event
 // whose EventID, of the same Source, is in the last MiB of the log, and refuses all if one could not be read back. After
-// an error those events are in the log that have a Seq: several may become fewer if the disk is full.
+// an error, those that have a Seq are in the log: on a full disk perhaps the first ones of several.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -136,6 +137,33 @@ func smallSegments(t testing.TB, n int64) {
 	old := segmentSize
 	segmentSize = n
 	t.Cleanup(func() { segmentSize = old })
+}
+
+// Without its agent there is no log, and an append makes no agent.
+func TestOpen(t *testing.T) {
+	team := filepath.Join(scratch(t), "main")
+	bob := filepath.Join(team, "bob")
+	if _, err := Open(bob); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	must(t, os.MkdirAll(bob, 0o700))
+	if _, err := Open(team + "/Bob"); err == nil {
+		t.Error("that is no agent's name")
+	}
+	l, err := Open(bob)
+	must(t, err)
+	defer l.Close()
+	must(t, l.Append(ctx, note("")))
+	if seq, err := l.LastSeq(); seq != 1 || err != nil {
+		t.Error(seq, err)
+	}
+	must(t, os.Rename(bob, bob+".away"))
+	if err := l.Append(ctx, note("")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(bob); err == nil {
+		t.Error("the agent was made")
+	}
 }
 
 // An event that cannot be read back is refused, and nothing is written.
