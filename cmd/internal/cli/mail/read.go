@@ -264,7 +264,7 @@ func (g *page) afterReading(b maildir.Batch) *listing {
 			continue
 		}
 		after.State = maildir.Done
-		if it.RequiresAck && !g.s.Me.HasAcked(it) {
+		if it.RequiresAck {
 			after.State = maildir.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
