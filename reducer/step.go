@@ -108,7 +108,6 @@ var agentKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
 	wire.EventReturned: false, wire.EventUnread: false, wire.EventStage: false,
-	"message_taken": false, "message_aside": false, // in the logs of the first generation
 	wire.StreamError: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it

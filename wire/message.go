@@ -211,21 +211,17 @@ func Decode(data []byte) (*Message, error) {
 	return m, locate(data, err)
 }
 
-// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, "to"
-// may be one string, and an id in another format is kept in meta.atm.id. The error is ErrNotMessage if no member
-// identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
+// DecodeDropped reads a message dropped by a person or a program, which may be incomplete: bare names get team, and "to"
+// may be one string. It has no id yet: one that the file brings, whatever it is, is kept in meta.atm.id. The error is
+// ErrNotMessage if no member identifies a message of ours (a package.json has a "type" too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	isOurs := func(m Member) bool { return schemas()["message.Message"].hasField(m.Name) }
 	if err == ErrNotObject || err == nil && !slices.ContainsFunc(o.without("id", "type", "meta"), isOurs) {
 		return nil, ErrNotMessage
 	}
-	theirs := o.Get("id")
-	if _, notID := ParseID(unquote(theirs)); notID == nil || theirs == nil || theirs[0] != '"' {
-		return decode(data, team)
-	}
 	m, err := decode(data, team, "id")
-	if err == nil {
+	if theirs := o.Get("id"); err == nil && theirs != nil {
 		m.SetMeta("id", theirs)
 	}
 	return m, err

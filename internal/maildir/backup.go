@@ -45,7 +45,7 @@ func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRe
 		return false, err
 	}
 	to, ok := map[string]place{
-		"new": b.unread(), "aside": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
+		"new": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
 	}[dir]
 	if !ok {
 		return false, fmt.Errorf("a message cannot be restored into %q", dir)

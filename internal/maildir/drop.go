@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -78,7 +77,6 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 	impatient := *b.store
 	impatient.LockTimeout = min(cmp.Or(b.store.LockTimeout, ingestLockTimeout), ingestLockTimeout)
 	b = impatient.Box(b.agent)
-	b.restoreDeadLetters(ctx)
 	found, err := b.listInbox()
 	result.Left = len(found.left)
 	if err != nil {
@@ -128,24 +126,6 @@ func (b *Box) ingestDrops(ctx context.Context, goOn func() bool) (result Ingeste
 func isHeld(err error) bool {
 	_, isHeld := errors.AsType[*lockfile.HeldError](err)
 	return isHeld
-}
-
-// restoreDeadLetters makes messages unread again that the first generation had set aside because they were taken too
-// often. A message that cannot be moved stays for the next look.
-func (b *Box) restoreDeadLetters(ctx context.Context) {
-	aside := place{Unread, b.in("inbox/aside")}
-	ids, err := b.list(aside)
-	if err != nil || len(ids) == 0 {
-		return
-	}
-	b.locked(ctx, "inbox", func() error {
-		return b.locked(ctx, "reader", func() error {
-			for _, id := range ids {
-				b.move(id, aside, b.unread())
-			}
-			return nil
-		})
-	})
 }
 
 // droppedFile is a file that was dropped into the mailbox.
@@ -298,7 +278,7 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 		return err
 	}
 	d := &openDrop{File: f, info: before, path: file, id: id, name: name, certain: certain}
-	isKnown, err := b.publishDropped(ctx, d)
+	err = b.publishDropped(ctx, d)
 	if err == nil && d.hasChanged() {
 		err = &BadError{Reason: "changed while it was ingested as " + string(id)}
 	}
@@ -309,7 +289,7 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 			result.Bad++
 		}
 	case err != nil: // as on a full disk
-	case certain && !isKnown:
+	case certain:
 		root.Remove(file)
 	default:
 		if kept := b.archived("drops"); b.mkdir(kept) == nil {
@@ -339,36 +319,17 @@ func (d *openDrop) hasChanged() bool {
 	return err != nil || now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime())
 }
 
-// publishDropped delivers a dropped file as a message or appends it as an event. isKnown says that it is a message that
-// was delivered before, under an id of its own. A *BadError says that the file is neither.
-func (b *Box) publishDropped(ctx context.Context, d *openDrop) (isKnown bool, err error) {
+// publishDropped delivers a dropped file as a message or appends it as an event, under the id in its name: whoever
+// repeats it after a kill publishes nothing twice. A *BadError says that the file is neither.
+func (b *Box) publishDropped(ctx context.Context, d *openDrop) error {
 	m, e, err := b.parseDropped(ctx, d)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if e != nil {
-		return false, b.Log().AppendSync(ctx, *e)
+		return b.Log().AppendSync(ctx, *e)
 	}
-	return b.deliverDropped(ctx, m, d.id)
-}
-
-// deliverDropped delivers a dropped message, under the id ours if another message has its own id already. isKnown says
-// that the message itself was delivered before.
-func (b *Box) deliverDropped(ctx context.Context, m *wire.Message, ours wire.ID) (isKnown bool, err error) {
-	p := &Post{Message: m, To: []*Box{b}, Given: true, temp: string(ours) + ".message"}
+	p := &Post{Message: m, To: []*Box{b}, Given: true, temp: string(d.id) + ".message"}
 	Deliver(ctx, p)
-	if o := p.Outcomes[0]; m.ID == ours || o.Err != nil && !isTaken(o.Err) || o.Err == nil && !o.AlreadyStored {
-		return false, o.Err
-	}
-	it, err := b.Get(m.ID)
-	if err != nil {
-		return false, fmt.Errorf("cannot read the message with its id: %v", err) // not %w: a *BadError would blame the dropped file
-	}
-	if p.isSame(it.Message) && it.Body == m.Body && it.Subject == m.Subject {
-		return true, nil
-	}
-	m.SetMeta("id", wire.Quote(string(m.ID)))
-	m.ID = ours
-	Deliver(ctx, p)
-	return false, p.Outcomes[0].Err
+	return p.Outcomes[0].Err
 }

@@ -48,9 +48,9 @@ func TestDrop(t *testing.T) {
 			return len(m.Attachments) == 1 && m.Attachments[0].Size == size && m.Attachments[0].Name == m.Subject
 		}
 	}
-	id := func(id, meta string) check {
+	theirID := func(meta string) check {
 		return func(m *wire.Message) bool {
-			return (string(m.ID) == id || id == "" && time.Since(m.ID.Time()).Abs() < time.Minute) && m.MetaString("id") == meta
+			return time.Since(m.ID.Time()).Abs() < time.Minute && string(m.Meta) == meta
 		}
 	}
 	for _, c := range []struct {
@@ -81,11 +81,11 @@ func TestDrop(t *testing.T) {
 				return err == nil && m.From == addr("alice") && m.RequiresAck && m.Origin.Via == "drop" && *m.Origin.UID == os.Getuid() &&
 					strings.Contains(string(data), `"y":1`) && strings.Contains(string(data), `"x":{"n":1e400}`)
 			}},
-		{about: "its own id", name: "m.json", content: `{"id":"` + soon + `","body":"x"}`, message: id(soon, "")},
-		{about: "an id in upper case", name: "m.json", content: `{"id":"` + strings.ToUpper(string(past)) + `","body":"x"}`, message: id(string(past), "")},
-		{about: "an id as a name, in upper case", name: strings.ToUpper(string(past)) + ".json", content: `{"body":"x"}`, message: id("", "")},
-		{about: "an id far in the future", name: "m.json", content: `{"id":"` + future + `","body":"x"}`, message: id("", future)},
-		{about: "an id that is none", name: "m.json", content: `{"id":"../../x","body":"x"}`, message: id("", "../../x")},
+		{about: "its own id", name: "m.json", content: `{"id":"` + soon + `","body":"x"}`, message: theirID(`{"atm":{"id":"` + soon + `"}}`)},
+		{about: "a number as its id", name: "m.json", content: `{"id":1e400,"body":"x"}`, message: theirID(`{"atm":{"id":1e400}}`)},
+		{about: "an id as a name, in upper case", name: strings.ToUpper(string(past)) + ".json", content: `{"body":"x"}`, message: theirID("")},
+		{about: "an id far in the future", name: "m.json", content: `{"id":"` + future + `","body":"x"}`, message: theirID(`{"atm":{"id":"` + future + `"}}`)},
+		{about: "an id that is none", name: "m.json", content: `{"id":"../../x","body":"x"}`, message: theirID(`{"atm":{"id":"../../x"}}`)},
 		{about: "an answer to a question about a permission", name: "m.json", content: `{"type":"permission_reply","payload":{"allow":true}}`,
 			message: plainThatClaims("permission_reply")},
 		{about: "a question about a permission", name: "m.json", content: `{"type":"permission_request","payload":{"tool":"Bash"}}`,

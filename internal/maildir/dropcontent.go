@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,11 +67,6 @@ func (b *Box) parseDroppedJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire
 	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {
-		m.SetMeta("id", wire.Quote(string(m.ID)))
-	} else {
-		id = cmp.Or(m.ID, id)
 	}
 	if m.IsReserved() {
 		m.SetMeta("type", wire.Quote(m.Type))

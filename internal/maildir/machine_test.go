@@ -23,7 +23,6 @@ type machine struct {
 	home  string // the mailbox's directory, which changes while it is retired
 	place map[wire.ID]string
 	ack   map[wire.ID]bool
-	acked map[wire.ID]bool      // acknowledged before it was put back
 	body  map[wire.ID]string    // as it was delivered first
 	held  map[wire.ID]wire.Name // who has leased it
 	times map[wire.ID]int       // how often it was leased
@@ -71,7 +70,7 @@ func (m *machine) moves(id wire.ID, to string, log ...string) {
 }
 
 func (m *machine) reads(id wire.ID) {
-	if m.ack[id] && !m.acked[id] {
+	if m.ack[id] {
 		m.moves(id, "cur", wire.EventRead)
 	} else {
 		m.moves(id, "done", wire.EventRead)
@@ -210,9 +209,6 @@ func (m *machine) MarkUnread(t *rapid.T) {
 		if was != "new" {
 			m.moves(id, "new")
 		}
-		if was == "done" || was == "archive" {
-			m.acked[id] = m.ack[id] // so it is not owed again
-		}
 	}
 }
 
@@ -342,9 +338,6 @@ func (m *machine) Drop(t *rapid.T) {
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 1:
 		own = rapid.SampledFrom(m.pool).Draw(t, "id")
-		if said := m.body[own]; said != "" && rapid.Bool().Draw(t, "again") {
-			body = said
-		}
 		name, text = name+".json", fmt.Sprintf(`{"id":%q,"from":"alice","body":%q,"requires_ack":%v}`, own, body, own[35]%2 == 0)
 	case 2:
 		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
@@ -358,15 +351,10 @@ func (m *machine) Drop(t *rapid.T) {
 	} else {
 		takeIn(t, m.bob)
 	}
-	isRepeat := own != "" && m.body[own] == body
-	if isRepeat || keepsDrops {
+	if keepsDrops {
 		m.kept++
 	}
-	switch {
-	case isRepeat:
-	case own != "" && m.place[own] == "":
-		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, body
-	case own != "" || !strings.HasSuffix(name, ".json"):
+	if own != "" || !strings.HasSuffix(name, ".json") {
 		if own == "" {
 			body = text
 		}
@@ -432,7 +420,7 @@ func TestMachine(t *testing.T) {
 		}
 		must(t, err)
 		defer s.Close()
-		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, acked: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
+		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
 		for i := range 6 {
 			m.pool = append(m.pool, daysAgo(i%4))
 		}

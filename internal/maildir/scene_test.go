@@ -171,10 +171,11 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), ProvesReceipt: true, CanCarryMail: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
-		h, e := r.bob.HandOver(ctx, call, ReadOptions{})
-		if e != nil {
-			return errors.Join(e, h.NotSent(ctx))
+		to := Recipient{OfSession("s1"), strconv.Itoa(r.calls), time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		_, e := r.bob.Settle(ctx, sentTo(r.bob, to.Owner, to.Now))
+		h, handErr := r.bob.HandOver(ctx, to, ReadOptions{})
+		if e = errors.Join(e, handErr); e != nil {
+			return errors.Join(e, h.Release(ctx))
 		}
 		for _, it := range h.Items {
 			r.show(it.ID, h.Repeat[it.ID])
@@ -345,10 +346,6 @@ var scenes = map[string]scene{
 	}),
 	"mark unread": moveScene(false, "done", "new", (*run).read, func(r *run) error { err := r.bob.MarkUnread(ctx, r.ids[0]); return err }),
 	"withdraw":    moveScene(false, "new", "withdrawn", nil, func(r *run) error { _, err := r.bob.WithdrawRead(ctx, r.ids[0], addr("alice"), nil); return err }),
-	"put back what was set aside": moveScene(false, "", "new", func(r *run) error {
-		from, to := filepath.Join(r.bob.Path(), "inbox/new"), filepath.Join(r.bob.Path(), "inbox/aside")
-		return errors.Join(os.Mkdir(to, 0o700), os.Rename(filepath.Join(from, fileOf(r.ids[0])), filepath.Join(to, fileOf(r.ids[0]))))
-	}, func(r *run) error { _, err := r.bob.Ingest(ctx); return err }),
 	"lease": {
 		setup: func(r *run) { r.has(2, false) },
 		act:   func(r *run) error { return r.lease("carol") },

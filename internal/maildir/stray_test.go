@@ -2,11 +2,8 @@ package maildir
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -109,45 +106,6 @@ func TestFileInPlaceOfADirectory(t *testing.T) {
 		if got := read(t, bob); len(got) != len(want)-1 {
 			t.Error(part, got)
 		}
-	}
-}
-
-// A message that the first generation had set aside is unread again, and its other files do no harm.
-func TestFirstGeneration(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	uid := 7
-	aside := withAck(withID(daysAgo(5), message("set aside")))
-	aside.Type, aside.Payload = wire.TypePermissionReply, []byte(`{"allow":true}`)
-	aside.Origin = &wire.Origin{Via: "cli", UID: &uid}
-	ahead := withID(daysAgo(-3), message("by another clock"))
-	put(t, bob, "inbox/aside", aside)
-	put(t, bob, "inbox/aside", ahead)
-	put(t, bob, "inbox/cur", withID(past, message("known")))
-	put(t, bob, "inbox/aside", withID(past, message("known")))
-	write(t, filepath.Join(bob.Path(), "inbox/aside/theirs"), "x")
-	write(t, filepath.Join(bob.Path(), "run/claim.json"), `{"ids":["`+string(aside.ID)+`"],"session":"old"}`)
-	write(t, filepath.Join(bob.Path(), "inbox/leases", string(aside.ID)+".lease"), `{"takes":[]}`)
-	write(t, filepath.Join(bob.Path(), "inbox/dated", fmt.Sprintf("%015d.%s.due", time.Now().UnixMilli(), aside.ID)), "")
-	if c, err := bob.Count(ctx); err != nil || c.Unread != 2 {
-		t.Error(c, err)
-	}
-	it, err := bob.Get(aside.ID)
-	if err != nil || it.State != Unread || string(encoded(t, it.Message)) != string(encoded(t, aside)) {
-		t.Errorf("%+v, %v", it, err)
-	}
-	equal(t, "read", read(t, bob), aside.ID, ahead.ID)
-	c := takeCensus(t, bob)
-	c.is(t, map[wire.ID]string{aside.ID: "cur", ahead.ID: "done", past: "cur"})
-	equal(t, "bad", c.bad, fileOf(past)) // as a duplicate
-	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 9)}); err != nil {
-		t.Error(err)
-	}
-	if h, err := bob.Examine(true); err != nil || len(slices.Concat(slices.Collect(maps.Values(h.Files))...)) > 0 || h.BadClaims != nil {
-		t.Errorf("%+v, %v", h, err)
-	}
-	if _, err := os.Stat(filepath.Join(bob.Path(), "run/claim.json")); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -71,9 +71,6 @@ func isBesideControl(names []string, name string) bool {
 	return false
 }
 
-// oldDirs are directories that the first generation of atm made in an inbox.
-var oldDirs = []string{"aside", "leases", "dated"}
-
 // unfinishedFor is how long an unfinished or empty file may be unchanged before it counts as left behind.
 const unfinishedFor = time.Hour
 
@@ -98,7 +95,7 @@ func whyLeft(info fs.FileInfo, names []string) (code string, isOld bool) {
 	_, isUnfinished := FinishedName(info.Name())
 	isOld = time.Since(info.ModTime()) > unfinishedFor
 	switch {
-	case info.IsDir() && (isUnfinished || slices.Contains(oldDirs, info.Name())): // as a synchronizer's .stfolder
+	case info.IsDir() && isUnfinished: // as a synchronizer's .stfolder
 		return leftUnfinished, false
 	case !info.Mode().IsRegular():
 		return leftNotAFile, true

@@ -112,7 +112,7 @@ func (s *Scope) outcomeOf(m *Message, sent *teams.Sent, look func(wire.Address) 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
 func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, err error) {
-	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: Person(), Once: m.Once}
+	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: s.Given.isPerson(), Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.All, err = s.addresses(m.To); err != nil {

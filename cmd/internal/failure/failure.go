@@ -3,16 +3,15 @@
 package failure
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/xrash/smetrics"
-	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -96,28 +95,19 @@ func Timeout(format string, args ...any) *Error   { return New("timeout", format
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
 // Print prints an error on stderr.
-func (e *Error) Print() {
-	PrintLine("atm: " + e.Message)
+func (e *Error) Print(stderr io.Writer) {
+	PrintLine(stderr, "atm: "+e.Message)
 	if e.Hint != "" {
-		printWrapped("atm: hint: "+e.Hint, letter.WrapHint)
+		printWrapped(stderr, "atm: hint: "+e.Hint, letter.WrapHint)
 	}
 }
 
 // PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
-func PrintLine(text string) { printWrapped(text, letter.Wrap) }
+func PrintLine(stderr io.Writer, text string) { printWrapped(stderr, text, letter.Wrap) }
 
-func printWrapped(text string, wrap func(string, int) string) {
-	ShowStatus("")
-	fmt.Fprintln(os.Stderr, wrap(EscapeLine(text), Width(os.Stderr)))
-}
-
-// Width is the width of a terminal in columns, 80 if it does not say; 0: it is none.
-func Width(f *os.File) int {
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return cmp.Or(w, 80)
+func printWrapped(stderr io.Writer, text string, wrap func(string, int) string) {
+	ShowStatus(stderr, "")
+	fmt.Fprintln(stderr, wrap(EscapeLine(text), output.Width(stderr)))
 }
 
 // EscapeLine puts a text, which may be several joined errors, on one line.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -40,20 +39,20 @@ type batchLine struct {
 // batchSize is how many lines are sent at once, if that many are there: more share a flush of the disk.
 const batchSize = 64
 
-func sendBatch(c *cli.Context, s *app.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(p.In) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
-	if err := command.Given(c).CheckStdin(); err != nil {
+	if err := p.CheckStdin(); err != nil {
 		return err
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	b := &batch{c: c, s: s, progress: func(int) {}}
-	if !command.Terminal() { // where each message gets its line
-		b.progress = command.Progress(c, "sent %d messages")
+	b := &batch{c: c, s: s, p: p, progress: func(int) {}}
+	if !p.IsTerminal() { // where each message gets its line
+		b.progress = p.Progress("sent %d messages")
 	}
-	in := bufio.NewReaderSize(readUntil(ctx, os.Stdin), 64<<10)
+	in := bufio.NewReaderSize(readUntil(ctx, p.In), 64<<10)
 	readErr := command.EachLine(in, func(n int, text []byte, err error) error {
 		b.add(batchLine{n, text, err})
 		next, _ := in.Peek(in.Buffered())
@@ -82,6 +81,7 @@ func sendBatch(c *cli.Context, s *app.Scope) error {
 type batch struct {
 	c        *cli.Context
 	s        *app.Scope
+	p        *command.Printer
 	progress func(sent int)
 	waiting  []batchLine    // read, and not sent yet
 	messages []*app.Message // one for each, nil for a bad one
@@ -136,7 +136,7 @@ func (b *batch) send() {
 		}
 		b.last, b.sent = line.n, b.sent+min(len(r.Delivered), 1)
 		b.isAnyBad = b.isAnyBad || err != nil || len(r.Failed) > 0
-		b.printErr = cmp.Or(b.printErr, command.PrintJSON(r))
+		b.printErr = cmp.Or(b.printErr, command.WriteJSON(b.p.Out, r))
 	}
 	b.progress(b.sent)
 	b.waiting, b.messages = nil, nil
@@ -147,7 +147,7 @@ func notYours() error {
 }
 
 // readUntil returns a reader of f that fails as soon as the context has ended, though f may be a pipe that stays open.
-func readUntil(ctx context.Context, f *os.File) io.Reader {
+func readUntil(ctx context.Context, f io.Reader) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() { // ends with f, or the process

@@ -12,7 +12,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -156,19 +155,18 @@ func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document a
 		return 0, err
 	}
 	if !c.Bool("json") {
-		return output.Show(ctx, os.Stdout, readerPatience, pieces)
+		return output.Show(ctx, c.App.Writer, readerPatience, pieces)
 	}
-	text, err := command.Encode(c, document, string(bytes.Join(pieces, nil)))
+	text, err := command.PrinterOf(c).Encode(document, string(bytes.Join(pieces, nil)))
 	if err != nil {
 		return 0, err
 	}
 	if !c.Bool("follow") {
-		command.SetPrinted(c)
+		command.PrinterOf(c).SetPrinted()
 	}
-	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
+	n, err := output.Show(ctx, c.App.Writer, readerPatience, [][]byte{text})
 	return n * len(pieces), err
 }
 
-// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than maildir.Box.Read holds its
-// lock, so that the received messages are marked before another reader can choose them.
+// readerPatience is how long to wait for a slow reader of a pipe.
 const readerPatience = 1800 * time.Millisecond

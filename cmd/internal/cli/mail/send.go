@@ -38,9 +38,9 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
-			return sendBatch(c, s)
+			return sendBatch(c, s, p)
 		}
 		if err := checkNoun(c); err != nil {
 			return err
@@ -107,7 +107,7 @@ var replyCommand = &cli.Command{
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
 		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
 		for _, flag := range []string{"id", "thread"} { // which are of the reply
 			if id := c.String(flag); err != nil && app.IsID(id) {
@@ -279,7 +279,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		}
 		return text, err
 	}
-	if err := command.NotPiped(); err != nil {
+	if err := command.NotPiped(c.App.Reader); err != nil {
 		return "", err
 	}
 	f, err := command.Given(c).OpenFile("--file", file)

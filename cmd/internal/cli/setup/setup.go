@@ -177,10 +177,10 @@ func initRoot(c *cli.Context) error {
 	// Exclusive: two processes must not both add the line.
 	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
 	if err != nil {
-		command.Warn(c, "exclude the root from the repository: %v", err)
+		command.PrinterOf(c).Warn("exclude the root from the repository: %v", err)
 	}
 	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
-		command.Warn(c, "docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
+		command.PrinterOf(c).Warn("docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
@@ -190,7 +190,7 @@ func initRoot(c *cli.Context) error {
 			return err
 		}
 	}
-	return command.PrintAs(c, m, m.text(c))
+	return command.PrinterOf(c).PrintAs(m, m.text(c))
 }
 
 // sample is a team.toml with the members that are agents or people.
@@ -238,7 +238,7 @@ func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
 	switch {
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
-		command.Warn(c, "%v", unknown)
+		command.PrinterOf(c).Warn("%v", unknown)
 	default:
 		if err := mayAccept(c, s, unaccepted, tracked.Count, content); err != nil {
 			return m, nil, err
@@ -255,7 +255,7 @@ func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
 
 func accept(c *cli.Context, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+		command.PrinterOf(c).Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
 	}
 }
 
@@ -319,7 +319,7 @@ func where(c *cli.Context) error {
 		agent = fmt.Sprintf("%s (%s)", letter.Escape(name), about)
 	}
 	text := fmt.Sprintf("root   %s (%s)\nteam   %s\nagent  %s", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source), team, agent)
-	return command.PrintDone(c, document, text, err)
+	return command.PrinterOf(c).PrintDone(document, text, err)
 }
 
 func primer(c *cli.Context) error {
@@ -344,7 +344,7 @@ func primer(c *cli.Context) error {
 			text = "Careful: " + warning + "\n\n" + text
 		}
 	}
-	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
+	return command.PrinterOf(c).PrintUnlessError(err, map[string]string{"primer": text}, text)
 }
 
 func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
@@ -375,16 +375,16 @@ Exits 1 if something is wrong.`,
 	Action: command.With(app.OpenRoot, runDoctor),
 }
 
-func runDoctor(c *cli.Context, s *app.Scope) error {
+func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, command.Given(c).Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	text := ""
 	for i := range checks {
-		checks[i].Fix = command.Given(c).CompleteHint(checks[i].Fix)
+		checks[i].Fix = p.CompleteHint(checks[i].Fix)
 		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
 		if checks[i].Fix != "" {
 			text += "  " + letter.Escape(checks[i].Fix) + "\n"
@@ -394,7 +394,7 @@ func runDoctor(c *cli.Context, s *app.Scope) error {
 	if !isWrong {
 		text += "nothing is wrong"
 	}
-	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
+	if err := p.PrintAs(map[string]any{"checks": checks}, text); err != nil || !isWrong {
 		return err
 	}
 	return failure.Exit(failure.ExitFailed)
