@@ -52,7 +52,8 @@ func UnknownCommand(program *cli.App, name string) *failure.Error {
 	if _, err := wire.ParseFragment(name); err == nil {
 		return e.WithHint("the id of a message? atm show %s, atm reply %[1]s \"…\", atm ack %[1]s", name)
 	}
-	return suggest(e, name, commandNames(program.VisibleCommands()), "commands: "+listed(program.VisibleCommands(), " "))
+	all := program.VisibleCommands()
+	return suggest(e, name, commandNames(all), "commands: "+listed(all[:min(len(all), 14)], " ")+"; all of them: atm help all")
 }
 
 // meantCommands finds commands in a name such as send-message, team-add or kill-agent.

@@ -35,7 +35,7 @@ func Commands() []*cli.Command {
 // otherWords are what other programs call what the verbs here do.
 var otherWords = []*cli.Command{
 	cmdline.NoCommand("delete rm remove del trash dismiss", "a message needs no deleting once atm read has shown it; atm withdraw ID takes back what you sent; an agent: atm team retire NAME"),
-	cmdline.NoCommand("mail email mailbox chat", `atm read reads, atm send NAME "…" writes, atm ls lists`),
+	cmdline.NoCommand("mail email mailbox mailx mutt chat", `atm read reads, atm send NAME "…" writes, atm ls lists`),
 	cmdline.NoCommand("forward fwd share resend bounce redirect", "atm show ID --raw | atm send NAME -"),
 	cmdline.NoCommand("say mention push sendmail assign delegate handoff hand-off", `atm send NAME "…"`),
 	cmdline.NoCommand("comment re followup follow-up reply-to reply-all replyall", `atm reply ID "…"; to everybody it went to: atm reply ID "…" --all`),
@@ -65,7 +65,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("queue enqueue task tasks job jobs todo", `atm team add QUEUE --shared makes a shared inbox, atm send QUEUE "…" fills it, atm take QUEUE takes the next`),
 	cmdline.NoCommand("lock locks unlock reserve file-reservation-paths release-file-reservations", "atm leases messages, not files: atm team add LOCK --shared, atm send LOCK README.md, atm take LOCK"),
 	cmdline.NoCommand("channel channels room group", `there are no channels: atm send bob,carol "…", or atm send all "…"`),
-	cmdline.NoCommand("attachment attachments download save", "atm show ID --save DIR saves the attachments"),
+	cmdline.NoCommand("attachment attachments files download save", "atm show ID --save DIR saves the attachments"),
 	cmdline.NoCommand("upload cp", "atm send NAME --attach FILE"),
 	cmdline.NoCommand("ping", `atm status NAME; to wait until it has read: atm send NAME "…" --wait-read`),
 	cmdline.NoCommand("nudge remind poke bump escalate", `atm send NAME "…" --thread ID; --urgent may end a turn`),

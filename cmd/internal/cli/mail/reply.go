@@ -23,10 +23,12 @@ var replyCommand = &cli.Command{
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
-		if id := c.String("id"); err != nil && id != "" && app.IsID(id) { // --id is of the reply
-			line := cmdline.LineOf(c)
-			hint := cmp.Or(line.Repaired([]string{"--id", id}, []string{id}), line.Repaired([]string{"--id=" + id}, []string{id}))
-			return s.Given.Explain(err).WithHint("%s", hint)
+		for _, flag := range []string{"id", "thread"} { // which are of the reply
+			if id := c.String(flag); err != nil && app.IsID(id) {
+				line, typed := cmdline.LineOf(c), "--"+flag
+				hint := cmp.Or(line.Repaired([]string{typed, id}, []string{id}), line.Repaired([]string{typed + "=" + id}, []string{id}))
+				return s.Given.Explain(err).WithHint("%s", hint)
+			}
 		}
 		if err != nil {
 			return err

@@ -42,12 +42,29 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		if c.Bool("batch") {
 			return sendBatch(c.Context, s, p, c.NumFlags() == 1 && !c.Args().Present())
 		}
+		if err := checkNoun(c); err != nil {
+			return err
+		}
 		names, words, err := recipients(c, s)
 		if err != nil {
 			return err
 		}
 		return send(c, s, p, app.Submission{To: names}, words)
 	}),
+}
+
+// checkNoun refuses "message create --to bob hello", of which create would be text.
+func checkNoun(c *cli.Context) error {
+	line := cmdline.LineOf(c)
+	noun, verb := line.Typed[max(line.At, 0)], c.Args().First()
+	if noun != "message" && noun != "msg" || c.App.Command(verb) == nil {
+		return nil
+	}
+	hint := line.Repaired([]string{noun, verb}, []string{"send"})
+	if hint == "" || !c.IsSet("to") { // else it is refused as a name
+		return nil
+	}
+	return failure.Usage("unknown command \"%s %s\"", noun, verb).WithHint("%s", hint)
 }
 
 func messageFlags() []cli.Flag {

@@ -56,7 +56,9 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
 	cmdline.NoCommand("upgrade", "go install github.com/agentteammail/atm/cmd/...@latest; what changed: CHANGELOG.md"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
-	cmdline.NoCommand("commit diff merge rebase branch checkout clone stash blame pr issue repo workflow", `that is for git or gh; atm carries mail: atm send NAME "…", atm read`),
+	cmdline.NoCommand("commit diff merge rebase branch checkout clone stash blame reflog cherry-pick git pr issue repo gist workflow gh",
+		`that is for git or gh; atm carries mail: atm send NAME "…", atm read`),
+	cmdline.NoCommand("build image images rmi volume network system container port port-forward drain cordon docker kubectl tmux split-window", `that is for another tool; atm carries mail: atm send NAME "…", atm read`),
 	cmdline.NoCommand("docs quickstart guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
 }
 
