@@ -27,7 +27,7 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 		u.ids[id] = true
 	}
 	human := []byte(`"` + wire.TypeHumanInput + `"`)
-	rg := maildir.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
+	rg := maildir.Range{Unread: true, Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, human) }}
 	_, err = st.box(s).Walk(ctx, rg, func(it *maildir.Item) bool {
 		u.ids[it.ID] = true
 		u.human = append(u.human, it.Message)

@@ -147,7 +147,7 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
-		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
 	sessions := t.Sessions()
 	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *maildir.Item) bool {

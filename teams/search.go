@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -104,7 +105,7 @@ func OwnMessage(box *maildir.Box, id wire.ID) *wire.Message {
 func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
 	return maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: beforeAnswers(id, id.Time(), in...),
-		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(id)) },
+		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(id)) },
 	}
 }
 
@@ -144,37 +145,56 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID, members ...wire.Name)
 }
 
 // collect returns the matching messages, each once, in the mailboxes of the named members, or of all members and
-// retired members. It goes on after an error.
+// retired members. It goes on after an error. A copy of a message that it has looked at is not opened.
 func (t *Team) collect(ctx context.Context, rg maildir.Range, members []wire.Name, matches func(*maildir.Item) bool) ([]*maildir.Item, error) {
 	found := map[wire.ID]*maildir.Item{}
-	looked, keep := 0, rg.Keep
-	if t.Progress != nil {
-		rg.Keep = func(raw []byte) bool {
-			looked++
+	var mu sync.Mutex // guards what follows
+	looked, rejected, keep := 0, map[wire.ID]bool{}, rg.Keep
+	rg.Keep = func(id wire.ID, raw []byte) bool {
+		isKept := keep == nil || keep(id, raw)
+		mu.Lock()
+		defer mu.Unlock()
+		if looked++; t.Progress != nil {
 			t.Progress(looked)
-			return keep == nil || keep(raw)
 		}
+		if !isKept {
+			rejected[id] = true
+		}
+		return isKept
 	}
 	walk := func(b *maildir.Box) error {
 		_, err := b.Walk(ctx, rg, func(it *maildir.Item) bool {
-			// A received copy has a State; a sent one has not.
-			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
+			if matches(it) {
 				found[it.ID] = it
+			} else {
+				rejected[it.ID] = true
 			}
 			return ctx.Err() == nil
 		})
 		return err
 	}
-	err := t.Each(func(b *maildir.Box) error {
-		if len(members) > 0 && !slices.Contains(members, b.Agent()) {
-			return nil
+	all := func() error {
+		err := t.Each(func(b *maildir.Box) error {
+			if len(members) > 0 && !slices.Contains(members, b.Agent()) {
+				return nil
+			}
+			return walk(b)
+		})
+		if retired, _ := t.Retired(""); len(members) == 0 {
+			for _, b := range retired {
+				walk(b) // an error may mean that it was restored meanwhile
+			}
 		}
-		return walk(b)
-	})
-	if retired, _ := t.Retired(""); len(members) == 0 {
-		for _, b := range retired {
-			walk(b) // an error may mean that it was restored meanwhile
-		}
+		return err
+	}
+	sent := maildir.Range{Sent: rg.Sent, Since: rg.Since, Keep: rg.Keep}
+	rg.Sent = false
+	rg.Wants = func(id wire.ID) bool { return found[id] == nil } // another recipient's copy may be another text
+	err := all()
+	if sent.Sent { // these copies have no State
+		rg = sent
+		rg.Wants = func(id wire.ID) bool { return found[id] == nil && !rejected[id] }
+		err = cmp.Or(err, all())
 	}
 	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
 }
@@ -196,9 +216,27 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*maildir.Item, error) {
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"),
 		Withdrawn: q.In == "", Sent: q.In == "", Since: q.Since,
 	}
+	rg.Keep = func(_ wire.ID, raw []byte) bool { return q.mayMatch(raw) }
 	out, err := t.collect(ctx, rg, nil, func(it *maildir.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *maildir.Item) int { return byID(b, a) })
 	return out, err
+}
+
+// mayMatch reports whether a message may match, by its text as a file. Decoding it takes ten times as long.
+func (q Query) mayMatch(raw []byte) bool {
+	if bytes.Contains(raw, []byte(`\u`)) { // any character may be written so
+		return true
+	}
+	from, _, _ := strings.Cut(q.From, "@")
+	to, _, _ := strings.Cut(q.To, "@")
+	if !bytes.Contains(raw, []byte(from)) || !bytes.Contains(raw, []byte(to)) {
+		return false
+	}
+	raw = bytes.ToLower(raw)
+	return !slices.ContainsFunc(q.Words, func(w string) bool {
+		isEscaped := strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\/`, r) })
+		return !isEscaped && !bytes.Contains(raw, []byte(w))
+	})
 }
 
 func (q Query) matches(it *maildir.Item, team wire.Name) bool {

@@ -107,10 +107,10 @@ func eachOnce(t *testing.T, r *rapid.T) {
 			}
 		},
 		"deaf": func(*rapid.T) {
-			if w.fs != nil && here {
+			if w.dirs != nil && here {
 				unwatch(w)
 				deliver(t, bob, body())
-				w.handleLost(fsnotify.ErrEventOverflow)
+				w.dirs.fs.Errors <- fsnotify.ErrEventOverflow
 			}
 		},
 	})

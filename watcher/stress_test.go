@@ -75,7 +75,7 @@ func TestManySendersAndASlowConsumer(t *testing.T) {
 // unwatch has the kernel let go of a mailbox unheard.
 func unwatch(w *Watcher) {
 	for _, path := range w.sources[0].paths {
-		w.fs.Remove(path)
+		w.dirs.fs.Remove(path)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestLostEvents(t *testing.T) {
 	for _, body := range []string{"one", "two", "three"} {
 		deliver(t, bob, body)
 	}
-	go func() { w.fs.Errors <- fsnotify.ErrEventOverflow }()
+	w.dirs.fs.Errors <- fsnotify.ErrEventOverflow
 	expect(t, w, "one", "two", "three")
 	deliver(t, bob, "four") // and is watched again
 	expect(t, w, "four")

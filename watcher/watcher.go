@@ -24,8 +24,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
@@ -36,11 +34,10 @@ const (
 	pollEvery   = time.Second           // without kernel events, or while a dropped file is still being written
 	debounce    = 50 * time.Millisecond // between two scans
 	forgetAfter = time.Hour             // after a message left the inbox
-	maxEvents   = 1 << 10               // so many wait here; then they wait in the kernel, which may lose some
 )
 
-// newNotifier is replaced in tests.
-var newNotifier = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(maxEvents) }
+// openDirs is replaced in tests.
+var openDirs = OpenDirs
 
 // Options say what a watcher reports.
 type Options struct {
@@ -74,23 +71,21 @@ type Entry struct {
 var ErrClosed = errors.New("the watcher is closed")
 
 // Watcher watches some mailboxes. Next, which does all the work, is for one caller at a time; Close may be called at
-// any time.
+// any time. Two goroutines receive the kernel's events.
 type Watcher struct {
 	opt     Options
 	opened  time.Time
 	running context.Context // ends at Close
 	stop    context.CancelFunc
 
-	mu      sync.Mutex        // guards the following, and the sources; Next holds it
-	fs      *fsnotify.Watcher // nil: no kernel events
-	events  <-chan fsnotify.Event
-	lost    <-chan error // why kernel events may be missing
-	sources []*source    // more are appended if there are Options.Boxes
-	later   []func()     // handle kernel events that came during a call of fs
-	turn    int          // index of the source that is asked first
-	polls   bool         // some directories have no kernel events
-	scanned time.Time    // the last scan; zero during Open
-	scanAt  time.Time    // the next one
+	mu      sync.Mutex      // guards the following, and the sources; Next holds it
+	dirs    *Dirs           // the directories of all sources; nil: no kernel events
+	changed <-chan struct{} // see Dirs.Changed
+	sources []*source       // more are appended if there are Options.Boxes
+	turn    int             // index of the source that is asked first
+	polls   bool            // some directories have no kernel events
+	scanned time.Time       // the last scan; zero during Open
+	scanAt  time.Time       // the next one
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
@@ -99,8 +94,8 @@ func Open(ctx context.Context, boxes []*maildir.Box, o Options) (*Watcher, error
 	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
 	var err error
-	if w.fs, err = newNotifier(); err == nil {
-		w.events, w.lost = w.fs.Events, w.fs.Errors
+	if w.dirs, err = openDirs(); err == nil {
+		w.dirs.keeps, w.changed = true, w.dirs.Changed()
 	}
 	w.polls = err != nil
 	for _, b := range boxes {
@@ -121,19 +116,7 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.running.Err() == nil && ctx.Err() == nil {
-		for _, handle := range w.later {
-			handle()
-		}
-		w.later = nil
-		select {
-		case e := <-w.events:
-			w.handle(e)
-			continue
-		case err := <-w.lost:
-			w.handleLost(err)
-			continue
-		default:
-		}
+		w.handleEvents()
 		if !time.Now().Before(w.scanAt) {
 			w.scan(ctx)
 		}
@@ -141,10 +124,7 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 			return e, nil
 		}
 		select {
-		case e := <-w.events:
-			w.handle(e)
-		case err := <-w.lost:
-			w.handleLost(err)
+		case <-w.changed:
 		case <-time.After(time.Until(w.scanAt)):
 		case <-w.running.Done():
 		case <-ctx.Done():
@@ -186,15 +166,20 @@ func Until(ctx context.Context, boxes []*maildir.Box, o Options, look func(Entry
 	}
 }
 
-func (w *Watcher) handle(e fsnotify.Event) {
-	for _, s := range w.sources {
-		s.handle(e)
+func (w *Watcher) handleEvents() {
+	if w.dirs == nil {
+		return
 	}
-}
-
-func (w *Watcher) handleLost(err error) {
-	w.pollAfter(err)
-	w.askScan()
+	events, lost := w.dirs.take()
+	for _, e := range events {
+		for _, s := range w.sources {
+			s.handle(e)
+		}
+	}
+	if lost != nil {
+		w.pollAfter(lost)
+		w.askScan()
+	}
 }
 
 // entry returns an entry of the sources, which are asked in turn, so that a busy one does not hide the others.
@@ -248,44 +233,24 @@ func (w *Watcher) addBoxes() {
 // watch asks for the kernel events of a directory; if they are refused, the watcher polls. isNew says that it is not
 // the one that was at the path before, which kqueue would keep watching.
 func (w *Watcher) watch(path string, isNew bool) {
-	if w.fs == nil {
+	if w.dirs == nil {
 		return
 	}
-	err := w.receiving(func() error {
-		if isNew {
-			w.fs.Remove(path)
-		}
-		return w.fs.Add(path)
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if isNew {
+		w.dirs.fs.Remove(path)
+	}
+	if err := w.dirs.fs.Add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		w.polls = true
 		w.pollAfter(err)
 	}
 }
 
-// receiving calls f in a goroutine, for which it waits, and receives kernel events meanwhile. On Windows the one goroutine
-// that sends them also serves f.
-func (w *Watcher) receiving(f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	for {
-		select {
-		case e := <-w.events:
-			w.later = append(w.later, func() { w.handle(e) })
-		case err := <-w.lost:
-			w.later = append(w.later, func() { w.handleLost(err) })
-		case err := <-done:
-			return err
-		}
-	}
-}
-
 // pollAfter gives up kernel events when the process runs out of file descriptors: kqueue needs one for every file.
 func (w *Watcher) pollAfter(err error) {
-	if w.fs != nil && errors.Is(err, syscall.EMFILE) {
+	if w.dirs != nil && errors.Is(err, syscall.EMFILE) {
 		w.polls = true
-		w.fs.Close()
-		w.fs, w.events, w.lost = nil, nil, nil
+		w.dirs.Close()
+		w.dirs, w.changed = nil, nil
 	}
 }
 
@@ -294,8 +259,8 @@ func (w *Watcher) Close() (err error) {
 	w.stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fs != nil {
-		err = w.fs.Close()
+	if w.dirs != nil {
+		err = w.dirs.Close()
 	}
 	for _, s := range w.sources {
 		s.cursor.Close()

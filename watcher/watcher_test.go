@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
@@ -100,8 +98,8 @@ func readAll(t testing.TB, b *maildir.Box) {
 
 // noEvents has the kernel tell watchers that are opened nothing.
 func noEvents(t testing.TB) {
-	t.Cleanup(func(old func() (*fsnotify.Watcher, error)) func() { return func() { newNotifier = old } }(newNotifier))
-	newNotifier = func() (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
+	t.Cleanup(func() { openDirs = OpenDirs })
+	openDirs = func() (*Dirs, error) { return nil, syscall.EMFILE }
 }
 
 // watch opens a watcher that looks without a hint never, unless o says how

@@ -4,9 +4,8 @@
 //     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
 //   - Opening never waits, whatever is in a file's place or takes it meanwhile.
 //   - Create, Publish and Move never replace a file: they return fs.ErrExist.
-//   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
-//     group bits and set-group-ID bit. Entries made by root get the directory's owner, where root may give files away.
-//     Windows uses its own.
+//   - New entries are for one user: 0700 or 0600 under any umask. What root makes belongs to its directory's owner, so
+//     sudo and root in a container leave nothing that the owner cannot use. Windows has rights of its own.
 //   - A file survives a power cut once it and then its directory are synced. After a failed sync the same file is
 //     never synced again: the caller writes another.
 package durable
@@ -229,16 +228,10 @@ func (r *Root) Names(dir string) (names []string, err error) {
 // sets the permissions of an existing file, whose creator may have been killed before it did.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
-		if flag&os.O_EXCL == 0 {
-			info, err := r.root.Lstat(name)
-			if err == nil && !info.Mode().IsRegular() {
-				return &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-			}
-			if err != nil && flag&os.O_CREATE == 0 {
-				return err
-			}
+		f, err = r.openFile(name, flag)
+		if failed, ok := errors.AsType[*fs.PathError](err); ok {
+			failed.Path = name
 		}
-		f, err = OpenIn(r.root, name, flag, 0o600)
 		return err
 	})
 	if err == nil && flag&os.O_CREATE != 0 {
@@ -250,6 +243,29 @@ func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 		}
 	}
 	return f, err
+}
+
+func (r *Root) openFile(name string, flag int) (*os.File, error) {
+	if flag&os.O_EXCL != 0 {
+		return OpenIn(r.root, name, flag, 0o600)
+	}
+	dir := r.root
+	if above, base := path.Split(name); above != "" { // every look through a path opens each of its directories
+		var err error
+		if dir, err = r.root.OpenRoot(above); err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		name = base
+	}
+	info, err := dir.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Err: ErrNotRegular}
+	}
+	if err != nil && flag&os.O_CREATE == 0 {
+		return nil, err
+	}
+	return OpenIn(dir, name, flag, 0o600)
 }
 
 // regular returns a file that was opened with NoWait, unless it is not a regular one: then it is closed, and the error
@@ -300,11 +316,15 @@ func readAll(f *os.File, err error, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if int64(len(data)) > max {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	buf := bytes.NewBuffer(make([]byte, 0, min(info.Size(), max)+bytes.MinRead)) // it is read at once
+	if _, err = buf.ReadFrom(io.LimitReader(f, max+1)); int64(buf.Len()) > max {
 		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: ErrTooLarge}
 	}
-	return data, err
+	return buf.Bytes(), err
 }
 
 // Open opens a regular file for reading.
@@ -398,6 +418,28 @@ func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 		}
 		return err
 	})
+}
+
+// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if that is not possible.
+func (r *Root) renameOnly(old, new string) error {
+	from, err := r.root.OpenFile(path.Dir(old), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := r.root.OpenFile(path.Dir(new), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	switch err := renameIn(from, path.Base(old), to, path.Base(new)); err {
+	case nil:
+		return nil
+	case syscall.EINVAL, syscall.ENOSYS, syscall.ENOTSUP:
+		return errors.ErrUnsupported
+	default:
+		return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
+	}
 }
 
 // Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks

@@ -121,13 +121,8 @@ func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Han
 	opt.IDs, opt.countsAll = append([]wire.ID{}, ids...), true // no message that comes after the look; an agent waits for its hook
 	now := inClaim(to.Now)
 	err = b.update(ctx, func(t *tx) (err error) {
-		skipped := t.claims.live(now, b.isRunning())
-		for _, id := range ids {
-			if _, isLive := skipped[id]; !isLive && t.claims[id].isGivenUp() {
-				skipped[id] = t.claims[id]
-				h.GivenUp++
-			}
-		}
+		skipped, givenUp := t.claims.notForHooks(ids, now, b.isRunning())
+		h.GivenUp = givenUp
 		h.Claimed, err = t.claim(claim{Owner: to.Owner, Call: to.Call, At: now, Until: now.Add(answerTime)}, opt, skipped)
 		return err
 	})
@@ -137,16 +132,32 @@ func (b *Box) HandOver(ctx context.Context, to Recipient, opt ReadOptions) (*Han
 	return h, err
 }
 
+// notForHooks returns the claims of unread messages that hooks do not hand over: those that are live and, of givenUp others,
+// those that were handed over too often in vain.
+func (all claims) notForHooks(unread []wire.ID, now time.Time, isRunning bool) (skipped claims, givenUp int) {
+	skipped = all.live(now, isRunning)
+	for _, id := range unread {
+		if _, isLive := skipped[id]; !isLive && all[id].isGivenUp() {
+			skipped[id] = all[id]
+			givenUp++
+		}
+	}
+	return skipped, givenUp
+}
+
 // lookForHook ingests dropped files and lists the unread messages. mayAct is why none of them may go out; nil: they may.
 func (b *Box) lookForHook(ctx context.Context) (ids []wire.ID, mayAct, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, nil, err
 	}
-	limited, stop := context.WithTimeout(ctx, hookIngestTime)
-	b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
-	stop()
 	isAllowed := b.store.BeforeLook()
-	if ids, err = b.UnreadIDs(); err == nil && len(ids) > 0 {
+	limited, stop := context.WithTimeout(ctx, hookIngestTime)
+	ingested, _ := b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
+	stop()
+	if ids = ingested.unread; ids == nil {
+		ids, err = b.UnreadIDs()
+	}
+	if err == nil && len(ids) > 0 {
 		mayAct = isAllowed(ctx)
 	}
 	return ids, mayAct, err

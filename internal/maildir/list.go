@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -124,10 +126,14 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Large  bool                  // with Unread: Walk ingests large dropped files too
-	Newest bool                  // list days and messages of each part newest first
-	Limit  int                   // open at most this many messages (0: all) and count the rest; not with Keep
-	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+	Large  bool // with Unread: Walk ingests large dropped files too
+	Newest bool // list days and messages of each part newest first
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
+
+	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
+	// Without a Limit several are opened at once: Keep is called concurrently.
+	Wants func(wire.ID) bool
+	Keep  func(id wire.ID, raw []byte) bool
 
 	// Since skips days of done, archive and sent whose directory has not changed since then. It relies on neither ids
 	// nor senders' clocks. The other days still have older messages.
@@ -200,7 +206,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
-		if rg.Limit > 0 && shown == rg.Limit {
+		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
 		}
@@ -208,7 +214,14 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		if p.state == Unread {
 			claimed = b.claims()
 		}
-		for i, it := range b.openEach(p, ids, claimed, rg.Keep, func(*BadError) { found.Bad++ }) {
+		if rg.Wants != nil {
+			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
+		}
+		ahead := 1
+		if rg.Limit == 0 {
+			ahead = openAhead
+		}
+		for i, it := range b.openEach(p, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
@@ -238,10 +251,13 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	return ids, err
 }
 
+// openAhead is how many messages are opened before the first of them is used, where all are.
+const openAhead = 32
+
 // openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids, and with what the
-// claims say about it. It skips messages that have moved on, and calls bad for files that are not messages or cannot be
-// read.
-func (b *Box) openEach(p place, ids []wire.ID, claimed claims, keep func([]byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that are not messages or cannot
+// be read.
+func (b *Box) openEach(p place, ids []wire.ID, claimed claims, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, p.file
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -250,19 +266,35 @@ func (b *Box) openEach(p place, ids []wire.ID, claimed claims, keep func([]byte)
 				dir, name = sub, fileOf
 			}
 		}
-		for i, id := range ids {
-			it, err := b.openIn(dir, name(id), p, id, keep)
-			if err, isBad := errors.AsType[*BadError](err); isBad {
-				bad(err)
+		items, errs := make([]*Item, ahead), make([]error, ahead)
+		open := func(from, step int, some []wire.ID) {
+			for i := from; i < len(some); i += step {
+				items[i], errs[i] = b.openIn(dir, name(some[i]), p, some[i], keep)
 			}
-			if err != nil {
-				continue
+		}
+		first := 0
+		for some := range slices.Chunk(ids, ahead) {
+			workers := min(runtime.GOMAXPROCS(0), len(some))
+			var wg sync.WaitGroup
+			for w := range workers - 1 {
+				wg.Go(func() { open(w+1, workers, some) })
 			}
-			b.addLease(it, claimed)
-			b.forgetReplaced(it)
-			if !yield(i, it) {
-				return
+			open(0, workers, some)
+			wg.Wait()
+			for i := range some {
+				if err, isBad := errors.AsType[*BadError](errs[i]); isBad {
+					bad(err)
+				}
+				if errs[i] != nil {
+					continue
+				}
+				b.addLease(items[i], claimed)
+				b.forgetReplaced(items[i])
+				if !yield(first+i, items[i]) {
+					return
+				}
 			}
+			first += len(some)
 		}
 	}
 }
@@ -301,7 +333,7 @@ const dueFor = 14 * 24 * time.Hour
 // expired ones. Some may have been answered.
 func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
 	now := time.Now()
-	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(raw []byte) bool {
+	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
 		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, err = b.Walk(ctx, rg, func(it *Item) bool {

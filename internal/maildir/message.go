@@ -113,10 +113,10 @@ func (b *Box) open(p place, id wire.ID) (*Item, error) {
 
 // openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
 // text.
-func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
+func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
-	case absent(err), err == nil && keep != nil && !keep(data):
+	case absent(err), err == nil && keep != nil && !keep(id, data):
 		return nil, notFound(id)
 	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}

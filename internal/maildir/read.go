@@ -166,7 +166,7 @@ func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err err
 	}
 	var bytes, ahead int64
 	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
-	for i, it := range b.openEach(b.unread(), list, all, nil, isBad) {
+	for i, it := range b.openEach(b.unread(), list, all, 1, nil, isBad) {
 		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {

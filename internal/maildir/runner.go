@@ -47,7 +47,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 	return r, nil
 }
 
-// lockRunner takes the runner lock, or returns ErrRunning with its holder.
+// lockRunner takes the runner lock, or returns ErrRunning.
 func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
 	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probeTime, b.CheckPresent)
 	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {

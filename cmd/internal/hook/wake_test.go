@@ -50,7 +50,7 @@ func TestWake(t *testing.T) {
 		}
 	}
 	exit, text := wakes(t, bob, true, yes)
-	if exit != 2 || text != "1 new message for bob. Below this note is what they say; if not, run: atm read --as bob\n" {
+	if exit != 2 || text != "New mail for bob. Below this note is what it says; if not, run: atm read --as bob\n" {
 		t.Errorf("exit %d, %q", exit, text)
 	}
 	prompt := `,"prompt":"<task-notification>\n<summary>atm: new mail</summary>\n</task-notification>"`
