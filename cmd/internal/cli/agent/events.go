@@ -235,10 +235,10 @@ func events(c *cli.Context) error {
 	}
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
 	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
-		return watcher.Until(ctx, []*maildir.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
+		return watcher.Until(ctx, []watcher.Mailbox{k.box}, o, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
 				_, err = io.WriteString(c.App.Writer, k.eventLines(d, e.Event, e.Gap))
-			} else if e.Box != nil {
+			} else if e.Address.Agent != "" {
 				command.PrinterOf(c).Warn("%v", e.Err)
 			}
 			return false, err

@@ -44,7 +44,7 @@ type logLine struct {
 }
 
 func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	var boxes []*maildir.Box
+	var boxes []watcher.Mailbox
 	words := strings.Join(c.Args().Slice(), ",")
 	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
 		box, err := s.Member(word)
@@ -56,8 +56,8 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	since, err := sinceFlag(c)
 	o := watcher.Options{Messages: true, Events: true}
 	if err == nil && len(boxes) == 0 {
-		o.Boxes = s.Team.Boxes // later members too
-		boxes, err = s.Team.Boxes()
+		o.Mailboxes = s.Team.Mailboxes // later members too
+		boxes, err = s.Team.Mailboxes()
 	}
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 				return !isFollowing, err
 			}
 			l := logLine{e, time.Now()}
-			if e.Box == nil || seen[l.key()] {
+			if e.Address.Agent == "" || seen[l.key()] {
 				return false, nil
 			}
 			return false, l.print(c, s)
@@ -84,17 +84,21 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // printEarlier prints the messages and events since a time, in order and at most the last --limit of them. It adds all
 // to seen, and warns of those that it cannot read.
-func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*maildir.Box, since time.Time, seen map[string]bool) error {
+func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []watcher.Mailbox, since time.Time, seen map[string]bool) error {
 	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
 	var lines []logLine
-	for _, box := range boxes {
-		_, err := box.Walk(ctx, everything, func(it *maildir.Item) bool {
-			lines = append(lines, logLine{watcher.Entry{Box: box, Message: it}, it.Written()})
+	for _, watched := range boxes {
+		box, err := s.Root.Mailbox(watched.Address())
+		if err != nil {
+			return err
+		}
+		_, err = box.Walk(ctx, everything, func(it *maildir.Item) bool {
+			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
 			return true
 		})
 		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
 		for i := range events {
-			l := logLine{watcher.Entry{Box: box, Event: &events[i]}, events[i].At}
+			l := logLine{watcher.Entry{Address: box.Address(), Event: &events[i]}, events[i].At}
 			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
 				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: l.Event.Seq - 1}
 			}
@@ -120,16 +124,20 @@ func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*ma
 // key identifies a message or an event. It has the event's time: a log that was replaced repeats seqs.
 func (l logLine) key() string {
 	if l.Message != nil {
-		return l.Box.Path() + string(l.Message.ID)
+		return l.Address.String() + string(l.Message.ID)
 	} else if l.Event != nil {
-		return fmt.Sprint(l.Box.Path(), l.Event.Seq, l.Event.At)
+		return fmt.Sprint(l.Address, l.Event.Seq, l.Event.At)
 	}
 	return ""
 }
 
 func (l logLine) print(c *cli.Context, s *app.Scope) error {
+	box, err := s.Root.Mailbox(l.Address)
+	if err != nil {
+		return err
+	}
 	if l.Err != nil {
-		command.PrinterOf(c).Warn("%v", teams.Unreadable(l.Box, l.Err))
+		command.PrinterOf(c).Warn("%v", teams.Unreadable(box, l.Err))
 		return nil
 	}
 	if l.Gap != nil && c.Bool("json") {
@@ -138,7 +146,11 @@ func (l logLine) print(c *cli.Context, s *app.Scope) error {
 		}
 	}
 	if l.Message != nil {
-		return command.PrinterOf(c).PrintAs(map[string]message{"message": {Item: l.Message}}, l.line(s, command.PrinterOf(c)))
+		it, err := box.Get(l.Message.ID)
+		if err != nil { // it has moved on just now
+			it = &maildir.Item{Message: l.Message}
+		}
+		return command.PrinterOf(c).PrintAs(map[string]message{"message": {Item: it}}, l.line(s, command.PrinterOf(c)))
 	}
 	return command.PrinterOf(c).PrintAs(l.Event, l.line(s, command.PrinterOf(c)))
 }
@@ -156,7 +168,7 @@ func (l logLine) line(s *app.Scope, p *command.Printer) string {
 		text += letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
 		colour = map[string]string{"asks:": "31", "error:": "31"}[phrase]
 	}
-	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
+	row := []string{letter.Stamp(l.at), r.Who(l.Address), text}
 	if !p.IsTerminal() {
 		return strings.Join(row, " ")
 	}
