@@ -22,7 +22,7 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile wire internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir watcher " +
+		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
@@ -43,7 +43,7 @@ var layers = strings.Fields(
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
 		"cmd/atm cmd/atm-runner cmd/atm-codex cmd/atm-acp cmd/atm-bridge cmd/atm-claude cmd/atm-mcp cmd/atm-tui cmd/atm-web " +
 		// What only tests use, and tests of the whole.
-		"internal/testtree internal/testframe internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
+		"internal/testtree internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
 		"cmd/internal/crashtest cmd/internal/machines cmd/internal/wine cmd/internal/realagents cmd/internal/bench")
 
 // importers are the packages that import a module that is not ours; tests may import more.

@@ -5,9 +5,6 @@ package teams
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -57,7 +55,7 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 		hold, err := team.Store.HoldRunner(t.Context(), name)
 		must(t, err)
 		t.Cleanup(func() { hold.Release() })
-		suspend(t, filepath.Join(team.Box(name).Path(), "run"), asked)
+		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
 	}
 	reads.Store(0)
 	_, err = team.Members(ctx)
@@ -83,27 +81,4 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 	if once > 3 { // to open, look at and read it
 		t.Errorf("team.toml was looked at %d times for %d members", once, len(names))
 	}
-}
-
-// suspend makes the socket of a runner that does not answer, and calls asked when a question begins and ends.
-func suspend(t *testing.T, run string, asked func(bool)) {
-	t.Helper()
-	must(t, os.MkdirAll(run, 0o700))
-	t.Chdir(run) // the path may be too long for a socket
-	l, err := net.Listen("unix", "control.sock")
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			asked(true)
-			go func() {
-				io.Copy(io.Discard, conn)
-				asked(false)
-			}()
-		}
-	}()
 }

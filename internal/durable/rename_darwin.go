@@ -1,7 +1,11 @@
 package durable
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
 
-func renameNew(from int, old string, to int, new string) error {
-	return unix.RenameatxNp(from, old, to, new, unix.RENAME_EXCL)
+	"golang.org/x/sys/unix"
+)
+
+func renameIn(from *os.File, old string, to *os.File, new string) error {
+	return unix.RenameatxNp(int(from.Fd()), old, int(to.Fd()), new, unix.RENAME_EXCL)
 }

@@ -2,6 +2,9 @@
 
 package durable
 
-import "errors"
+import (
+	"os"
+	"syscall"
+)
 
-func (r *Root) renameOnly(old, new string) error { return errors.ErrUnsupported }
+func renameIn(*os.File, string, *os.File, string) error { return syscall.ENOTSUP }

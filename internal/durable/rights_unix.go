@@ -3,11 +3,9 @@
 package durable
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"syscall"
 )
 
@@ -22,7 +20,8 @@ const (
 
 func syncDirectory(d *os.File) error { return d.Sync() }
 
-// setPermissions gives a file or directory the owner, group and mode of a new entry in dir.
+// setPermissions gives a file or directory to its owner alone. What root makes belongs to the owner of its directory, who
+// could not use it otherwise: with sudo, and in a container.
 func (r *Root) setPermissions(f *os.File, dir string) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -38,26 +37,15 @@ func (r *Root) setPermissions(f *os.File, dir string) error {
 	if isOthers || isLinked {
 		return nil
 	}
-	mode, shared := fs.FileMode(0o600), parent.Mode()&0o060
-	if info.IsDir() {
-		mode, shared = 0o700, parent.Mode()&(0o070|fs.ModeSetgid)
-	}
-	isSameGroup := is.Gid == of.Gid
-	switch {
-	case me == 0 && !(isSameGroup && is.Uid == of.Uid):
+	if me == 0 && is.Uid != of.Uid {
 		err = f.Chown(int(of.Uid), int(of.Gid))
-		isDenied := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
-		if isDenied && isSameGroup && shared&0o040 != 0 { // root of a container only: others read it as the group
-			err = nil
-		}
-	case me != 0 && !isSameGroup && shared&0o070 != 0:
-		err = f.Chown(-1, int(of.Gid))
-		if errors.Is(err, fs.ErrPermission) { // not a member of the group: keep our own group out too
-			shared, err = 0, nil
-		}
 	}
-	if err == nil && info.Mode()&(fs.ModePerm|fs.ModeSetgid) != mode|shared {
-		err = f.Chmod(mode | shared)
+	mode := fs.FileMode(0o600)
+	if info.IsDir() {
+		mode = 0o700
+	}
+	if err == nil && info.Mode().Perm() != mode {
+		err = f.Chmod(mode)
 	}
 	return err
 }
@@ -71,16 +59,8 @@ func isOnlyOurs(info fs.FileInfo) bool {
 // OwnerCanRead reports whether a directory's owner can read the files that this process makes in it.
 func (r *Root) OwnerCanRead(dir string) bool {
 	info, err := r.root.Stat(dir)
-	if err != nil {
-		return true
-	}
-	of, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
-	if me == 0 || me == int(of.Uid) {
-		return true
-	}
-	groups, _ := os.Getgroups()
-	getsGroup := info.Mode()&fs.ModeSetgid != 0 || slices.Contains(append(groups, os.Getegid()), int(of.Gid))
-	return getsGroup && info.Mode()&0o040 != 0
+	me := os.Geteuid()
+	return err != nil || me == 0 || me == *Owner(info)
 }
 
 // Writable returns nil if this process may make entries in a directory.

@@ -4,9 +4,8 @@
 //     A symbolic link is never opened; in the middle of a path it is followed if it stays inside the tree.
 //   - Opening never waits, whatever is in a file's place or takes it meanwhile.
 //   - Create, Publish and Move never replace a file: they return fs.ErrExist.
-//   - New entries get the permissions of their directory: 0700 or 0600 under any umask, plus the directory's group,
-//     group bits and set-group-ID bit. Entries made by root get the directory's owner, where root may give files away.
-//     Windows uses its own.
+//   - New entries are for one user: 0700 or 0600 under any umask. What root makes belongs to its directory's owner, so
+//     sudo and root in a container leave nothing that the owner cannot use. Windows has rights of its own.
 //   - A file survives a power cut once it and then its directory are synced. After a failed sync the same file is
 //     never synced again: the caller writes another.
 package durable
@@ -419,6 +418,28 @@ func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 		}
 		return err
 	})
+}
+
+// renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if that is not possible.
+func (r *Root) renameOnly(old, new string) error {
+	from, err := r.root.OpenFile(path.Dir(old), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := r.root.OpenFile(path.Dir(new), os.O_RDONLY|dirOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	switch err := renameIn(from, path.Base(old), to, path.Base(new)); err {
+	case nil:
+		return nil
+	case syscall.EINVAL, syscall.ENOSYS, syscall.ENOTSUP:
+		return errors.ErrUnsupported
+	default:
+		return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
+	}
 }
 
 // Move renames an entry; fs.ErrExist if the new name is taken. Where the system cannot do that in one step, it looks

@@ -14,8 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,21 +42,10 @@ type Dir struct{ team *durable.Root }
 // In returns the locks of a team's directory.
 func In(team *durable.Root) Dir { return Dir{team} }
 
-// HeldError reports that somebody else holds a lock. After a wait it names the process, on Linux; elsewhere PID is 0
-// and Command is empty.
-type HeldError struct {
-	Lock    string
-	PID     int
-	Command string // from /proc/PID/comm
-}
+// HeldError reports that somebody else holds a lock.
+type HeldError struct{ Lock string }
 
-func (e *HeldError) Error() string {
-	by := ""
-	if e.PID > 0 {
-		by = fmt.Sprintf(" by %s (pid %d)", e.Command, e.PID)
-	}
-	return "lock " + e.Lock + " is held" + by
-}
+func (e *HeldError) Error() string { return "lock " + e.Lock + " is held" }
 
 // Lock takes a lock. If it is held, Lock waits until ctx ends or the timeout is over, which is a *HeldError; with a
 // timeout of 0 it tries once. A missing lock file is made if mayMake is nil or returns nil; Lock returns its error.
@@ -73,11 +60,7 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 		case <-ctx.Done():
 		case <-time.After(poll):
 		case <-expired:
-			e := &HeldError{Lock: name}
-			if timeout > 0 {
-				e.PID, e.Command = d.holder(name)
-			}
-			return nil, e
+			return nil, &HeldError{name}
 		}
 	}
 	return nil, fmt.Errorf("lock %s: %w", name, ctx.Err())
@@ -115,8 +98,7 @@ func (d Dir) try(name string, m Mode, mayMake func() error) (*Lock, error) {
 					return nil, err
 				}
 			}
-			// A user who shares the team must find it with its permissions, even if this process is killed before it
-			// sets them.
+			// What root makes must belong to the team's owner, even if this process is killed before it gives it away.
 			err = d.team.Publish(fileOf(name), strings.NewReader(""), false)
 			if err == nil || errors.Is(err, fs.ErrExist) { // another process was quicker
 				continue
@@ -166,24 +148,10 @@ func (l *Lock) Current() bool {
 	return err == nil && gone == nil && os.SameFile(held, now)
 }
 
-// holder finds the process that holds a lock.
-func (d Dir) holder(name string) (pid int, command string) {
-	processes, _ := filepath.Glob("/proc/[0-9]*")
-	for _, process := range processes {
-		if slices.Contains(d.heldBy(process, "FLOCK"), name) {
-			pid, _ = strconv.Atoi(filepath.Base(process))
-			comm, _ := os.ReadFile(process + "/comm")
-			return pid, string(bytes.TrimSpace(comm))
-		}
-	}
-	return 0, ""
-}
-
-// HeldBy returns the names of the locks that a process holds Exclusive; none where there is no /proc.
-func (d Dir) HeldBy(pid int) []string { return d.heldBy(fmt.Sprintf("/proc/%d", pid), "WRITE") }
-
-// heldBy returns the locks whose files a process has open and, by its fdinfo, locked.
-func (d Dir) heldBy(process, how string) (names []string) {
+// HeldBy returns the names of the locks that a process holds Exclusive: those whose files it has open and, by its
+// fdinfo, locked. None where there is no /proc.
+func (d Dir) HeldBy(pid int) (names []string) {
+	process := fmt.Sprintf("/proc/%d", pid)
 	open, _ := filepath.Glob(process + "/fd/*")
 	for _, fd := range open {
 		to, _ := os.Readlink(fd)
@@ -194,7 +162,7 @@ func (d Dir) heldBy(process, how string) (names []string) {
 		file, err := d.team.Lstat(fileOf(name))
 		info, gone := os.Stat(fd)
 		about, _ := os.ReadFile(process + "/fdinfo/" + filepath.Base(fd))
-		if err == nil && gone == nil && os.SameFile(info, file) && bytes.Contains(about, []byte(how)) {
+		if err == nil && gone == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("WRITE")) {
 			names = append(names, name)
 		}
 	}

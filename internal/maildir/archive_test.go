@@ -190,8 +190,11 @@ func TestListCopyPut(t *testing.T) {
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			if put, err := carol.RestoreMessage(ctx, dirs[want[id]], data); err != nil || put != first {
-				t.Errorf("put %v, want %v: %v", put, first, err)
+			r := Restoration{Dir: dirs[want[id]], Data: data}
+			twice := r
+			carol.Restore(ctx, []*Restoration{&r, &twice})
+			if r.Err != nil || r.IsRestored != first || twice.Err != nil || twice.IsRestored {
+				t.Errorf("restored: %v and %v, want %v: %v, %v", r.IsRestored, twice.IsRestored, first, r.Err, twice.Err)
 			}
 		}
 		it, err := carol.Get(id)
@@ -203,10 +206,11 @@ func TestListCopyPut(t *testing.T) {
 	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := carol.RestoreMessage(ctx, "bad", encoded(t, message("x"))); err == nil {
-		t.Error("put back as bad")
+	good := Restoration{Dir: "new", Data: encoded(t, message("x"))}
+	bad, torn := Restoration{Dir: "bad", Data: encoded(t, message("x"))}, Restoration{Dir: "new", Data: []byte("{")}
+	carol.Restore(ctx, []*Restoration{&bad, &torn, &good})
+	if bad.Err == nil || torn.Err == nil || good.Err != nil || !good.IsRestored {
+		t.Error(bad.Err, torn.Err, good.Err)
 	}
-	if _, err := carol.RestoreMessage(ctx, "new", []byte("{")); err == nil {
-		t.Error("a torn message was put back")
-	}
+	takeCensus(t, carol).sound(t)
 }

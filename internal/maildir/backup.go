@@ -37,36 +37,82 @@ func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
 	return where, data, err
 }
 
-// RestoreMessage restores a message from a backup durably to a directory of the inbox, and reports true, unless the
-// mailbox has a message with its id.
-func (b *Box) RestoreMessage(ctx context.Context, dir string, data []byte) (isRestored bool, err error) {
-	m, err := wire.Decode(data)
+// Restoration is a message of a backup, and what became of it.
+type Restoration struct {
+	Dir        string // of the inbox: new, cur, done or withdrawn
+	Data       []byte // the message's file
+	IsRestored bool   // otherwise the mailbox had a message with its id, or there is an error
+	Err        error
+
+	id   wire.ID
+	to   place
+	temp string
+}
+
+// Restore restores messages durably, as Deliver delivers: their files are written and synced side by side, and each
+// directory once.
+func (b *Box) Restore(ctx context.Context, all []*Restoration) {
+	mkdirErr := b.mkdir(b.in("inbox/tmp"))
+	inParallel(all, func(r *Restoration) {
+		if r.Err = cmp.Or(mkdirErr, b.prepareRestoration(r)); r.Err == nil && r.temp != "" {
+			r.Err = b.store.root.Create(r.temp, r.Data)
+		}
+	})
+	moved := map[string][]*Restoration{} // by directory
+	lockErr := b.locked(ctx, "inbox", func() error {
+		for _, r := range all {
+			if r.Err == nil && r.temp != "" {
+				r.Err = b.moveRestored(r)
+			}
+			if r.IsRestored {
+				moved[r.to.dir] = append(moved[r.to.dir], r)
+			}
+		}
+		return nil
+	})
+	for dir, those := range moved {
+		err := b.store.root.Sync(dir)
+		for _, r := range those {
+			r.Err = err
+		}
+	}
+	for _, r := range all {
+		r.Err = cmp.Or(r.Err, lockErr)
+		if r.temp != "" && !r.IsRestored {
+			b.store.root.Remove(r.temp)
+		}
+	}
+}
+
+// prepareRestoration finds out where a message belongs. It gets no temp file if it is there.
+func (b *Box) prepareRestoration(r *Restoration) error {
+	m, err := wire.Decode(r.Data)
 	if err != nil {
-		return false, err
+		return err
 	}
 	to, ok := map[string]place{
 		"new": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
-	}[dir]
+	}[r.Dir]
 	if !ok {
-		return false, fmt.Errorf("a message cannot be restored into %q", dir)
+		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
 	}
-	err = b.locked(ctx, "inbox", func() error {
-		if _, isThere, err := b.locate(m.ID); isThere || err != nil {
-			return err
-		}
-		if err := cmp.Or(b.mkdir(b.in("inbox/tmp")), b.mkdir(to.dir)); err != nil {
-			return err
-		}
-		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-		if err := b.store.root.Create(temp, data); err != nil {
-			return err
-		}
-		defer b.store.root.Remove(temp)
-		if err := b.store.root.Move(temp, to.file(m.ID)); err != nil {
-			return err
-		}
-		isRestored = true
-		return b.store.root.Sync(to.dir)
-	})
-	return isRestored, err
+	r.id, r.to = m.ID, to
+	isThere, err := b.store.root.Exists(to.file(m.ID))
+	if err == nil && !isThere {
+		r.temp = b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
+	}
+	return err
+}
+
+// moveRestored moves a message to its place, unless the mailbox has it. The inbox lock is held.
+func (b *Box) moveRestored(r *Restoration) error {
+	if _, isThere, err := b.locate(r.id); isThere || err != nil {
+		return err
+	}
+	err := b.mkdir(r.to.dir)
+	if err == nil {
+		err = b.store.root.Move(r.temp, r.to.file(r.id))
+	}
+	r.IsRestored = err == nil
+	return err
 }

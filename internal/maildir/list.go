@@ -105,15 +105,6 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 	return at
 }
 
-// HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
-// message was put back after an ack or a reply.
-func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
-
-func (b *Box) hasSentAck(id wire.ID) bool {
-	ack, err := b.Sent(wire.AckID(id, b.Address()))
-	return err == nil && ack.Acks(id)
-}
-
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
 // newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
@@ -146,7 +137,7 @@ type Range struct {
 
 	Large  bool // with Unread: Walk ingests large dropped files too
 	Newest bool // list days and messages of each part newest first
-	Limit  int  // open at most this many messages (0: all) and count the rest; not with Keep
+	Limit  int  // open at most this many messages (0: all, -1: none) and count the rest; not with Keep
 
 	// Wants says which messages Walk opens (nil: all), and Keep which of these it decodes (nil: all), by their text.
 	// Without a Limit several are opened at once: Keep is called concurrently.
@@ -224,9 +215,13 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 	}
 	shown := 0
 	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
-		if rg.Limit > 0 && shown == rg.Limit {
+		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
+		}
+		var claimed claims
+		if p.state == Unread {
+			claimed = b.claims()
 		}
 		if rg.Wants != nil {
 			ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !rg.Wants(id) })
@@ -235,7 +230,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		if rg.Limit == 0 {
 			ahead = openAhead
 		}
-		for i, it := range b.openEach(p, ids, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
+		for i, it := range b.openEach(p, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
@@ -268,10 +263,10 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // openAhead is how many messages are opened before the first of them is used, where all are.
 const openAhead = 32
 
-// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids. It opens so many at a
-// time, on all processors. It skips messages that have moved on, and calls bad for files that are not messages or cannot
+// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids, and with what the
+// claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that are not messages or cannot
 // be read.
-func (b *Box) openEach(p place, ids []wire.ID, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+func (b *Box) openEach(p place, ids []wire.ID, claimed claims, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, p.file
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -279,10 +274,6 @@ func (b *Box) openEach(p place, ids []wire.ID, ahead int, keep func(wire.ID, []b
 				defer sub.Close()
 				dir, name = sub, fileOf
 			}
-		}
-		var claimed claims
-		if p.state == Unread {
-			claimed = b.claims()
 		}
 		items, errs := make([]*Item, ahead), make([]error, ahead)
 		open := func(from, step int, some []wire.ID) {

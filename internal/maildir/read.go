@@ -30,7 +30,7 @@ type ReadOptions struct {
 	LookAhead int                      // how many further messages to open at most, since they may replace or follow others
 
 	countsAll      bool // count every message beyond LookAhead as More without opening it
-	changesNothing bool // for a caller without the reader lock
+	changesNothing bool // moves nothing to bad
 }
 
 // Batch is what one Read shows.
@@ -60,10 +60,7 @@ func (b *Batch) Sender() string {
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	opt.changesNothing = true
-	if opt.IDs != nil {
-		return b.look(ctx, opt, nil)
-	}
-	return b.look(ctx, opt, b.hiddenFromReaders())
+	return b.look(ctx, opt, opt.IDs != nil)
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
@@ -74,7 +71,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	if batch, err = b.look(ctx, opt, b.hiddenFromReaders()); err != nil {
+	if batch, err = b.look(ctx, opt, false); err != nil {
 		return batch, err
 	}
 	if len(batch.Items) > 0 {
@@ -86,8 +83,8 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	}
 	ctx = context.WithoutCancel(ctx) // the messages were received
 	var events []wire.Event
-	lockErr := b.locked(ctx, "reader", func() error {
-		events = b.markReceived(&batch, received, cmp.Or(opt.Batch, wire.NewID()))
+	lockErr := b.update(ctx, func(t *tx) error {
+		events = t.markReceived(&batch, received, cmp.Or(opt.Batch, wire.NewID()))
 		return nil
 	})
 	batch.MarkErr = cmp.Or(lockErr, batch.MarkErr)
@@ -95,8 +92,9 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	return batch, showErr
 }
 
-// look ingests dropped files and selects messages that are not claimed.
-func (b *Box) look(ctx context.Context, opt ReadOptions, claimed claims) (batch Batch, err error) {
+// look ingests dropped files and selects messages, unless a runner is typing them or they are leased (evenClaimed: also
+// such).
+func (b *Box) look(ctx context.Context, opt ReadOptions, evenClaimed bool) (batch Batch, err error) {
 	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	if err := b.CheckPresent(); err != nil {
 		return batch, err
@@ -104,22 +102,26 @@ func (b *Box) look(ctx context.Context, opt ReadOptions, claimed claims) (batch 
 	if opt.IDs == nil {
 		opt.IDs = ingested.unread
 	}
-	batch, err = b.choose(opt, claimed)
+	all, hidden := b.claims(), claims(nil)
+	if !evenClaimed {
+		hidden = b.hiddenFromReaders(all)
+	}
+	batch, err = b.choose(opt, all, hidden)
 	batch.Bad = b.countBad(ingested)
 	return batch, err
 }
 
 // markReceived moves the first items of a batch, which were received, unless somebody has claimed them meanwhile, and
-// returns the events that say so. The caller holds the reader lock.
-func (b *Box) markReceived(batch *Batch, received int, batchID wire.ID) (events []wire.Event) {
-	all, hidden := b.claims(), b.hiddenFromReaders() // once: there may be many
+// returns the events that say so.
+func (t *tx) markReceived(batch *Batch, received int, batchID wire.ID) (events []wire.Event) {
+	hidden := t.hiddenFromReaders(t.claims)
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, isHidden := hidden[it.ID]; isHidden {
 			continue
 		}
-		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))
+		err := t.move(it.ID, t.unread(), t.afterRead(it.Message))
 		if err == nil {
-			events = append(events, b.readEvent(it, batchID))
+			events = append(events, t.readEvent(it, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
 			batch.MarkErr = err
 		}
@@ -144,16 +146,16 @@ func (b *Box) checkMovable(items []*Item) error {
 	return nil
 }
 
-// choose selects the batch from the unread messages that are not claimed. Unless opt.changesNothing it moves files that
-// are not messages to bad.
-func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
+// choose selects the batch from the unread messages, which have these claims, but for those in skipped. Unless
+// opt.changesNothing it moves files that are not messages to bad.
+func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
 		if list, err = b.list(b.unread()); err != nil {
 			return batch, err
 		}
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok || opt.Skip[id] })
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok || opt.Skip[id] })
 	isFull, now := false, time.Now()
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
@@ -164,7 +166,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	}
 	var bytes, ahead int64
 	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
-	for i, it := range b.openEach(b.unread(), list, 1, nil, isBad) {
+	for i, it := range b.openEach(b.unread(), list, all, 1, nil, isBad) {
 		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,31 +9,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Waiting returns how many messages HandOver would hand over now, if the store may act, and whether others are on their way
-// into the program: if whoever gives them is killed, they wait, too. Dropped files are ingested first.
-func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, isBeingGiven bool, err error) {
-	limited, stop := context.WithTimeout(ctx, hookIngestTime)
-	b.ingestUnlessMail(limited) // what cannot be ingested now stays where it is
-	stop()
-	mayAct := b.store.BeforeLook()
-	ids, err := b.UnreadIDs()
-	if err != nil || len(ids) == 0 {
-		return 0, false, err
+// Waiting reports whether HandOver would hand something over now, if the store may act, and whether other messages are on
+// their way into the program: if whoever gives them is killed, they wait, too. Dropped files are ingested first.
+func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (isWaiting, isBeingGiven bool, err error) {
+	ids, mayAct, err := b.lookForHook(ctx)
+	if err = cmp.Or(err, mayAct); err != nil || len(ids) == 0 {
+		return false, false, err
 	}
-	if err := mayAct(ctx); err != nil {
-		return 0, false, err
-	}
-	all := b.claims()
-	skipped := all.live(time.Now(), b.isRunning())
-	isBeingGiven = slices.ContainsFunc(ids, func(id wire.ID) bool { return skipped[id].isBeingGiven() })
-	for id, c := range all {
-		if c.isGivenUp() {
-			skipped[id] = c
-		}
-	}
-	opt.IDs, opt.changesNothing, opt.countsAll = append([]wire.ID{}, ids...), true, true
-	batch, err := b.choose(opt, skipped)
-	return len(batch.Items) + batch.More, isBeingGiven, err
+	all, now := b.claims(), time.Now()
+	skipped, _ := all.notForHooks(ids, now, b.isRunning())
+	isBeingGiven = slices.ContainsFunc(ids, func(id wire.ID) bool { return skipped[id].isLive(now, false) && skipped[id].isBeingGiven() })
+	opt.IDs, opt.Limit, opt.changesNothing, opt.countsAll = ids, 1, true, true
+	batch, err := b.choose(opt, all, skipped)
+	return len(batch.Items) > 0, isBeingGiven, err
 }
 
 // LockWake takes the lock of the process that waits to wake the agent's program: one is enough.

@@ -12,9 +12,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// openLog opens the log of bob in a new team.
-func openLog() *eventlog.Log {
-	root, err := os.MkdirTemp("", "atm-example-") // left for the system to remove
+// openLog opens the log of bob in a new team, and returns what removes that.
+func openLog() (log *eventlog.Log, remove func()) {
+	root, err := os.MkdirTemp("", "atm-example-")
 	if err != nil {
 		panic(err)
 	}
@@ -22,16 +22,18 @@ func openLog() *eventlog.Log {
 	if err := os.MkdirAll(bob, 0o700); err != nil {
 		panic(err)
 	}
-	log, err := eventlog.Open(bob)
-	if err != nil {
+	if log, err = eventlog.Open(bob); err != nil {
 		panic(err)
 	}
-	return log
+	return log, func() {
+		log.Close()
+		os.RemoveAll(root)
+	}
 }
 
 func ExampleLog_Append() {
-	log := openLog() // eventlog.Open(".atm/main/bob")
-	defer log.Close()
+	log, remove := openLog() // eventlog.Open(".atm/main/bob")
+	defer remove()
 	events := []wire.Event{{Kind: "turn_started", TurnID: "7"}, {Kind: "turn_idle", TurnID: "7"}}
 	if err := log.Append(context.Background(), events...); err != nil {
 		fmt.Println(err)
@@ -45,8 +47,8 @@ func ExampleLog_Append() {
 }
 
 func ExampleLog_Follow() {
-	log := openLog()
-	defer log.Close()
+	log, remove := openLog()
+	defer remove()
 	events := log.Follow(0)
 	defer events.Close()
 	for _, kind := range []string{"turn_started", "turn_idle"} {

@@ -55,7 +55,7 @@ var known = []struct {
 	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
 	{is(maildir.ErrNoAgent), failure.NotFound, "atm team lists the members"},
 	{is(maildir.ErrExists), failure.Refused, "atm team lists the members; atm team retire NAME frees the name"},
-	{is(maildir.ErrUnreadable), failure.Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
+	{is(maildir.ErrUnreadable), failure.Refused, "send as the inbox's owner"},
 	{is(maildir.ErrRunning), failure.Refused, "stop it first: atm stop NAME"},
 	{is(maildir.ErrBeingTyped), failure.Refused, "try again in a moment; once it is read, atm withdraw sends a notice"},
 	{is(maildir.ErrNotHeld), failure.Refused, "atm trace ID says who has it"},

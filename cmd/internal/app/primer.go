@@ -12,9 +12,10 @@ import (
 //go:embed primer.txt
 var primerText string
 
-// Primer returns the text, under 300 words, that tells an agent how to use atm. me is the agent, or "" if unknown; by
+// Primer returns the text, under 300 words, that tells an agent how to use atm. verbs are its commands, to bob, with
+// what they do; me is the agent, or "" if unknown; by
 // is what hands its mail over: hooks, push (also while it is idle), runner or, for nothing, ""; byFlag says that its commands need --as.
-func (s *Scope) Primer(me wire.Name, by string, byFlag bool) (string, error) {
+func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) (string, error) {
 	members, err := s.Team.Agents()
 	if err != nil {
 		return "", err
@@ -42,10 +43,13 @@ func (s *Scope) Primer(me wire.Name, by string, byFlag bool) (string, error) {
 	if more := len(others) - 8; more > 0 {
 		others = append(others[:8], fmt.Sprintf("and %d more", more))
 	}
+	for i := range verbs {
+		verbs[i][0] = strings.ReplaceAll(verbs[i][0], " bob ", " "+string(example)+" ")
+	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
 		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "),
-		"By": by, "ByFlag": byFlag, "Example": string(example),
+		"By": by, "ByFlag": byFlag, "Verbs": verbs,
 	})
 	return b.String(), err
 }

@@ -149,8 +149,12 @@ func OpenToWrite(g *Given) (*Scope, error) {
 func (s *Scope) findMe() error {
 	name, source := s.Given.Identity()
 	if name == "" {
+		how := "put --as NAME on the command, or once: export ATM_AGENT=NAME"
+		if s.Given.Via == "mcp" {
+			how = "start it with a name: atm mcp --as NAME"
+		}
 		return failure.Usage("who are you? %s", listed(s.Names())).WithCandidates(Strings(s.Names())...).
-			WithHint("put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours")
+			WithHint("%s; do not take a name that is not yours", how)
 	}
 	a, err := wire.ParseAddress(strings.TrimPrefix(name, "@"), s.Team.Name)
 	if err != nil {

@@ -186,7 +186,7 @@ func CheckText(s string) error {
 	fault := ""
 	switch {
 	case strings.TrimSpace(s) == "":
-		return failure.Usage("the text is empty").WithHint("put the text after the command, or pipe it in")
+		return failure.Usage("the text is empty").WithHint("a blank text is never sent: say something")
 	case len(s) > MaxText:
 		fault = "is over 1 MiB"
 	case !utf8.ValidString(s):

@@ -3,13 +3,11 @@
 package app
 
 import (
-	"io"
-	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -22,7 +20,7 @@ func TestWaitAmongHungRunners(t *testing.T) {
 		hold, err := s.Team.Store.HoldRunner(t.Context(), name)
 		must(t, err)
 		t.Cleanup(func() { hold.Release() })
-		suspend(t, filepath.Join(s.Team.Box(name).Path(), "run"))
+		testprogram.Hang(t, filepath.Join(s.Team.Box(name).Path(), "run"), nil)
 	}
 	s.happen(t, "carol", wire.TurnIdle)
 	began := time.Now()
@@ -36,23 +34,4 @@ func TestWaitAmongHungRunners(t *testing.T) {
 	if err == nil {
 		t.Error("h1 is blocked")
 	}
-}
-
-// suspend makes the socket of a runner that does not answer.
-func suspend(t *testing.T, run string) {
-	t.Helper()
-	must(t, os.MkdirAll(run, 0o700))
-	t.Chdir(run) // the path may be too long for a socket
-	l, err := net.Listen("unix", "control.sock")
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go io.Copy(io.Discard, conn)
-		}
-	}()
 }

@@ -43,13 +43,17 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // A backup may come from anybody. What is restored takes about as much as the file has bytes: no entry has holes, and
-// none but a message, which has a limit, is held in memory.
+// none but messages, which have a limit, is held in memory.
 const (
 	maxRefused = 100
 	maxTeams   = 100  // that one restore makes: each takes a descriptor
 	maxName    = 200  // bytes of a name that is refused
 	maxPath    = 4096 // bytes of a name that is restored
 	maxDepth   = 20   // directories in it
+
+	maxUnsynced  = 1000
+	maxBatch     = 1000     // messages that are restored at a time
+	maxBatchSize = 16 << 20 // their bytes, but for one that is larger
 
 	noSuchFile = refusal("a backup has no such file")
 )
@@ -67,6 +71,13 @@ type restorer struct {
 	teams    int                   // that were made
 	members  map[wire.Address]bool // that were not there
 	progress func(messages int)
+
+	unsynced map[string]func() error // directories that have new files
+
+	batch     []*maildir.Restoration // messages that were read and are not restored yet
+	box       *maildir.Box           // whose they are
+	entries   []string               // their names in the backup
+	batchSize int                    // their bytes
 }
 
 // Content is what Check finds in a backup.
@@ -134,7 +145,8 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 // The inboxes come last, and with them the members: before its log is whole, nobody can send to a new member or add
 // events of its own. progress is called with the number of messages that are done.
 func Restore(ctx context.Context, root *teams.Root, from io.ReadSeeker, progress func(messages int)) (Restored, error) {
-	r := &restorer{ctx: ctx, root: root, hadLogs: map[wire.Address]bool{}, members: map[wire.Address]bool{}, progress: progress}
+	r := &restorer{ctx: ctx, root: root, hadLogs: map[wire.Address]bool{}, members: map[wire.Address]bool{},
+		unsynced: map[string]func() error{}, progress: progress}
 	err := r.restoreAll(from)
 	if ctx.Err() == nil {
 		r.inInbox = true
@@ -159,7 +171,7 @@ func (r *restorer) restoreAll(from io.ReadSeeker) error {
 	if err == io.EOF {
 		err = nil
 	}
-	return err
+	return cmp.Or(err, r.restoreBatch(), r.syncDirs())
 }
 
 // restoreNext restores the next entry, or refuses it. At the end it returns io.EOF.
@@ -170,7 +182,6 @@ func (r *restorer) restoreNext() error {
 	}
 	isDamaged := err != nil
 	if err == nil {
-		r.progress(r.total.Messages + r.total.Skipped)
 		err = r.restoreEntry(h)
 		isDamaged = errors.Is(err, io.ErrUnexpectedEOF)
 	}
@@ -225,15 +236,20 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 		content := durable.ReadUntil(r.ctx, r.tar)
 		switch {
 		case isAgent:
-			err = r.restoreMember(t, t.Box(wire.Name(first)), below, content)
+			err = r.restoreMember(t, t.Box(wire.Name(first)), h.Name, below, content)
 		case isDir:
 			err = t.Dir().MkdirAll(name)
 		case first == maildir.FilesDir:
-			err = restoreAttachment(t, name, content)
+			err = r.restoreAttachment(t, name, content)
 		default:
-			err = restoreFile(t, name, content)
+			err = r.restoreFile(t, name, content)
 		}
 	}
+	return asRefusal(err)
+}
+
+// asRefusal makes a refusal of an error that says that something does not fit into this root.
+func asRefusal(err error) error {
 	for _, misfit := range []error{durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.ENAMETOOLONG} {
 		if errors.Is(err, misfit) {
 			return refusal("it does not fit here: " + misfit.Error())
@@ -282,18 +298,18 @@ func (r *restorer) makeMember(t *teams.Team, box *maildir.Box) error {
 	return err
 }
 
-func (r *restorer) restoreMember(t *teams.Team, box *maildir.Box, below string, content io.Reader) error {
+func (r *restorer) restoreMember(t *teams.Team, box *maildir.Box, entry, below string, content io.Reader) error {
 	if err := r.makeMember(t, box); err != nil || below == "" {
 		return err
 	}
 	if m := messages().FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
-		return r.restoreMessage(t, box, m[1], m[2], content)
+		return r.restoreMessage(t, box, entry, m[1], m[2], content)
 	}
 	name := string(box.Agent()) + "/" + below
 	if strings.HasPrefix(below, "events/") {
 		return r.restoreEvents(t, box, name, content)
 	}
-	return restoreFile(t, name, content)
+	return r.restoreFile(t, name, content)
 }
 
 // restoreEvents restores a part of a log, unless the mailbox had another log before. Parts that are equal were left by
@@ -322,7 +338,7 @@ func (r *restorer) restoreEvents(t *teams.Team, box *maildir.Box, name string, c
 	if hadLog || existing != nil {
 		return nil
 	}
-	return restoreFile(t, name, content)
+	return r.restoreFile(t, name, content)
 }
 
 // isSame reports whether two readers have the same content.
@@ -342,32 +358,60 @@ func isSame(x, y io.Reader) (bool, error) {
 	}
 }
 
-func (r *restorer) restoreMessage(t *teams.Team, box *maildir.Box, dir, id string, content io.Reader) error {
+// restoreMessage has a message restored with others of its mailbox.
+func (r *restorer) restoreMessage(t *teams.Team, box *maildir.Box, entry, dir, id string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, wire.MaxFile+1))
 	if err != nil {
 		return err
 	}
 	if _, err := wire.Decode(data); err != nil { // the next look at the mailbox moves it to bad, with the reason
 		name := fmt.Sprintf("%s/inbox/%s/%s.json", box.Agent(), dir, id)
-		return restoreFile(t, name, io.MultiReader(bytes.NewReader(data), content))
+		return r.restoreFile(t, name, io.MultiReader(bytes.NewReader(data), content))
 	}
 	dir, _, _ = strings.Cut(dir, "/")
-	put, err := box.RestoreMessage(r.ctx, dir, data)
-	if put {
-		r.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(data))})
-	} else {
-		r.total.Skipped++
+	if len(r.batch) > 0 && r.box.Address() != box.Address() {
+		err = r.restoreBatch()
+	}
+	r.box, r.batchSize = box, r.batchSize+len(data)
+	r.batch, r.entries = append(r.batch, &maildir.Restoration{Dir: dir, Data: data}), append(r.entries, entry)
+	if err == nil && (len(r.batch) >= maxBatch || r.batchSize >= maxBatchSize) {
+		err = r.restoreBatch()
 	}
 	return err
 }
 
+// restoreBatch restores the messages that were read, and counts them.
+func (r *restorer) restoreBatch() (err error) {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	r.box.Restore(r.ctx, r.batch)
+	for i, m := range r.batch {
+		failed := asRefusal(m.Err)
+		why, isRefused := errors.AsType[refusal](failed)
+		switch {
+		case isRefused:
+			r.refuse(r.entries[i], string(why))
+		case failed != nil:
+			err = cmp.Or(err, fmt.Errorf("restore %s: %w", letter.Escape(r.entries[i]), failed))
+		case m.IsRestored:
+			r.total.Add(maildir.Moved{Messages: 1, Bytes: int64(len(m.Data))})
+		default:
+			r.total.Skipped++
+		}
+	}
+	r.batch, r.entries, r.batchSize = nil, nil, 0
+	r.progress(r.total.Messages + r.total.Skipped)
+	return err
+}
+
 // restoreAttachment restores a file whose name says what its content is.
-func restoreAttachment(t *teams.Team, name string, content io.Reader) error {
+func (r *restorer) restoreAttachment(t *teams.Team, name string, content io.Reader) error {
 	want := path.Base(name)
 	if !wire.IsSHA256(want) {
 		return noSuchFile
 	}
-	return restoreFile(t, name, &checkedReader{content, sha256.New(), want})
+	return r.restoreFile(t, name, &checkedReader{content, sha256.New(), want})
 }
 
 // checkedReader fails at the end of a content that does not have the SHA-256 that it should have.
@@ -386,17 +430,43 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func restoreFile(t *teams.Team, name string, from io.Reader) error {
-	if exists, err := t.Dir().Exists(name); exists || err != nil {
-		return err
-	}
+// restoreFile restores a file. Its directory is synced later, with others. An index of sent mail is not synced, as by a
+// delivery: doctor can rebuild it.
+func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error {
 	dir := path.Dir(name)
-	if err := t.Dir().MkdirAll(dir); err != nil {
+	exists, err := t.Dir().Exists(name)
+	if err == nil && !exists {
+		err = t.Dir().MkdirAll(dir)
+	}
+	if err == nil && !exists {
+		err = t.Dir().Publish(name, from, !isSentIndex(name))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err != nil || isSentIndex(name) {
 		return err
 	}
-	err := t.Dir().Publish(name, from, true)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	r.unsynced[t.Dir().Join(dir)] = func() error { return t.Dir().Sync(dir) }
+	if len(r.unsynced) < maxUnsynced {
+		return nil
 	}
-	return t.Dir().Sync(dir)
+	return r.syncDirs()
+}
+
+// isSentIndex reports whether a file is a copy of a message that an agent has sent.
+func isSentIndex(name string) bool {
+	_, below, _ := strings.Cut(name, "/")
+	return strings.HasPrefix(below, "sent/") && !strings.HasPrefix(below, "sent/once/")
+}
+
+// syncDirs makes the names of restored files survive a power cut.
+func (r *restorer) syncDirs() (err error) {
+	for _, sync := range r.unsynced {
+		if failed := sync(); !errors.Is(failed, fs.ErrNotExist) { // moved meanwhile
+			err = cmp.Or(err, failed)
+		}
+	}
+	clear(r.unsynced)
+	return err
 }

@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -154,10 +156,54 @@ func BenchmarkLargeInbox(b *testing.B) {
 		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: 10}, func(*maildir.Item) bool { return true })
 		return err
 	})
+	repeat(b, "ls --count", func() error {
+		_, err := bob.Walk(b.Context(), maildir.Range{Unread: true, Limit: -1}, func(*maildir.Item) bool { return true })
+		return err
+	})
+	repeat(b, "what a hook hands over", func() error {
+		h, err := bob.HandOver(b.Context(), maildir.Recipient{Owner: maildir.OfSession("s")}, maildir.ReadOptions{Limit: 10})
+		return cmp.Or(err, h.Release(b.Context()))
+	})
+	repeat(b, "what a wake asks", func() error {
+		_, _, err := bob.Waiting(b.Context(), maildir.ReadOptions{Current: true})
+		return err
+	})
 	repeat(b, "os.ReadDir", func() error {
 		_, err := os.ReadDir(unread)
 		return err
 	})
+}
+
+// A restore of a backup, and a delivery of as many messages in one batch, which take turns.
+func BenchmarkRestore(b *testing.B) {
+	const n = 1000
+	deliver := func(team *teams.Team) {
+		var posts []*maildir.Post
+		for range n {
+			posts = append(posts, &maildir.Post{Message: message(), To: []*maildir.Box{team.Box("bob")}, Sender: team.Box("alice")})
+		}
+		maildir.Deliver(b.Context(), posts...)
+	}
+	full := newTeam(b, "alice", "bob")
+	deliver(full)
+	var saved bytes.Buffer
+	_, missing, err := backup.Write(b.Context(), full.Root(), &saved, func(int) {})
+	must(b, cmp.Or(missing, err))
+	var restores, deliveries []time.Duration
+	for b.Loop() {
+		root := newTeam(b, "carol").Root()
+		begin := time.Now()
+		restored, err := backup.Restore(b.Context(), root, bytes.NewReader(saved.Bytes()), func(int) {})
+		restores = append(restores, time.Since(begin))
+		if must(b, err); restored.Messages != n {
+			b.Fatal(restored.Messages, " were restored")
+		}
+		other := newTeam(b, "alice", "bob")
+		begin = time.Now()
+		deliver(other)
+		deliveries = append(deliveries, time.Since(begin))
+	}
+	b.ReportMetric(median(restores)/median(deliveries), "restore/delivery-p50")
 }
 
 // A thread of 20,000 messages, read by bob, that alice has sent: what a search for a word in one of them takes, and what
@@ -217,17 +263,39 @@ func event(n int) wire.Event {
 	return e
 }
 
+// An event that is appended, and the fewest system calls for a line under a lock, which take turns: with a sync and
+// without.
 func BenchmarkAppend(b *testing.B) {
 	log, dir := newTeam(b, "bob").Box("bob").Log(), b.TempDir()
-	repeat(b, "event", func() error { return log.Append(b.Context(), event(1)) })
-	repeat(b, "by system calls", func() error {
+	raw := func(sync bool) error {
 		e := event(1)
 		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|os.O_CREATE, 0o600)
 		err = cmp.Or(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 		log, logErr := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		_, writeErr := log.Write(append(e.Append(nil), '\n'))
+		if sync {
+			writeErr = cmp.Or(writeErr, log.Sync())
+		}
 		return cmp.Or(err, logErr, writeErr, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), log.Close(), lock.Close())
-	})
+	}
+	for name, sync := range map[string]bool{"synced": true, "not synced": false} {
+		b.Run(name, func(b *testing.B) {
+			var appends, raws []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				if sync {
+					must(b, log.AppendSync(b.Context(), event(1)))
+				} else {
+					must(b, log.Append(b.Context(), event(1)))
+				}
+				appends = append(appends, time.Since(begin))
+				begin = time.Now()
+				must(b, raw(sync))
+				raws = append(raws, time.Since(begin))
+			}
+			b.ReportMetric(median(appends)/median(raws), "append/system-calls-p50")
+		})
+	}
 }
 
 // The state costs the same after a million events as after ten.

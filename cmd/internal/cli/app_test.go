@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,7 +11,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 )
 
-// Every verb has a summary, an example and a page of at most 25 lines of 100 columns; no name means two things.
+// Every verb has a summary, an example and a page of at most 25 lines, of 100 columns or on a terminal with 80; no name
+// means two things.
 func TestVerbs(t *testing.T) {
 	app := newApp("test")
 	seen := map[string]string{}
@@ -48,8 +50,10 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 		}
 	}
 	page := helpPage(c, 0)
-	if n := strings.Count(page, "\n"); n > 25 {
-		t.Errorf("%s: its page has %d lines", name, n)
+	for _, shown := range []string{page, layOut(helpPage(c, 80), 80)} {
+		if n := strings.Count(shown, "\n"); n > 25 {
+			t.Errorf("%s: its page has %d lines:\n%s", name, n, shown)
+		}
 	}
 	for line := range strings.Lines(page) {
 		if n := utf8.RuneCountInString(line); n > 101 {
@@ -77,7 +81,7 @@ func TestNarrowHelp(t *testing.T) {
 			}
 		}
 	}
-	if shown := layOut(mainHelp, 80); !strings.Contains(shown, "or: atm install claude, and start\n"+strings.Repeat(" ", 45)+"it yourself\n") {
+	if shown := layOut(mainHelp, 75); !strings.Contains(shown, "or: atm install claude, then\n"+strings.Repeat(" ", 45)+"claude\n") {
 		t.Error(shown)
 	}
 	if shown := helpPage(send, 80); !strings.Contains(shown, "--message TEXT   TEXT as a flag       --") {
@@ -86,7 +90,13 @@ func TestNarrowHelp(t *testing.T) {
 }
 
 func TestMainHelp(t *testing.T) {
-	if n := strings.Count(mainHelp, "\n"); n > 25 {
-		t.Errorf("the main page has %d lines", n)
+	words := strings.FieldsFunc(mainHelp, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') })
+	for _, c := range newApp("test").VisibleCommands() {
+		if !slices.Contains(words, c.Name) && !slices.Contains([]string{"uninstall", "version"}, c.Name) {
+			t.Errorf("the main page does not name %s", c.Name)
+		}
+	}
+	if shown := layOut(mainHelp, 80); shown != mainHelp || strings.Count(shown, "\n") > 25 {
+		t.Errorf("the main page is not one of 80 columns and 25 lines:\n%s", shown)
 	}
 }

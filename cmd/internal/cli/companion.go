@@ -47,9 +47,10 @@ Cancelling takes back an unread message, or else interrupts him. stdout carries 
 	},
 	{
 		Name: "bridge", Action: runCompanion, Usage: "carry mail to and from the team on other machines, over NATS",
-		UsageText: `atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it
-atm bridge --once                                      send and fetch once, then exit`,
-		Description: `The team has the same name on all machines; the server is a nats-server with JetStream.
+		UsageText: `atm bridge --nats nats://build:4222 --host laptop
+atm bridge --once`,
+		Description: `Runs until interrupted; sending works without it.
+The team has the same name on all machines; the server is a nats-server with JetStream.
 Two projects that share a server need teams of different names.
 Mail waits in the outbox until the server has it, then on the server until the other machine has it.
 First run atm bridge keygen on each machine, and atm bridge trust on the others.`,

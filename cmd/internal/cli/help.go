@@ -96,7 +96,7 @@ const helpTemplate = `{{range lines .UsageText}}  {{.}}
 
 {{end}}{{with verbs .VisibleCommands}}{{.}}
 {{end}}{{with flags .}}{{.}}
-{{end}}Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help
+{{end}}Also: --root DIR --team NAME --as NAME --json --quiet --lock-timeout D --help
 `
 
 func helpPage(c *cli.Command, width int) string {

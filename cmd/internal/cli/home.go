@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,7 +37,8 @@ func home(c *cli.Context) error {
 	if c.Bool("version") {
 		return versionCommand.Action(c)
 	}
-	s, missing, err := app.OpenOptional(command.Given(c))
+	p := command.PrinterOf(c)
+	s, missing, err := app.OpenOptional(p.Given)
 	if _, isGone := errors.AsType[*rootdir.GoneError](err); errors.Is(err, rootdir.ErrNoRoot) && !isGone {
 		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
@@ -51,13 +53,13 @@ func home(c *cli.Context) error {
 	where := fmt.Sprintf("in team %s (%s)", s.Team.Name, letter.Escape(s.Root.Path))
 	if missing != nil {
 		text = fmt.Sprintf("no name given, %s\n\n%s\n%s; atm primer and atm help explain the rest\n", where, missing.Message, missing.Hint)
-	} else if text, err = o.readMail(c, s); err != nil {
+	} else if text, err = o.readMail(c.Context, s, p); err != nil {
 		return err
 	} else {
 		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
 	}
 	o.Members, err = s.Team.Members(c.Context)
-	if err := command.PrinterOf(c).WarnUnreadable(err); err != nil {
+	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
@@ -68,16 +70,16 @@ func home(c *cli.Context) error {
 	for _, q := range questions[:min(maxShown, len(questions))] {
 		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
 	}
-	lines, room := command.PrinterOf(c).Team(o.Members), max(13-strings.Count(text, "\n"), 6)
+	lines, room := p.Team(o.Members), max(13-strings.Count(text, "\n"), 6)
 	if len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
 	}
-	return command.PrinterOf(c).PrintAs(o, text+"\n"+strings.Join(lines, "\n"))
+	return p.PrintAs(o, text+"\n"+strings.Join(lines, "\n"))
 }
 
 // readMail adds my mail to the overview, and returns the lines about it.
-func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err error) {
-	unread, err := s.Me.Peek(c.Context, maildir.ReadOptions{Limit: maxShown})
+func (o *overview) readMail(ctx context.Context, s *app.Scope, p *command.Printer) (text string, err error) {
+	unread, err := s.Me.Peek(ctx, maildir.ReadOptions{Limit: maxShown})
 	if err != nil {
 		return "", err
 	}
@@ -87,9 +89,9 @@ func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err erro
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: atm read%s\n", o.Unread, s.Given.Flags("", "root", "team", "as"))
 		for _, it := range unread.Items {
-			r := command.PrinterOf(c).Renderer(s)
+			r := p.Renderer(s)
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
-			room := cmp.Or(command.PrinterOf(c).Width(), 110) - letter.Columns(about)
+			room := cmp.Or(p.Width(), 110) - letter.Columns(about)
 			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))
 		}
 	}

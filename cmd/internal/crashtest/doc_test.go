@@ -1,5 +1,5 @@
 // Package crashtest breaks the built command and looks at what is left: only tests, and none of the
-// project's own packages, so that a mistake in those cannot hide itself. It builds atm once, runs it
+// project's own packages but the one that builds it, so that a mistake in those cannot hide itself. It builds atm once, runs it
 // as processes, kills them, cuts the power and makes system calls fail.
 //
 // A record keeps what the processes printed; a census counts what is in the directories; the verdict

@@ -16,34 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testprogram"
 )
 
 // programs is the directory of the built commands: atm, its runner, and the agent of tests.
 var programs string
 
-// build is all that these tests know of how the commands are made.
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", dir+"/", "../../../cmd/atm", "../../../cmd/atm-runner", "../../../internal/testagent/cmd/fakeagent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %v\n%s", err, out)
-	}
-	return nil
-}
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "crashtest")
-	if err == nil {
-		err = build(dir)
-	}
-	code := 1
-	if programs = dir; err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	testprogram.Main(m, &programs, "../../../cmd/atm", "../../../cmd/atm-runner", "../../../internal/testagent/cmd/fakeagent")
 }
 
 // A world is a root that processes work on, and the record of what they said.

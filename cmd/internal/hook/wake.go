@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // Claude Code watches an idle agent's inbox, and calls its hook FileChanged there. An answer with exit code 2 begins a turn
@@ -51,18 +50,17 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	}
 	defer unlock()
 	for i := 0; ; i++ {
-		n, isBeingGiven, err := c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
-		if n == 0 && !isBeingGiven || err != nil {
+		isWaiting, isBeingGiven, err := c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		if !isWaiting && !isBeingGiven || err != nil {
 			return 0, err
 		}
 		may, isIdle := c.o.Wakes()
 		if !may {
 			return 0, nil
 		}
-		if isIdle && n > 0 {
+		if isIdle && isWaiting {
 			if isFirst, err := c.o.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {
-				_, err = fmt.Fprintf(c.o.Stderr, "%s for %s. Below this note is what they say; if not, run: atm read%s\n",
-					letter.Many(n, "new message"), c.o.Box.Agent(), c.o.Flags)
+				_, err = fmt.Fprintf(c.o.Stderr, "New mail for %s. Below this note is what it says; if not, run: atm read%s\n", c.o.Box.Agent(), c.o.Flags)
 				return 2, err
 			}
 		}

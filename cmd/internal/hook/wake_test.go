@@ -50,7 +50,7 @@ func TestWake(t *testing.T) {
 		}
 	}
 	exit, text := wakes(t, bob, true, yes)
-	if exit != 2 || text != "1 new message for bob. Below this note is what they say; if not, run: atm read --as bob\n" {
+	if exit != 2 || text != "New mail for bob. Below this note is what it says; if not, run: atm read --as bob\n" {
 		t.Errorf("exit %d, %q", exit, text)
 	}
 	prompt := `,"prompt":"<task-notification>\n<summary>atm: new mail</summary>\n</task-notification>"`
@@ -123,7 +123,7 @@ func TestWakeForAKilledSender(t *testing.T) {
 	mail(t, bob, "one")
 	yes := func() bool { return true }
 	claim := func(past time.Duration) *maildir.Handover {
-		push := maildir.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now().Add(-past)}
+		push := maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push", Now: time.Now().Add(-past)}
 		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{})
 		must(t, err)
 		return h

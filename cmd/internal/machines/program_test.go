@@ -3,6 +3,7 @@
 package machines
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -14,39 +15,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testprogram"
 )
 
 // programs is the directory of what was built.
 var programs string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "machines")
-	if err == nil {
-		err = build(dir)
-	}
-	code := 1
-	if programs = dir; err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// build is all that these tests know of how the programs are made. ATM_MACHINES_SERVER names another
-// nats-server, such as an older one.
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags=-w", "-o", dir+"/", "../../../cmd/atm", "../../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %v\n%s", err, out)
-	}
-	if other := os.Getenv("ATM_MACHINES_SERVER"); other != "" {
-		os.Remove(filepath.Join(dir, "nats-server"))
-		return os.Symlink(other, filepath.Join(dir, "nats-server"))
-	}
-	return nil
+	testprogram.Main(m, &programs, "../../../cmd/atm", "../../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
 }
 
 // A program is a process that is started again whenever it has ended, until its test is over.
@@ -172,8 +149,9 @@ func newServers(t testing.TB, dir string, n int) (all []*program, addresses []st
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		server := cmp.Or(os.Getenv("ATM_MACHINES_SERVER"), filepath.Join(programs, "nats-server")) // the variable names an older one
 		all = append(all, start(t, name, filepath.Join(dir, name+".log"), func() *exec.Cmd {
-			return exec.Command(filepath.Join(programs, "nats-server"), "-c", config)
+			return exec.Command(server, "-c", config)
 		}))
 	}
 	return all, addresses, ways

@@ -183,9 +183,9 @@ func TestErrors(t *testing.T) {
 	}{
 		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
 		{"send", `send needs "text"`, args{"to": "alice", "text": ""}},
-		{"send", "the text is empty", args{"to": "alice", "text": " "}},
-		{"send", "to whom? members: alice, bob\nhint: ", args{"to": "alice and bob", "text": "x"}},
-		{"send", "for --due: not a duration such as 30s, 2h, 7d or 1d12h\nhint: ", args{"to": "alice", "text": "x", "due": "soon"}},
+		{"send", "the text is empty\nhint: a blank text is never sent", args{"to": "alice", "text": " "}},
+		{"send", "to whom? members: alice, bob\nhint: send NAME \"text\"", args{"to": "alice and bob", "text": "x"}},
+		{"send", "for \"due\": not a duration such as 30s, 2h, 7d or 1d12h\nhint: \"due\": answer due in D", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
 		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
@@ -201,15 +201,19 @@ func TestErrors(t *testing.T) {
 		{"send", `"subject" takes one value, not 2`, args{"to": "alice", "text": "x", "subject": []string{"a", "b"}}},
 		{"send", `"urgent" is true or false, not maybe`, args{"to": "alice", "text": "x", "urgent": "maybe"}},
 		{"team", `team takes no arguments, and "limit" is one`, args{"limit": 5}},
-		{"send", "the text has a NUL byte", args{"to": "alice", "text": "x\x00"}},
-		{"send", "--fyi and --ack contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"send", "the text has a NUL byte\nhint: send it as a file: \"attach\"", args{"to": "alice", "text": "x\x00"}},
+		{"send", "\"fyi\" and \"ack\" contradict each other\nhint: leave one out", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
 		{"search", `"in" is one of new, cur, done, not old`, args{"words": "x", "in": "old"}},
 		{"read", `"limit" is a whole number from 1 up, not 0`, args{"limit": 0}},
 		{"read", `"limit" is a whole number from 1 up, not 1.5`, args{"limit": 1.5}},
 		{"read", `"limit" is a whole number from 1 up, not few`, args{"limit": "few"}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
-		{"reply", "is a member, not the id of a message\nhint: atm read --as bob --from alice", args{"id": "alice", "text": "x"}},
+		{"reply", "is a member, not the id of a message\nhint: read with \"from\": \"alice\", atm ls --as bob alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
+		{"send", "\"once\": a name must be one line of 1 to 200 bytes\nhint: \"once\": \"parser/1\"", args{"to": "alice", "text": "x", "once": "a\n"}},
+		{"send", "\"fyi\" and \"due\" contradict each other", args{"to": "alice", "text": "x", "due": "2h", "fyi": true}},
+		{"read", "is not an id: 4 to 32 hex digits\nhint: read with \"last\": true and atm ls --as bob --all show the ids", args{"id": "zz"}},
+		{"wait", "hint: \"timeout\": wait D ", args{"timeout": "soon"}},
 		{"thread", "not an id", args{"id": "--as=alice"}},
 	} {
 		c.says(e.tool, e.with, e.want, "null")
@@ -220,7 +224,7 @@ func TestErrors(t *testing.T) {
 
 	// Without an identity and outside a team the server starts all the same.
 	c = s.connect()
-	c.says("read", nil, "who are you? members: alice, bob\nhint: put --as NAME on the command, or once: export ATM_AGENT=NAME; do not take a name that is not yours", "null")
+	c.says("read", nil, "who are you? members: alice, bob\nhint: start it with a name: atm mcp --as NAME; do not take a name that is not yours", "null")
 	c.says("team", nil, "alice", `"name":"bob"`)
 	c = s.connect("--root", filepath.Join(s.Dir, "nowhere"), "--as", "bob")
 	c.says("team", nil, "nowhere", "null")

@@ -42,6 +42,7 @@ type server struct {
 	given       *app.Given
 	program     string   // the path of atm
 	flags       []string // the global flags for each command
+	schemas     schemas
 	unconfirmed sync.Map // reads whose response is not written yet: a *process by the name of its call
 	confirming  sync.WaitGroup
 	watching    sync.Mutex // guards isWatching

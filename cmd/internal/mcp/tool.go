@@ -27,20 +27,27 @@ var tools []byte
 
 func (s *server) addTools() {
 	var all []*sdk.Tool
-	var schemas []struct{ InputSchema schema }
-	if err := cmp.Or(json.Unmarshal(tools, &all), json.Unmarshal(tools, &schemas)); err != nil {
+	var inputs []struct {
+		Name        string
+		InputSchema schema
+	}
+	if err := cmp.Or(json.Unmarshal(tools, &all), json.Unmarshal(tools, &inputs)); err != nil {
 		panic(err)
 	}
-	for i, tool := range all {
+	s.schemas = schemas{}
+	for _, tool := range inputs {
+		s.schemas[tool.Name] = tool.InputSchema
+	}
+	for _, tool := range all {
 		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			result := &sdk.CallToolResult{}
-			given, err := schemas[i].InputSchema.arguments(tool.Name, req.Params.Arguments)
+			given, err := s.schemas[tool.Name].arguments(tool.Name, req.Params.Arguments)
 			var p *process
 			if err == nil {
 				p, err = s.call(ctx, req, tool.Name, given)
 			}
 			if err != nil {
-				result.SetError(withHint(err))
+				result.SetError(withHint(s.schemas.explain(tool.Name, err)))
 				return result, nil
 			}
 			var document any
@@ -123,7 +130,7 @@ func (s *server) wait(ctx context.Context, req *sdk.CallToolRequest, args []stri
 	}
 	e, timedOut := errors.AsType[*failure.Error](err)
 	if timedOut = timedOut && e.Code == "timeout"; timedOut {
-		p.text, err = withHint(e).Error(), nil
+		p.text, err = withHint(s.schemas.explain("wait", e)).Error(), nil
 	}
 	document, _ := json.Marshal(map[string]any{"timeout": timedOut, "matched": append([]json.RawMessage{}, p.documents...)})
 	p.documents = []json.RawMessage{document}

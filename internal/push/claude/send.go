@@ -83,26 +83,57 @@ func (s *Session) MayTake() error {
 		return ErrNoSocket
 	case s.isHolding():
 		return ErrHeld
+	case s.isOthersSocket():
+		return ErrForeign
+	}
+	return s.checkSocket()
+}
+
+// checkSocket checks that nobody else can reach the session's socket.
+func (s *Session) checkSocket() error {
+	if !filepath.IsAbs(s.Socket) {
+		return ErrForeign
+	}
+	dir, err := os.Lstat(filepath.Dir(s.Socket))
+	if err != nil {
+		return kindOf(err)
+	}
+	socket, err := os.Lstat(s.Socket)
+	if err != nil {
+		return kindOf(err)
+	}
+	isPrivate := dir.IsDir() && isOurs(dir) && dir.Mode().Perm()&0o077 == 0
+	if !isPrivate || socket.Mode().Type() != fs.ModeSocket || !isOurs(socket) {
+		return ErrForeign
 	}
 	return nil
 }
 
+// isOthersSocket reports whether Linux says, without a connection, that a process listens on the socket and that it is not
+// the session's. Other systems do not tell.
+func (s *Session) isOthersSocket() bool {
+	sockets, _ := os.ReadFile("/proc/net/unix")
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.PID))
+	isFound := false
+	for line := range strings.Lines(string(sockets)) {
+		f := strings.Fields(line)                                 // Num RefCount Protocol Flags Type St Inode Path
+		if len(f) < 8 || f[3] != "00010000" || f[7] != s.Socket { // the flag of one that listens
+			continue
+		}
+		isFound = true
+		for _, name := range names {
+			if to, _ := os.Readlink(name); to == "socket:["+f[6]+"]" {
+				return false
+			}
+		}
+	}
+	return isFound && err == nil && len(names) > 0
+}
+
 // dial connects to the session's socket, and checks who listens there.
 func (s *Session) dial(ctx context.Context) (*net.UnixConn, error) {
-	if !filepath.IsAbs(s.Socket) {
-		return nil, ErrForeign
-	}
-	dir, err := os.Lstat(filepath.Dir(s.Socket))
-	if err != nil {
-		return nil, kindOf(err)
-	}
-	socket, err := os.Lstat(s.Socket)
-	if err != nil {
-		return nil, kindOf(err)
-	}
-	isPrivate := dir.IsDir() && isOurs(dir) && dir.Mode().Perm()&0o077 == 0
-	if !isPrivate || socket.Mode().Type() != fs.ModeSocket || !isOurs(socket) {
-		return nil, ErrForeign
+	if err := s.checkSocket(); err != nil {
+		return nil, err
 	}
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", s.Socket)

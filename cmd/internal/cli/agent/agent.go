@@ -1,7 +1,8 @@
 // Package agent holds the verbs that start and stop agents, show and type into their terminals, ask them, answer their
 // questions, and keep their events.
 //
-// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket.
+// An agent runs under a runner, a process of the program atm-runner. The verbs reach it through its control socket. Each is
+// in a file of its name, reject in approve.go.
 package agent
 
 import (
@@ -69,23 +70,25 @@ const (
 
 // A call is one verb called with one agent.
 type call struct {
-	c   *cli.Context
 	s   *app.Scope
+	p   *command.Printer
 	box *maildir.Box
 }
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
 func openAgent(c *cli.Context) (*call, error) {
-	s, err := app.OpenTeam(command.Given(c))
+	p := command.PrinterOf(c)
+	s, err := app.OpenTeam(p.Given)
 	if err != nil {
 		return nil, err
 	}
 	box, err := s.EnterTeamOf(c.Args().First())
-	return &call{c, s, box}, err
+	return &call{s, p, box}, err
 }
 
-func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
+// withAgent is the action of a verb for one agent: do takes its options from the command line.
+func withAgent(do func(context.Context, *cli.Context, *call) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		k, err := openAgent(c)
 		if err != nil {
@@ -93,17 +96,17 @@ func withAgent(do func(context.Context, *call) error) cli.ActionFunc {
 		}
 		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
-		return do(ctx, k)
+		return do(ctx, c, k)
 	}
 }
 
 // onRunner is withAgent for requests to the agent's runner. Unless the verb is "", the caller needs permission for it.
-func onRunner(verb string, do func(context.Context, *call, *control.Client) error) cli.ActionFunc {
-	return withAgent(func(ctx context.Context, k *call) error {
+func onRunner(verb string, do func(context.Context, *cli.Context, *call, *control.Client) error) cli.ActionFunc {
+	return withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
 			return err
 		}
-		return k.s.AskRunner(ctx, k.name(), func(client *control.Client) error { return do(ctx, k, client) })
+		return k.s.AskRunner(ctx, k.name(), func(client *control.Client) error { return do(ctx, c, k, client) })
 	})
 }
 
@@ -134,7 +137,7 @@ func (r *result) tellResumed(s control.Status) {
 }
 
 func (k *call) print(r result, err error) error {
-	return command.PrinterOf(k.c).PrintUnlessError(err, r, r.String())
+	return k.p.PrintUnlessError(err, r, r.String())
 }
 
 func (r result) String() string {

@@ -31,20 +31,6 @@ turn was cut short: then it gets the question again. --json has the exact answer
 	Action: command.With(app.OpenToWrite, ask),
 }
 
-var historyCommand = &cli.Command{
-	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
-	UsageText: `atm history bob    its mail: atm ls bob --all
-atm history bob --limit 1 --json`,
-	Description: "Shows only what events report; --json has whole prompts and responses.",
-	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),
-		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
-	Action: withAgent(func(ctx context.Context, k *call) error {
-		k.box.Ingest(ctx) // dropped files may be events
-		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))
-		return command.PrinterOf(k.c).PrintUnlessError(err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
-	}),
-}
-
 type answer struct {
 	Response string `json:"response"`
 	MS       int64  `json:"duration_ms"`
@@ -84,18 +70,18 @@ func ask(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin()}
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Once: once}
-	isSent := false
+	isSent, timeout := false, cmdline.Duration(c, "timeout")
 	// Follow, since without a reader there is nobody to wait for.
 	err = s.Follow(func(ctx context.Context) error {
-		r, err := s.Ask(ctx, o, cmdline.Duration(c, "timeout"), func(forecast string) {
-			if isSent = true; !c.Bool("json") {
+		r, err := s.Ask(ctx, o, timeout, func(forecast string) {
+			if isSent = true; !p.IsJSON {
 				p.Warn("sent %s to %s (%s)", m.ID.Short(6), box.Agent(), forecast)
 			}
 		})
 		if err != nil {
 			return err
 		}
-		return printAnswer(ctx, c, s, r)
+		return printAnswer(ctx, s, p, r)
 	})
 	if isSent && errors.Is(err, context.Canceled) {
 		e := s.InterruptedWait(m.ID, "reply", "turn-done")
@@ -106,15 +92,15 @@ func ask(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 // printAnswer prints the answer, and marks a reply as read.
-func printAnswer(ctx context.Context, c *cli.Context, s *app.Scope, r *teams.Response) error {
+func printAnswer(ctx context.Context, s *app.Scope, p *command.Printer, r *teams.Response) error {
 	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
-	if err := command.PrinterOf(c).PrintAs(a, a.text(command.PrinterOf(c).Width())); err != nil || r.Reply == nil {
+	if err := p.PrintAs(a, a.text(p.Width())); err != nil || r.Reply == nil {
 		return err
 	}
-	if !c.Bool("json") {
-		command.PrinterOf(c).Warn("%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
+	if !p.IsJSON {
+		p.Warn("%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
 	}
-	command.PrinterOf(c).SetPrinted()
+	p.SetPrinted()
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 		return err
 	}

@@ -67,6 +67,7 @@ type driverLine struct {
 }
 
 func listDrivers(c *cli.Context) error {
+	p := command.PrinterOf(c)
 	lines, rows, faults := []driverLine{}, [][]string{{"NAME", "FROM", "TRIED WITH"}}, ""
 	for _, e := range agents.Load(agents.Dir()) {
 		fault := e.Fault()
@@ -99,15 +100,14 @@ func listDrivers(c *cli.Context) error {
 		}
 		lines, rows = append(lines, l), append(rows, []string{e.Name, from, tried})
 	}
-	text := strings.Join(command.PrinterOf(c).Columns(rows, "", "", ""), "\n") + "\n"
-	return command.PrinterOf(c).PrintAs(map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
+	text := strings.Join(p.Columns(rows, "", "", ""), "\n") + "\n"
+	return p.PrintAs(map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
 }
 
-// findDriver returns the driver that the first argument names.
-func findDriver(c *cli.Context) (agents.Entry, error) {
-	name := c.Args().First()
+// findDriver returns the driver of a name; verb is the one that needs it.
+func findDriver(verb, name string) (agents.Entry, error) {
 	if name == "" {
-		return agents.Entry{}, failure.Usage("%s needs a name", c.Command.HelpName).WithHint("%s claude", c.Command.HelpName)
+		return agents.Entry{}, failure.Usage("%s needs a name", verb).WithHint("%s claude", verb)
 	}
 	all := agents.Load(agents.Dir())
 	i := slices.IndexFunc(all, func(e agents.Entry) bool { return e.Name == name })
@@ -118,7 +118,8 @@ func findDriver(c *cli.Context) (agents.Entry, error) {
 }
 
 func showDriver(c *cli.Context) error {
-	e, err := findDriver(c)
+	p := command.PrinterOf(c)
+	e, err := findDriver(p.Verb, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -127,20 +128,20 @@ func showDriver(c *cli.Context) error {
 	}
 	from := cmp.Or(e.Path, "built in")
 	if err := e.Fault(); err != nil {
-		command.PrinterOf(c).Warn("%v", err)
+		p.Warn("%v", err)
 		from = "built in"
 	}
 	text := string(e.File.Text)
-	if command.PrinterOf(c).IsTerminal() {
+	if p.IsTerminal() {
 		text = letter.Reveal(text)
 	}
-	return command.PrinterOf(c).PrintAs(map[string]any{"name": e.Name, "from": from, "text": text}, text)
+	return p.PrintAs(map[string]any{"name": e.Name, "from": from, "text": text}, text)
 }
 
 func tryDriver(c *cli.Context) error {
-	spec := runspec.Look{Driver: c.Args().First(), Recording: c.Args().Get(1)}
+	p, spec := command.PrinterOf(c), runspec.Look{Driver: c.Args().First(), Recording: c.Args().Get(1)}
 	if !strings.HasSuffix(spec.Driver, ".toml") { // else a file that is being written
-		e, err := findDriver(c)
+		e, err := findDriver(p.Verb, spec.Driver)
 		if err == nil && e.Fault() != nil {
 			err = failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
 		}
@@ -153,7 +154,7 @@ func tryDriver(c *cli.Context) error {
 		return failure.Usage("size: %v", err).WithHint("--size 100x30")
 	}
 	if name := c.String("agent"); name != "" {
-		s, err := app.OpenTeam(command.Given(c))
+		s, err := app.OpenTeam(p.Given)
 		if err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func tryDriver(c *cli.Context) error {
 	if err != nil {
 		return failure.Failed("try driver %s: %w", spec.Driver, err)
 	}
-	return command.PrinterOf(c).PrintAs(r, letter.Reveal(readingText(command.PrinterOf(c), r)))
+	return p.PrintAs(r, letter.Reveal(readingText(p, r)))
 }
 
 // readScreen has atm-runner read a recorded screen, for which it has an emulator.

@@ -37,10 +37,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation, if the program can; =false does not"}
+var resumeFlag = &cli.BoolFlag{Name: "resume", Usage: "continue the last conversation; =false does not"}
 
 var runCommand = &cli.Command{
-	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, in a terminal into which its mail is typed",
+	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program as an agent, and type its mail in",
 	UsageText: `atm run bob -- claude
 atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
@@ -49,13 +49,13 @@ Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it.
 Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
-		cmdline.ChoiceFuncFlag("driver", "the `DRIVER` (default auto: by CMD); atm driver ls lists them", config.Drivers),
-		cmdline.ChoiceFlag("inject", "`HOW` mail comes in: body, pointer (says atm read), run (a shell runs it) or off", config.Injects...),
+		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
+		cmdline.ChoiceFlag("inject", "`HOW` mail comes: body, pointer (to atm read), run, off", config.Injects...),
 		&cli.StringFlag{Name: "size", Usage: "terminal size (default `120x30`)"},
 		&cli.StringFlag{Name: "cwd", Aliases: []string{"C", "dir", "workdir"}, Usage: "run it in `DIR`"},
 		cmdline.ListFlag("env", "environment variable `k=v`, repeatable", "e"),
-		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for --driver acp: session, metadata, workspace, model_preferences"},
-		cmdline.ChoiceFlag("restart", "`WHEN`: never (default with CMD), on-crash (default without) or always", config.Restarts...),
+		&cli.StringFlag{Name: "acp-session", Usage: "`JSON` for acp: session metadata workspace model_preferences"},
+		cmdline.ChoiceFlag("restart", "`WHEN`: never (given CMD), on-crash (without) or always", config.Restarts...),
 		resumeFlag,
 		&cli.BoolFlag{Name: "record-input", Usage: "also record what is typed, which may include secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "background", "bg", "detached"}, Usage: "return once its prompt is shown, or say why it is not"},
@@ -68,8 +68,29 @@ Exits with the program's code, or with 128+n after signal n.`,
 	Action: run,
 }
 
+// runOptions are the flags and words of run; up has --resume alone.
+type runOptions struct {
+	words                                          []string // the command; none: that of team.toml
+	driver, inject, restart, size, cwd, acpSession string   // "": as team.toml says, or the default
+	env                                            []string
+	resume                                         *bool // nil: as team.toml says
+	recordsInput, isDetached                       bool
+}
+
+func resumeOf(c *cli.Context) *bool {
+	if !c.IsSet("resume") {
+		return nil
+	}
+	return new(c.Bool("resume"))
+}
+
 // run checks the whole command line before it creates anything. A new name becomes a member, with a warning.
 func run(c *cli.Context) error {
+	o := runOptions{
+		words: c.Args().Tail(), driver: c.String("driver"), inject: c.String("inject"), restart: c.String("restart"), size: c.String("size"),
+		cwd: c.String("cwd"), acpSession: c.String("acp-session"), env: cmdline.List(c, "env"), resume: resumeOf(c),
+		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
+	}
 	k, err := openAgent(c)
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
 	if isNew && k != nil && k.mayAdd(unknown) {
@@ -92,45 +113,45 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := k.spec(plan, c.Args().Tail())
+	spec, err := k.spec(c.Context, plan, o)
 	if err != nil {
 		return err
 	}
-	warnOfDrivers(c)
+	warnOfDrivers(k.p)
 	if isNew {
 		if _, err := process.LookUp(spec.Command[0], spec.Dir, spec.Env); err != nil {
 			return failure.Failed("run %s: %w", spec.Command[0], err).
 				WithHint("install it, or name another program: atm run %s -- bash", k.name())
 		}
-		command.PrinterOf(c).Warn("%s is new in team %s", k.name(), k.s.Team.Name)
+		k.p.Warn("%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
 		}
 	}
 	for _, other := range k.s.Team.Programs(k.name()) {
-		command.PrinterOf(c).Warn("%s was started as %s, too, and gets no mail while this one runs", other, k.name())
+		k.p.Warn("%s was started as %s, too, and gets no mail while this one runs", other, k.name())
 	}
-	spec.Attended = !c.Bool("detach")
-	p, err := startRunner(program, spec, c.App.ErrWriter)
+	spec.Attended = !o.isDetached
+	p, err := startRunner(program, spec, k.p.Err)
 	if err != nil {
 		return err
 	}
-	if c.Bool("detach") {
+	if o.isDetached {
 		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return k.print(k.awaitReady(ctx, p))
 	}
-	if onTerminal(command.PrinterOf(c)) {
-		return k.runAttached(p)
+	if k.onTerminal() {
+		return k.runAttached(c.Context, p)
 	}
-	return k.runHere(p)
+	return k.runHere(c.Context, p)
 }
 
 // warnOfDrivers says which of this person's drivers are not used, and why.
-func warnOfDrivers(c *cli.Context) {
+func warnOfDrivers(p *command.Printer) {
 	for _, e := range agents.Own(agents.Dir()) {
 		if err := e.Fault(); err != nil {
-			command.PrinterOf(c).Warn("%v: atm driver ls", err)
+			p.Warn("%v: atm driver ls", err)
 		}
 	}
 }
@@ -148,21 +169,21 @@ func noCommand(t *teams.Team, name wire.Name) error {
 	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }
 
-// spec combines flags and team.toml. words are the command of the command line, if there is one.
-func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err error) {
-	c, name := k.c, k.name()
-	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(words) == 0
+// spec combines the options and team.toml.
+func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spec runspec.Spec, err error) {
+	name := k.name()
+	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(o.words) == 0
 	spec = runspec.Spec{
-		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
-		Driver: cmp.Or(c.String("driver"), m.Driver, "auto"), Inject: cmp.Or(c.String("inject"), m.Inject, "body"),
-		Restart: cmp.Or(c.String("restart"), m.Restart, "never"), RecordInput: c.Bool("record-input"),
+		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: o.words, Prompt: m.Prompt,
+		Driver: cmp.Or(o.driver, m.Driver, "auto"), Inject: cmp.Or(o.inject, m.Inject, "body"),
+		Restart: cmp.Or(o.restart, m.Restart, "never"), RecordInput: o.recordsInput,
 		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}
-	if spec.Resume = m.Resume; c.IsSet("resume") {
-		spec.Resume = c.Bool("resume")
+	if spec.Resume = m.Resume; o.resume != nil {
+		spec.Resume = *o.resume
 	}
 	if isPlanned {
-		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
+		spec.Command, spec.Restart = m.Command, cmp.Or(o.restart, m.Restart, "on-crash")
 	}
 	if len(spec.Command) == 0 {
 		return spec, noCommand(k.s.Team, name)
@@ -172,11 +193,11 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 			return spec, failure.Failed("%w", e.Fault()).WithHint("atm driver ls")
 		}
 	}
-	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
+	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(o.size, m.Size, "120x30")); err != nil {
 		return spec, failure.Usage("size: %v", err).WithHint("--size 120x30")
 	}
-	if text := c.String("acp-session"); text != "" {
-		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(text), &spec.ACP)
+	if o.acpSession != "" {
+		err := wire.UnmarshalAs("acp.SessionNewParams", []byte(o.acpSession), &spec.ACP)
 		if err == nil && spec.Driver != "acp" {
 			err = errors.New("needs --driver acp")
 		}
@@ -185,7 +206,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 				WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
 		}
 	}
-	for _, pair := range cmdline.List(c, "env") {
+	for _, pair := range o.env {
 		if name, _, isPair := strings.Cut(pair, "="); !isPair || !config.MaySetEnv(name) {
 			return spec, failure.Usage("--env needs k=v with a variable that atm does not set itself, not %q", pair)
 		}
@@ -196,13 +217,13 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	}
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
-	spec.Dir, err = k.chooseDir(m, isPlanned, root)
+	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, cmp.Or(o.cwd, root))
 	for _, text := range slices.Concat([]string{spec.Root, spec.Dir}, spec.Command) { // they travel as JSON
 		if err == nil && !utf8.ValidString(text) {
 			err = failure.Failed("run %s: %q is not UTF-8", name, text).WithHint("rename it, or put the command into a script")
 		}
 	}
-	spec.Env = environment(c, m, spec)
+	spec.Env = environment(o.env, m, spec)
 	return spec, err
 }
 
@@ -219,20 +240,19 @@ func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
 	return p, err
 }
 
-// chooseDir returns --cwd, the root of the ACP workspace, the member's worktree, its cwd in team.toml (always, if the
-// command is from there) or the current directory.
-func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, error) {
-	dir := cmp.Or(k.c.String("cwd"), root)
+// chooseDir returns the directory that was given, the member's worktree, its cwd in team.toml (always, if the command is
+// from there) or the current directory.
+func (k *call) chooseDir(ctx context.Context, m config.Member, isPlanned bool, dir string) (string, error) {
 	switch {
 	case dir != "":
 	case m.Worktree:
 		var done string
 		var err error
-		if dir, done, err = k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd); err != nil {
+		if dir, done, err = k.s.Team.Worktree(ctx, os.Environ(), k.name(), m.Cwd); err != nil {
 			return "", err
 		}
 		if done != "" {
-			command.PrinterOf(k.c).Warn("%s: %s", k.name(), done)
+			k.p.Warn("%s: %s", k.name(), done)
 		}
 	case isPlanned || m.Cwd != "":
 		dir = k.s.Team.WorkDir(m.Cwd)
@@ -247,7 +267,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 
 // environment returns ours with the agent's identity, but without what says that it runs inside another agent or
 // terminal, or which colours a person wants to see on theirs. The last value of a name counts.
-func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
+func environment(given []string, m config.Member, spec runspec.Spec) []string {
 	unset := append(app.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
 		"NO_COLOR", "FORCE_COLOR")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
@@ -258,7 +278,7 @@ func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	for k, v := range m.Env {
 		env = append(env, k+"="+v)
 	}
-	env = append(env, cmdline.List(c, "env")...)
+	env = append(env, given...)
 	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run, app.ProjectDir+"="+spec.Dir)
 	if m.Worktree {
 		env = git.CleanEnviron(env)
@@ -408,24 +428,24 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 }
 
 // runHere is awaitEnd; a signal, or the end of this process, ends the agent.
-func (k *call) runHere(p *runnerProcess) error {
-	ctx, stop := output.UntilSignal(k.c.Context)
+func (k *call) runHere(ctx context.Context, p *runnerProcess) error {
+	ctx, stop := output.UntilSignal(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
-	command.PrinterOf(k.c).Warn("no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
+	k.p.Warn("no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
 	return k.awaitEnd(p)
 }
 
 // runAttached shows the agent in this terminal. Unless the user detaches, the agent ends with this process.
-func (k *call) runAttached(p *runnerProcess) error {
+func (k *call) runAttached(ctx context.Context, p *runnerProcess) error {
 	var end control.Ending
 	var err error
 	isShown := false
 	for !isShown && !p.hasEnded(pollEvery) {
-		err = k.s.AskRunner(k.c.Context, k.name(), func(client *control.Client) error {
-			status, err := client.Status(k.c.Context)
+		err = k.s.AskRunner(ctx, k.name(), func(client *control.Client) error {
+			status, err := client.Status(ctx)
 			if isShown = status.ChildPID != 0; isShown {
-				end, err = k.showTerminal(client)
+				end, err = k.showTerminal(ctx, client, false)
 			}
 			return err
 		})
@@ -439,7 +459,7 @@ func (k *call) runAttached(p *runnerProcess) error {
 	}
 	<-p.ended
 	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
-		fmt.Fprintln(k.c.App.Writer, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
+		fmt.Fprintln(k.p.Out, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
 		end.Exit = &control.Exit{Code: p.exit.Code}
 	}
 	if end.Exit != nil {

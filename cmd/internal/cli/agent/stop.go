@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -24,43 +23,7 @@ var stopCommand = &cli.Command{
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9 s", "leave it out: atm stop asks, then kills")},
-	Action:      withAgent(func(ctx context.Context, k *call) error { return k.print(k.stop(ctx)) }),
-}
-
-var interruptCommand = &cli.Command{
-	Name: "interrupt", ArgsUsage: "NAME", Usage: "interrupt an agent's turn, as a person would with Escape",
-	UsageText: "atm interrupt bob",
-	Description: `Presses the keys that interrupt this agent. Refused while it asks something, because the
-keys would answer that: atm pending. An agent without a runner that reports its turn on the
-older ACP wire gets a cancel request there: atm events NAME --follow --as-wire acp.`,
-	Action: withAgent(func(ctx context.Context, k *call) error {
-		o, err := k.s.Interrupt(ctx, k.name())
-		return k.print(resultOf(k.name(), o), err)
-	}),
-}
-
-var restartCommand = &cli.Command{
-	Name: "restart", ArgsUsage: "NAME", Usage: "restart an agent's program",
-	UsageText:   "atm restart bob",
-	Description: "Keeps the command, the runner, the recording and attached terminals; ends what the program started.",
-	Flags: []cli.Flag{&cli.BoolFlag{Name: "resume", Usage: "continue its conversation, if it can, also after later crashes"},
-		cmdline.NoFlag("all a", "atm down, then atm up; one at a time: atm restart NAME")},
-	Action: onRunner("restart", func(ctx context.Context, k *call, client *control.Client) error {
-		before, err := client.Status(ctx)
-		if err != nil {
-			return err
-		}
-		o, err := client.Restart(ctx, control.RestartRequest{Resume: k.c.Bool("resume")})
-		r := resultOf(k.name(), o)
-		for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
-			var now control.Status
-			if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
-				r.State, r.PID = "restarted", now.ChildPID
-				r.tellResumed(now)
-			}
-		}
-		return k.print(r, err)
-	}),
+	Action:      withAgent(func(ctx context.Context, _ *cli.Context, k *call) error { return k.print(k.stop(ctx)) }),
 }
 
 // stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
@@ -89,7 +52,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 					p.Kill()
 				}
 				began = time.Now() // the answer may have taken all the time
-				command.PrinterOf(k.c).Warn("%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
+				k.p.Warn("%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
 				r.State = "stopped"
 			}
 		}

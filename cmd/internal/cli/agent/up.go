@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -41,25 +40,15 @@ Exit 6: some are not ready.`,
 	Action: command.With(app.OpenTeam, up),
 }
 
-var downCommand = &cli.Command{
-	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team and everything it started",
-	UsageText: `atm down
-atm down bob`,
-	Description: "Their mail and their worktrees stay.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all a wait", "leave it out: atm down stops the whole team")},
-	Action:      command.With(app.OpenTeam, down),
-}
-
-// A resultList prints each result as it comes. With --json they are one document at the end, unless isStream.
+// A resultList prints each result as it comes. With --json they are one document at the end, unless they are a stream.
 type resultList struct {
 	Members []result `json:"members"`
 
-	c        *cli.Context
-	isStream bool
-	mu       sync.Mutex
+	p  *command.Printer
+	mu sync.Mutex
 }
 
-func (l *resultList) isDocument() bool { return l.c.Bool("json") && !l.isStream }
+func (l *resultList) isDocument() bool { return l.p.IsJSON && !l.p.IsStream }
 
 func (l *resultList) add(r result) {
 	l.mu.Lock()
@@ -67,10 +56,10 @@ func (l *resultList) add(r result) {
 	l.Members = append(l.Members, r)
 	switch {
 	case l.isDocument():
-	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
-		failure.PrintLine(l.c.App.ErrWriter, "atm: "+r.String())
+	case r.State == "failed" && l.p.IsQuiet: // its reason is no confirmation
+		failure.PrintLine(l.p.Err, "atm: "+r.String())
 	default:
-		command.PrinterOf(l.c).Print(r) // up and down go on without a reader
+		l.p.Print(r) // up and down go on without a reader
 	}
 }
 
@@ -79,13 +68,14 @@ func (l *resultList) end(err error) error {
 	if !l.isDocument() || err != nil && len(l.Members) == 0 {
 		return err
 	}
-	return command.PrinterOf(l.c).PrintDone(l, "printed", err)
+	return l.p.PrintDone(l, "printed", err)
 }
 
 // A startup is one call of up.
 type startup struct {
-	c       *cli.Context
 	s       *app.Scope
+	p       *command.Printer
+	options runOptions
 	plan    *config.Config // without those who were retired
 	program string         // atm-runner
 	names   []wire.Name    // the members to start, in this order
@@ -93,7 +83,9 @@ type startup struct {
 }
 
 func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
-	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
+	isForeground := c.Bool("foreground")
+	p.IsStream = isForeground
+	u := &startup{s: s, p: p, options: runOptions{resume: resumeOf(c)}, results: &resultList{p: p}}
 	u.plan, err = s.Team.Config()
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
 		return err
@@ -101,11 +93,11 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	if u.program, err = command.FindCompanion(c, "atm-runner", "which runs agents"); err != nil {
 		return err
 	}
-	if err := u.choose(c.Args().Slice()); err != nil {
+	if err := u.choose(c.Context, c.Args().Slice()); err != nil {
 		return err
 	}
-	warnOfDrivers(c)
-	if !c.Bool("foreground") {
+	warnOfDrivers(p)
+	if !isForeground {
 		ctx, stop := app.Interruptible(c.Context)
 		defer stop()
 		return u.results.end(u.start(ctx))
@@ -114,17 +106,17 @@ func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	ctx, stop := output.UntilSignal(c.Context)
 	defer stop()
 	err = u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(c.App.Writer) && app.Sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(p.Out) && app.Sleep(ctx, time.Second) {
 	}
 	var agents []*call
 	for _, n := range u.names {
-		agents = append(agents, &call{c, s, s.Team.Box(n)})
+		agents = append(agents, &call{s, p, s.Team.Box(n)})
 	}
 	return cmp.Or(stopAll(context.WithoutCancel(c.Context), u.results, agents, false), err, ctx.Err())
 }
 
 // choose selects the named members and those that start before them, or all. It creates all mailboxes, also of people.
-func (u *startup) choose(words []string) error {
+func (u *startup) choose(ctx context.Context, words []string) error {
 	for n := range u.plan.Members {
 		if !u.s.Team.Box(n).Exists() && u.s.Team.WasRetired(n) {
 			delete(u.plan.Members, n)
@@ -137,7 +129,7 @@ func (u *startup) choose(words []string) error {
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
 			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
-				e, line := command.Given(u.c).Explain(err), "" // start carol bash
+				e, line := u.p.Explain(err), "" // start carol bash
 				for _, w := range words[1:] {
 					line += " " + policy.Quote(w)
 				}
@@ -163,7 +155,7 @@ func (u *startup) choose(words []string) error {
 		}
 	}
 	for n := range u.plan.Members {
-		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, maildir.ErrExists) {
+		if err := u.s.Team.Create(ctx, n); err != nil && !errors.Is(err, maildir.ErrExists) {
 			return err
 		}
 	}
@@ -186,7 +178,7 @@ func (u *startup) start(ctx context.Context) error {
 		if errs[n] == nil {
 			continue
 		}
-		e := command.Given(u.c).Explain(errs[n])
+		e := u.p.Explain(errs[n])
 		why := strings.TrimPrefix(e.Message, string(n)+": ")
 		u.results.add(result{Name: n, State: "failed", Detail: app.JoinFilled("; ", why, e.Hint)})
 		failed = append(failed, n)
@@ -207,17 +199,17 @@ func (u *startup) start(ctx context.Context) error {
 
 // startMember starts a member, unless it runs or somebody else starts it first, and waits until it is ready.
 func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err error) {
-	k := &call{u.c, u.s, u.s.Team.Box(n)}
+	k := &call{u.s, u.p, u.s.Team.Box(n)}
 	if u.isRunning(n) {
 		if r, err := k.awaitReady(ctx, nil); err == nil || ctx.Err() != nil || u.isRunning(n) {
 			return r, err
 		} // else it was about to end
 	}
-	spec, err := k.spec(u.plan, nil)
+	spec, err := k.spec(ctx, u.plan, u.options)
 	if err != nil {
 		return r, err
 	}
-	p, err := startRunner(u.program, spec, u.c.App.ErrWriter)
+	p, err := startRunner(u.program, spec, u.p.Err)
 	if err != nil {
 		return r, err
 	}
@@ -232,73 +224,4 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err e
 func (u *startup) isRunning(n wire.Name) bool {
 	running, err := u.s.Team.Running(n)
 	return running || err != nil
-}
-
-// down does not read team.toml, so that a mistake there keeps nothing from being stopped.
-func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	var agents []*call
-	for _, word := range c.Args().Slice() {
-		its := *s
-		box, err := its.EnterTeamOf(word)
-		if err != nil {
-			return err
-		}
-		agents = append(agents, &call{c, &its, box})
-	}
-	isNamed := len(agents) > 0
-	if !isNamed {
-		boxes, err := s.Team.Boxes()
-		if err != nil {
-			return err
-		}
-		for _, box := range boxes {
-			agents = append(agents, &call{c, s, box})
-		}
-	}
-	ctx, stop := app.Interruptible(c.Context)
-	defer stop()
-	results := &resultList{c: c, Members: []result{}}
-	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
-	if err == nil && !isNamed && !slices.ContainsFunc(results.Members, wasStopped) {
-		p.Warn("no agent of team %s was running", s.Team.Name)
-	}
-	return results.end(err)
-}
-
-func wasStopped(r result) bool { return r.State != "not running" }
-
-// stopAll stops agents side by side, and our own last, since this process ends with it. With printAll it also prints
-// those that did not run.
-func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
-	errs := make([]error, len(agents))
-	stop := func(i int) {
-		r, err := agents[i].stop(ctx)
-		if err != nil {
-			errs[i] = fmt.Errorf("not stopped: %s: %w", agents[i].name(), err)
-		} else if printAll || wasStopped(r) {
-			results.add(result{Name: r.Name, State: r.State})
-		}
-	}
-	var others sync.WaitGroup
-	me := -1
-	for i, k := range agents {
-		if who, isAgent := k.s.Actor(); isAgent && who == k.name() {
-			me = i
-		} else {
-			others.Go(func() { stop(i) })
-		}
-	}
-	others.Wait()
-	if me >= 0 {
-		stop(me)
-	}
-	err := errors.Join(errs...)
-	if ctx.Err() != nil || err == nil {
-		return ctx.Err()
-	}
-	e := command.Given(results.c).Explain(err)
-	if slices.ContainsFunc(results.Members, wasStopped) {
-		e.Code, e.Exit = "partial", failure.ExitPartial
-	}
-	return e
 }

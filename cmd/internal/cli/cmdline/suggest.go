@@ -245,3 +245,16 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
+
+// Explained returns the examples of some commands that say what they do, each with that.
+func Explained(program *cli.App, names ...string) (examples [][2]string) {
+	for _, name := range names {
+		for line := range strings.Lines(program.Command(name).UsageText) {
+			example, explanation, isExplained := strings.Cut(strings.TrimSuffix(line, "\n"), "    ")
+			if isExplained || example == "EOF" { // of the text above
+				examples = append(examples, [2]string{example, strings.TrimSpace(explanation)})
+			}
+		}
+	}
+	return examples
+}

@@ -1,16 +1,16 @@
 // Package command is what the verbs of atm share.
 //
-// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its action gets an app.Scope (With),
-// calls one thing and prints one value. Its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another
-// program's command line. Its UsageText is its examples; the first is also a hint. Its Aliases, and those of its flags,
-// mean exactly the same. Words of other tools that mean nothing here get a hint: cmdline.NoCommand, cmdline.NoFlag.
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in a file of its name, in the package of its group. Its action takes
+// its options from the *cli.Context, which goes no further, calls one thing with them and its app.Scope (With), and prints
+// one value with its Printer. Its ArgsUsage is counted: [X] is optional, X… repeats, CMD begins another program's command
+// line. Its UsageText is its examples; the first is also a hint. Its Aliases, and those of its flags, mean exactly the same.
+// Words of other tools that mean nothing here get a hint: cmdline.NoCommand, cmdline.NoFlag.
 //
 //	command.go     what was given becomes a scope
 //	run.go         a command line is parsed, and its command run
 //	input.go       texts come in
 //	print.go       values go to stdout, warnings to stderr
 //	report.go      an error is printed, and becomes an exit code
-//	progress.go    how far long work has come
 //	message.go     messages are found; messages and turns as text
 //	table.go       columns, and the table of the team
 //	watch.go       what repaints a terminal

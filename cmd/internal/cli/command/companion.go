@@ -17,9 +17,9 @@ import (
 // CompanionFlags are the flags of the verbs that are programs of their own.
 var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
-		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several separated by commas (team.toml: nats)"},
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas (team.toml: nats)"},
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
-		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (default: host in team.toml, else its only key)"},
+		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (team.toml: host; or that of its only key)"},
 		&cli.BoolFlag{Name: "once", Usage: "send and fetch once, then exit"},
 	},
 	"claude": {

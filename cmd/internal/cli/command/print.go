@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -25,8 +26,8 @@ import (
 // A Printer prints what one command has to say: values on stdout, warnings on stderr.
 type Printer struct {
 	*app.Given
-	IsJSON bool // a value is a JSON document, else text
-
+	IsJSON     bool // a value is a JSON document, else text
+	IsStream   bool // each value is a document of its own, and so is the error behind them
 	isSilent   bool // --quiet, and the text only confirms what the verb did
 	hasPrinted bool // see SetPrinted
 }
@@ -76,8 +77,8 @@ func (p *Printer) Encode(v any, text string) ([]byte, error) {
 	return []byte(letter.Wrap(text, p.Width())), nil
 }
 
-// SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
-func (p *Printer) SetPrinted() { p.hasPrinted = true }
+// SetPrinted says that with --json stdout has its one document, unless it IsStream: an error that follows goes to stderr.
+func (p *Printer) SetPrinted() { p.hasPrinted = !p.IsStream }
 
 // PrintDone is PrintAs for what was done (text "": nothing), and returns the error for the rest. With --json both are
 // one document.
@@ -141,6 +142,26 @@ func (p *Printer) WarnUnreadable(err error) error {
 		return nil
 	}
 	return err
+}
+
+const (
+	quickTime     = time.Second            // work that takes no longer shows no progress
+	progressEvery = 200 * time.Millisecond // how often it is shown
+)
+
+// Progress returns a function that long work calls with how much of it is done: "sent %d messages". If stderr is a
+// terminal that shows it, in one line, which whatever is printed next removes.
+func (p *Printer) Progress(format string) func(n int) {
+	if !output.IsTerminal(p.Err) || isDumb() || p.IsJSON || p.IsQuiet || p.Via != "" {
+		return func(int) {}
+	}
+	next := time.Now().Add(quickTime)
+	return func(n int) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(progressEvery)
+			failure.ShowStatus(p.Err, fmt.Sprintf(format, n))
+		}
+	}
 }
 
 // IsTerminal reports whether stdout is a terminal.

@@ -2,7 +2,7 @@ package mail
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"slices"
 	"strings"
 
@@ -39,12 +39,12 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		}
 	}
 	all := s.NewOutcome("")
-	lines, err := forEach(c, s, ids, func(m heldMessage) (string, error) {
+	lines, err := forEach(c.Context, s, ids, true, func(m heldMessage) (string, error) {
 		one, did, err := s.Ack(c.Context, m.box, m.Item, text)
 		if err != nil {
 			return "", err
 		}
-		warn(c, one)
+		warn(p, one)
 		all.ID, all.Short = cmp.Or(all.ID, one.ID), cmp.Or(all.Short, one.Short)
 		all.Delivered = append(all.Delivered, one.Delivered...)
 		if len(ids) > 1 {
@@ -60,11 +60,11 @@ func isAckText(word string) bool {
 }
 
 // forEach calls do with each message that is named, once all are found, and returns its lines. A failure does not keep
-// it from the others; the error names each.
-func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (line string, err error)) (lines string, err error) {
+// it from the others; the error names each. See findHeld for withFinished.
+func forEach(ctx context.Context, s *app.Scope, ids []string, withFinished bool, do func(heldMessage) (line string, err error)) (lines string, err error) {
 	var found []heldMessage
 	for _, word := range ids {
-		m, err := findHeld(c, s, word)
+		m, err := findHeld(ctx, s, word, withFinished)
 		if err != nil {
 			return "", err
 		}
@@ -77,7 +77,7 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 			lines += line + "\n"
 			continue
 		}
-		e := command.Given(c).Explain(err)
+		e := s.Given.Explain(err)
 		if short := m.ID.Short(6); len(found) > 1 && !strings.Contains(e.Message, short) {
 			e.Message = short + ": " + e.Message
 		}
@@ -93,42 +93,6 @@ func forEach(c *cli.Context, s *app.Scope, ids []string, do func(heldMessage) (l
 	return lines, failed
 }
 
-var unreadCommand = &cli.Command{
-	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
-	Description: "A message that you took (atm take) goes back to its inbox.",
-	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		var items []*maildir.Item
-		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
-			if line = m.ID.Short(6) + " unread again"; m.isLeased {
-				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
-				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
-			} else {
-				err = m.box.MarkUnread(c.Context, m.ID)
-			}
-			if err = warnUnlogged(c, err); err != nil {
-				return "", err
-			}
-			it, err := m.box.Get(m.ID)
-			if err == nil {
-				items = append(items, it)
-			}
-			return line, err
-		})
-		return p.PrintDone(newListing(p, items, s.Me), lines, err)
-	}),
-}
-
-// warnUnlogged makes a warning of an error that only an event is missing: the work is done.
-func warnUnlogged(c *cli.Context, err error) error {
-	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
-		command.PrinterOf(c).Warn("%v", unlogged)
-		return nil
-	}
-	return err
-}
-
 // A heldMessage is a message of mine: in my inbox, or in the shared one from which I took it.
 type heldMessage struct {
 	*maildir.Item
@@ -136,8 +100,9 @@ type heldMessage struct {
 	isLeased bool
 }
 
-// findHeld finds a message that I hold; for ack, which may be repeated, also one that I held and have finished.
-func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err error) {
+// findHeld finds a message that I hold; withFinished, since an ack may be repeated, also one that I held and have
+// finished.
+func findHeld(ctx context.Context, s *app.Scope, word string, withFinished bool) (m heldMessage, err error) {
 	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
@@ -152,29 +117,12 @@ func findHeld(c *cli.Context, s *app.Scope, word string) (m heldMessage, err err
 	case err != nil:
 		return m, failure.Refused("%w", err).WithHint("atm trace %s says who has it", it.ID.Short(6))
 	}
-	if c.Command.Name == "ack" {
+	if withFinished {
 		for _, to := range it.To {
-			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(c.Context, it.Message, to, me) {
+			if box, err := s.Root.Mailbox(to); err == nil && s.Root.HasFinished(ctx, it.Message, to, me) {
 				return heldMessage{it, box, false}, nil
 			}
 		}
 	}
 	return m, failure.Refused("message %s is not in your inbox", it.ID.Short(6)).WithHint("atm trace %s shows where it is", it.ID.Short(6))
-}
-
-var withdrawCommand = &cli.Command{
-	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
-	UsageText: "atm withdraw 9f3a1c",
-	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
-recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		m, err := s.FindSent(c.Args().First())
-		if err != nil {
-			return err
-		}
-		out := s.Withdraw(c.Context, m)
-		warn(c, out)
-		const did = "withdrawn from"
-		return p.PrintDone(out, out.Text(did), out.Err(did))
-	}),
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -39,16 +37,16 @@ type batchLine struct {
 // batchSize is how many lines are sent at once, if that many are there: more share a flush of the disk.
 const batchSize = 64
 
-func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(p.In) {
+func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bool) error {
+	if !isAlone || !command.HasText(p.In) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
 	if err := p.CheckStdin(); err != nil {
 		return err
 	}
-	ctx, stop := app.Interruptible(c.Context)
+	b := &batch{ctx: ctx, s: s, p: p, progress: func(int) {}}
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	b := &batch{c: c, s: s, p: p, progress: func(int) {}}
 	if !p.IsTerminal() { // where each message gets its line
 		b.progress = p.Progress("sent %d messages")
 	}
@@ -79,7 +77,7 @@ func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // A batch sends lines in their order, and prints a result for each.
 type batch struct {
-	c        *cli.Context
+	ctx      context.Context // for a whole portion, also at an interrupt
 	s        *app.Scope
 	p        *command.Printer
 	progress func(sent int)
@@ -120,14 +118,14 @@ func (b *batch) resolve(m *app.Message) error {
 
 func (b *batch) send() {
 	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *app.Message) bool { return m == nil })
-	sent := b.s.SendAll(b.c.Context, good) // whole, also at an interrupt
+	sent := b.s.SendAll(b.ctx, good)
 	for i, line := range b.waiting {
 		r := batchResult{Line: line.n, Outcome: b.s.NewOutcome("")}
 		err := line.err
 		if b.messages[i] != nil {
 			if err = sent[0].Err; err == nil {
 				r.Outcome = sent[0].Outcome
-				warn(b.c, r.Outcome)
+				warn(b.p, r.Outcome)
 			}
 			sent = sent[1:]
 		}

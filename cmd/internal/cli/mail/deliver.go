@@ -1,46 +1,114 @@
 package mail
 
 import (
+	"bytes"
 	"cmp"
-
-	"github.com/urfave/cli/v2"
+	"context"
+	"errors"
+	"fmt"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
 )
 
 // deliver sends a message and, if the flags say so, waits for its ack and answer. With --json all is one document at the
 // end.
-func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
+func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptions) error {
 	if o.IsAwaited { // from now on an interrupt is answered with what was sent
-		_, stop := app.Interruptible(c.Context)
+		_, stop := app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(c.Context, &o.Message)
+	r, err := s.Send(ctx, &o.Message)
 	if err != nil {
 		return err
 	}
-	warn(c, r)
+	warn(p, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
 	if !o.IsAwaited || text == "" {
-		return command.PrinterOf(c).PrintDone(r, text, failed)
+		return p.PrintDone(r, text, failed)
 	}
-	if !c.Bool("json") {
-		if err := command.PrinterOf(c).PrintAs(r, text); err != nil {
+	if !p.IsJSON {
+		if err := p.PrintAs(r, text); err != nil {
 			return err
 		}
 		if failed != nil {
-			s.Given.Explain(failed).Print(s.Given.Err)
+			s.Given.Explain(failed).Print(p.Err)
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
-	return cmp.Or(waitFor(c, s, o, r), failed)
+	return cmp.Or(waitFor(s, p, o, r), failed)
 }
 
 // warn prints what else there is to say about what was sent.
-func warn(c *cli.Context, r *app.Outcome) {
+func warn(p *command.Printer, r *app.Outcome) {
 	for _, w := range r.Warnings {
-		command.PrinterOf(c).Warn("%s", w)
+		p.Warn("%s", w)
 	}
+}
+
+// waitFor waits for what the options say of a message that was sent, and prints it.
+func waitFor(s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) error {
+	m := o.Content
+	w := app.Wait{Every: true, Timeout: o.timeout, IsToldOff: true}
+	for _, kind := range o.waits {
+		if kind != "reply" {
+			w.Conditions = append(w.Conditions, s.WhenReached(kind, m))
+			continue
+		}
+		reply := s.WhenReplied(m, wire.Address{})
+		reply.EndsWithTurn = true
+		w.Conditions = append(w.Conditions, reply)
+	}
+	err := s.Await(func(ctx context.Context) error {
+		met, err := s.Wait(ctx, w)
+		if err != nil {
+			return err
+		}
+		return printAwaited(ctx, s, p, m, met, r)
+	})
+	if err == nil {
+		return nil
+	}
+	e := s.Given.Explain(fmt.Errorf("sent %s, but %w", r.Short, err))
+	if errors.Is(err, context.Canceled) {
+		e = s.InterruptedWait(m.ID, o.waits...)
+	}
+	e.Done = r
+	return e
+}
+
+// printAwaited prints what was waited for, and marks the acks and the answer as read. An ack with a text stays unread if
+// a JSON document has no room for it.
+func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
+	var text []byte
+	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
+	for _, a := range m.To {
+		ack, err := s.Root.AckOf(m, a)
+		hasText := err == nil && ack.Body != ""
+		if err == nil && !(hasText && p.IsJSON) {
+			read = append(read, ack.ID)
+		}
+		if hasText {
+			letters = append(letters, ack)
+		}
+	}
+	for _, one := range met {
+		if one.Kind != "reply" {
+			text = fmt.Appendf(text, "%s %s\n", one.Kind, m.ID.Short(6))
+			continue
+		}
+		r.Reply = &message{Item: one.Item}
+		read, letters = append(read, one.Item.ID), append(letters, one.Item)
+	}
+	renderer := p.Renderer(s)
+	renderer.LimitToPage()
+	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
+	_, err := s.Me.Read(ctx, maildir.ReadOptions{IDs: read}, func(b maildir.Batch) (int, error) {
+		n, err := printReceived(ctx, s, p, r, text)
+		return n * len(b.Items), err
+	})
+	return err
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -113,11 +111,11 @@ func (l *listing) setDigits() int {
 	return n
 }
 
-// printLines prints one line for each message, at most --limit of them, or ifEmpty.
-func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string) error {
-	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
-		l.More += len(l.Messages) - n
-		l.Messages = l.Messages[:n]
+// printLines prints one line for each message, up to a limit (0: all), or ifEmpty.
+func (l *listing) printLines(p *command.Printer, r *letter.Renderer, limit int, ifEmpty string) error {
+	if limit > 0 && len(l.Messages) > limit {
+		l.More += len(l.Messages) - limit
+		l.Messages = l.Messages[:limit]
 	}
 	r.Digits = l.setDigits()
 	var lines []string
@@ -126,17 +124,17 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 		rows = append(rows, cells(r, m))
 		lines = append(lines, line(r, m))
 	}
-	if command.PrinterOf(c).IsTerminal() {
-		lines = command.PrinterOf(c).Columns(rows, "36", "1", "2", "33", "")
+	if p.IsTerminal() {
+		lines = p.Columns(rows, "36", "1", "2", "33", "")
 	}
 	if len(l.Messages) == 0 {
 		lines = []string{ifEmpty}
 	}
-	if err := command.PrinterOf(c).PrintAs(l, strings.Join(lines, "\n")); err != nil {
+	if err := p.PrintAs(l, strings.Join(lines, "\n")); err != nil {
 		return err
 	}
-	if l.More > 0 && !c.Bool("json") {
-		command.PrinterOf(c).Warn("%d more: add --limit 0", l.More)
+	if l.More > 0 && !p.IsJSON {
+		p.Warn("%d more: add --limit 0", l.More)
 	}
 	return nil
 }
@@ -188,13 +186,13 @@ func statesText(recipients []recipientState) string {
 }
 
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
-func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*maildir.Item, limit int, ifEmpty string) error {
+func printLetters(s *app.Scope, p *command.Printer, r *letter.Renderer, items []*maildir.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
-	l := newListing(command.PrinterOf(c), items[earlier:], s.Me)
+	l := newListing(p, items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()
 	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text
 	}
-	return command.PrinterOf(c).PrintAs(l, cmp.Or(text, ifEmpty))
+	return p.PrintAs(l, cmp.Or(text, ifEmpty))
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -54,91 +54,105 @@ atm ls --sent --owed`,
 	Action: command.With(app.OpenMeIfGiven, ls),
 }
 
+// lsOptions are the flags and words of ls.
+type lsOptions struct {
+	whose, word                                string // the inbox, and how it was named as a word
+	all, unread, owed, done, bad, sent, counts bool
+	limit                                      int
+	filter                                     filter
+}
+
 func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done"); err != nil {
 		return err
 	}
-	whose := c.Args().First()
-	if !c.Bool("sent") {
-		whose = cmp.Or(whose, c.String("to"))
+	o := lsOptions{
+		word: c.Args().First(), all: c.Bool("all"), unread: c.Bool("unread"), owed: c.Bool("owed"), done: c.Bool("done"),
+		bad: c.Bool("bad"), sent: c.Bool("sent"), counts: c.Bool("count"), limit: c.Int("limit"),
 	}
-	box, err := s.MemberOrMe(whose)
+	o.whose = o.word
+	if !o.sent {
+		o.whose = cmp.Or(o.word, c.String("to"))
+	}
+	box, err := s.MemberOrMe(o.whose)
 	if err != nil {
 		return err
 	}
-	if c.Bool("bad") {
-		return listBad(c, box)
+	if o.bad {
+		return listBad(c.Context, p, box, o)
 	}
-	f, err := newFilter(c, s)
-	if err != nil {
+	if o.filter, err = newFilter(c, s); err != nil {
 		return err
 	}
+	return list(c.Context, s, p, box, o)
+}
+
+func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, o lsOptions) error {
 	l, ifEmpty := newListing(p, nil, nil), "no messages"
-	err = l.add(c, s, box, f)
+	bad, err := l.add(ctx, s, box, o)
+	if bad > 0 {
+		p.Warn("%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
+	}
 	if err != nil && len(l.Messages)+l.More == 0 {
 		return teams.Unreadable(box, err) // an empty list would say that there is no mail
 	}
-	if !c.Bool("sent") {
+	if !o.sent {
 		owed, unreadable := box.OwedIDs()
 		l.Owed, err = append(l.Owed, owed...), cmp.Or(err, unreadable)
-		if c.Bool("unread") || !c.Bool("owed") && !c.Bool("done") {
+		if o.unread || !o.owed && !o.done {
 			ifEmpty = "0 unread"
 		}
-		if verb := strings.TrimSpace("atm ls " + c.Args().First()); ifEmpty == "0 unread" && len(owed) > 0 {
+		if verb := strings.TrimSpace("atm ls " + o.word); ifEmpty == "0 unread" && len(owed) > 0 {
 			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
 		}
 	}
 	if err := p.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
 		return err
 	}
-	if c.Bool("count") {
-		return printCount(c, len(l.Messages)+l.More)
+	if o.counts {
+		return printCount(p, len(l.Messages)+l.More)
 	}
-	return l.printLines(c, p.Renderer(s), ifEmpty)
+	return l.printLines(p, p.Renderer(s), o.limit, ifEmpty)
 }
 
-// add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
-// what nobody has acked of these.
-func (l *listing) add(c *cli.Context, s *app.Scope, box *maildir.Box, f filter) error {
-	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
-	isDone := all || done
-	rg := maildir.Range{Unread: all || c.Bool("unread") || !owed && !done, Owed: all || owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: f.since}
-	if sent {
-		rg = maildir.Range{Sent: true, Newest: true, Since: f.since}
+// add adds the messages of box in the states that the options name or, with sent, those that its owner sent, with owed
+// what nobody has acked of these. It returns how many files could not be read.
+func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsOptions) (bad int, err error) {
+	isDone := o.all || o.done
+	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: o.filter.since}
+	if o.sent {
+		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
 	}
-	if f == (filter{}) && !(sent && owed) { // then messages beyond the limit are not read
-		rg.Limit = c.Int("limit")
+	if o.filter == (filter{}) && !(o.sent && o.owed) { // then messages beyond the limit are not read
+		rg.Limit = o.limit
+		if o.counts {
+			rg.Limit = -1
+		}
 	}
-	found, err := box.Walk(c.Context, rg, func(it *maildir.Item) bool {
+	found, err := box.Walk(ctx, rg, func(it *maildir.Item) bool {
 		switch m := (message{Item: it}); {
-		case !f.matches(it), sent && owed && !m.RequiresAck:
-		case sent && !m.trace(c.Context, s) && owed:
+		case !o.filter.matches(it), o.sent && o.owed && !m.RequiresAck:
+		case o.sent && !m.trace(ctx, s) && o.owed:
 		default:
 			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
 	l.More = found.More
-	if found.Bad > 0 {
-		command.PrinterOf(c).Warn("%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
-	}
-	return err
+	return found.Bad, err
 }
 
-func listBad(c *cli.Context, box *maildir.Box) error {
-	box.Ingest(c.Context) // what cannot be ingested now stays where it is
+func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {
+	box.Ingest(ctx) // what cannot be ingested now stays where it is
 	files, err := box.BadFiles()
 	if err != nil {
 		return err
 	}
-	if c.Bool("count") {
-		return printCount(c, len(files))
+	if o.counts {
+		return printCount(p, len(files))
 	}
 	bad, text, retry := []map[string]string{}, "", ""
-	shown := files
-	if n := c.Int("limit"); n > 0 {
-		shown = files[:min(n, len(files))]
-	}
+	shown := files[:min(cmp.Or(o.limit, len(files)), len(files))]
 	for _, f := range shown {
 		reason, file := letter.Size(f.Size)+": "+letter.Clip(f.Reason, 160), filepath.Join(box.Path(), f.Dir, f.Name)
 		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
@@ -149,78 +163,9 @@ func listBad(c *cli.Context, box *maildir.Box) error {
 		}
 	}
 	text += retry
-	return command.PrinterOf(c).PrintAs(map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
+	return p.PrintAs(map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
-func printCount(c *cli.Context, n int) error {
-	return command.PrinterOf(c).PrintAs(map[string]int{"count": n}, fmt.Sprint(n))
-}
-
-var searchCommand = &cli.Command{
-	Name: "search", Aliases: []string{"grep", "find", "query"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
-	UsageText: `atm search flaky test from:alice since:7d
-atm search in:new to:bob`,
-	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
-in:new|cur|done, since: and until:. Newest first.`,
-	Flags: []cli.Flag{
-		limitFlag(),
-		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
-		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
-		cmdline.NoFlag("agent", "atm search WORDS from:NAME to:NAME"),
-		cmdline.NoFlag("regex pattern query text body subject i", "atm search WORDS finds words or parts of them in subject and body, in any case"),
-	},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		words := c.Args().Slice()
-		ifEmpty := "no match"
-		if strings.Contains(strings.Join(words, " "), ":") {
-			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
-		}
-		for _, key := range []string{"from", "to", "since", "until", "in"} {
-			if c.IsSet(key) {
-				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
-			}
-		}
-		if len(words) == 0 {
-			return failure.Usage("atm search needs WORDS").WithHint("atm search WORDS from:NAME to:NAME")
-		}
-		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := command.Search(c.Context, s, words)
-		if err != nil && len(items) == 0 { // what could not be read may match
-			return err
-		} else if err := p.WarnUnreadable(err); err != nil {
-			return err
-		}
-		r := p.Renderer(s)
-		r.Whole = true
-		return newListing(p, items, s.Me).printLines(c, r, ifEmpty)
-	}),
-}
-
-var threadCommand = &cli.Command{
-	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
-	UsageText:   "atm thread 9f3a1c",
-	Description: "Looks in all inboxes of the team. Marks nothing as read.",
-	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n"),
-	},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		id, err := findThread(s, c.Args().First())
-		if err != nil {
-			return err
-		}
-		s.Team.Progress = p.Progress("searching: %d messages")
-		items, err := s.Team.Thread(c.Context, id)
-		if err := p.WarnUnreadable(err); err != nil {
-			return err
-		}
-		if len(items) == 0 {
-			return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
-		}
-		r, limit := p.Renderer(s), c.Int("limit")
-		r.Whole = true
-		if c.Bool("json") && p.Via == "" && !c.IsSet("limit") {
-			limit = 0 // a program wants all of it
-		}
-		return printLetters(c, s, r, items, limit, "")
-	}),
+func printCount(p *command.Printer, n int) error {
+	return p.PrintAs(map[string]int{"count": n}, fmt.Sprint(n))
 }

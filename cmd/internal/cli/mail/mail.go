@@ -1,11 +1,8 @@
-// Package mail holds the verbs that send, show and wait for messages. Most have a file of their own.
+// Package mail holds the verbs that send, show and wait for messages, each in a file of its name. What they share:
 //
-//	send.go     send and reply: who gets a message, and its content from flags. batch.go has the messages of send --batch.
-//	            deliver.go has it sent, and prints what became of it; awaited.go waits for what the flags say
-//	ack.go      ack and unread of messages that I hold; withdraw of one that I sent
-//	ls.go       ls, search and thread. listing.go is what they and read print
-//	show.go     show and trace
-//	wait.go     wait: which conditions its flags mean, and what has met them
+//	deliver.go  what send and reply have filled in is sent, and what the flags say is waited for; batch.go: send --batch
+//	ack.go      the messages that I hold, for unread and take, too
+//	listing.go  what read, ls, thread and search print
 package mail
 
 import (
@@ -150,21 +147,19 @@ func (f filter) matches(m *maildir.Item) bool {
 // printReceived prints a document with --json, else the pieces of its text. It returns how many pieces the reader of
 // stdout has received: of a document, all or none. What the caller then marks must still be mine to mark: my runner may
 // have started in the meantime.
-func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document any, pieces ...[]byte) (received int, err error) {
+func printReceived(ctx context.Context, s *app.Scope, p *command.Printer, document any, pieces ...[]byte) (received int, err error) {
 	if err := s.MayWrite(); err != nil {
 		return 0, err
 	}
-	if !c.Bool("json") {
-		return output.Show(ctx, c.App.Writer, readerPatience, pieces)
+	if !p.IsJSON {
+		return output.Show(ctx, p.Out, readerPatience, pieces)
 	}
-	text, err := command.PrinterOf(c).Encode(document, string(bytes.Join(pieces, nil)))
+	text, err := p.Encode(document, string(bytes.Join(pieces, nil)))
 	if err != nil {
 		return 0, err
 	}
-	if !c.Bool("follow") {
-		command.PrinterOf(c).SetPrinted()
-	}
-	n, err := output.Show(ctx, c.App.Writer, readerPatience, [][]byte{text})
+	p.SetPrinted()
+	n, err := output.Show(ctx, p.Out, readerPatience, [][]byte{text})
 	return n * len(pieces), err
 }
 

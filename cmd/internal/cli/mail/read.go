@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +22,7 @@ import (
 
 var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it as read",
-	UsageText: `atm read
+	UsageText: `atm read    new mail, each message once
 atm read --wait 5m --from alice
 atm read --limit 5`,
 	Description: `Shows at most 20 messages, 8 KiB and 200 lines at a time, then how many more there are.
@@ -57,23 +58,43 @@ Exit 0 if there is no mail, 4 if --wait timed out.`,
 	Action: command.With(app.OpenMe, read),
 }
 
+// readOptions are the flags and words of read.
+type readOptions struct {
+	words                                       []string
+	last, full, follows, peeks, waits, confirms bool
+	limit                                       int
+	hasLimit                                    bool // it was typed
+	timeout, followFor                          time.Duration
+	filter                                      filter
+}
+
 func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
-	s.WarnUnnoted()
-	if c.Bool("last") {
-		return showLastBatch(c, s)
+	o := readOptions{
+		words: c.Args().Slice(), last: c.Bool("last"), full: c.Bool("full"), follows: c.Bool("follow"), peeks: c.Bool("peek"),
+		waits: c.Bool("wait"), confirms: c.Bool("confirm"), limit: c.Int("limit"), hasLimit: c.IsSet("limit"),
+		timeout: cmdline.Duration(c, "timeout"), followFor: command.GivenTimeout(c),
 	}
-	g, err := newPage(c, s)
-	if err == nil && !g.peeks {
+	s.WarnUnnoted()
+	if o.last {
+		return showLastBatch(s, p, o)
+	}
+	g, err := newPage(s, p, o)
+	if err == nil {
+		if o.filter, err = newFilter(c, s); o.filter != (filter{}) {
+			g.options.Match = o.filter.matches
+		}
+	}
+	if err == nil && !o.peeks {
 		err = s.MayWrite()
 	}
 	if err != nil {
 		return err
 	}
-	if g.follows {
-		return s.FollowFor(command.GivenTimeout(c), g.follow)
+	if p.IsStream = o.follows; o.follows {
+		return s.FollowFor(o.followFor, g.follow)
 	} else if g.waits {
 		return s.Await(g.wait)
 	}
@@ -81,49 +102,50 @@ func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return err
 }
 
-func showLastBatch(c *cli.Context, s *app.Scope) error {
-	if c.NArg() > 0 {
+func showLastBatch(s *app.Scope, p *command.Printer, o readOptions) error {
+	if len(o.words) > 0 {
 		return failure.Usage("--last shows the last batch again and takes no number").WithHint("to list the newest: atm ls --all --limit 5")
 	}
 	items, err := s.Me.LastBatch()
 	if err != nil {
 		return err
 	}
-	r, limit := command.PrinterOf(c).Renderer(s), 0
-	if !c.Bool("full") {
+	r := p.Renderer(s)
+	if !o.full {
 		r.LimitToPage()
 	}
-	if c.IsSet("limit") {
-		limit = c.Int("limit")
+	if !o.hasLimit {
+		o.limit = 0
 	}
-	return printLetters(c, s, r, items, limit, "no last batch")
+	return printLetters(s, p, r, items, o.limit, "no last batch")
 }
 
 // A page prints unread mail, one batch at each show.
 type page struct {
-	c       *cli.Context
+	readOptions
 	s       *app.Scope
+	p       *command.Printer
 	options maildir.ReadOptions
 	shown   map[wire.ID]bool // in earlier portions of this batch, if it is shown inPortions
 	again   []*maildir.Item  // messages that were named and are read already: printed as well
 
-	follows, peeks, waits, inPortions bool
+	inPortions bool
 }
 
-func newPage(c *cli.Context, s *app.Scope) (*page, error) {
-	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
+func newPage(s *app.Scope, p *command.Printer, o readOptions) (*page, error) {
+	g := &page{readOptions: o, s: s, p: p}
 	// A message marked in a shared inbox would be hidden from everybody, and nobody would hold it.
-	if isShared, _ := s.Me.Shared(); isShared && !p.peeks {
+	if isShared, _ := s.Me.Shared(); isShared && !o.peeks {
 		return nil, failure.Refused("%s is a shared inbox, where read marks nothing", s.Me.Agent()).
 			WithHint("atm take %s --as NAME takes a message; atm read --peek looks", s.Me.Agent())
 	}
-	p.options = maildir.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
-	if p.follows {
-		p.options.Limit, p.options.LookAhead = 1, 0
-	} else if c.Bool("full") && !c.IsSet("limit") {
-		p.options.Limit = 0
+	g.options = maildir.ReadOptions{Limit: o.limit, LookAhead: 200}
+	if o.follows {
+		g.options.Limit, g.options.LookAhead = 1, 0
+	} else if o.full && !o.hasLimit {
+		g.options.Limit = 0
 	}
-	for _, word := range c.Args().Slice() {
+	for _, word := range o.words {
 		if word == string(s.Me.Agent()) {
 			continue // `atm read bob --as bob`
 		}
@@ -135,63 +157,59 @@ func newPage(c *cli.Context, s *app.Scope) (*page, error) {
 			return nil, err
 		}
 		if it.State != maildir.Unread {
-			p.again = append(p.again, it)
+			g.again = append(g.again, it)
 		}
-		p.options.IDs = append(p.options.IDs, it.ID)
+		g.options.IDs = append(g.options.IDs, it.ID)
 	}
-	p.waits = c.Bool("wait") && len(p.again) == 0
-	f, err := newFilter(c, s)
-	if f != (filter{}) {
-		p.options.Match = f.matches
-	}
-	return p, err
+	g.waits = o.waits && len(g.again) == 0
+	return g, nil
 }
 
 // maxPortion is how many bytes of messages are held at a time. A JSON document holds all.
 const maxPortion = 16 << 20
 
 // show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
-func (p *page) show(ctx context.Context) (hasMail bool, err error) {
-	r, options := command.PrinterOf(p.c).Renderer(p.s), p.options
-	isPage := !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows
+func (g *page) show(ctx context.Context) (hasMail bool, err error) {
+	r, options := g.p.Renderer(g.s), g.options
+	isPage := !g.full && !g.hasLimit && !g.follows
 	if isPage {
 		options.Fits = r.LimitToPage()
 	}
-	if p.inPortions = !isPage && !p.c.Bool("json"); isPage || p.inPortions {
+	if g.inPortions = !isPage && !g.p.IsJSON; isPage || g.inPortions {
 		options.MaxBytes = maxPortion
 	}
-	p.shown, options.Batch = map[wire.ID]bool{}, wire.NewID()
+	g.shown, options.Batch = map[wire.ID]bool{}, wire.NewID()
 	for {
-		options.Skip = p.shown
-		b, err := p.showPortion(ctx, r, options)
+		options.Skip = g.shown
+		b, err := g.showPortion(ctx, r, options)
 		for _, it := range b.Items {
-			p.shown[it.ID] = true
+			g.shown[it.ID] = true
 		}
-		if err != nil || p.isLast(b) {
-			return len(p.shown) > 0, err
+		if err != nil || g.isLast(b) {
+			return len(g.shown) > 0, err
 		}
 		options.Limit = max(options.Limit-len(b.Items), 0) // 0 stays 0: a batch at its limit is not cut
 	}
 }
 
 // isLast reports whether the batch has no further portion.
-func (p *page) isLast(b maildir.Batch) bool { return !b.IsCut || !p.inPortions }
+func (g *page) isLast(b maildir.Batch) bool { return !b.IsCut || !g.inPortions }
 
-func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions) (b maildir.Batch, err error) {
-	if p.peeks {
-		if b, err = p.s.Me.Peek(ctx, options); err == nil {
-			_, err = p.write(ctx, b, r)
+func (g *page) showPortion(ctx context.Context, r *letter.Renderer, options maildir.ReadOptions) (b maildir.Batch, err error) {
+	if g.peeks {
+		if b, err = g.s.Me.Peek(ctx, options); err == nil {
+			_, err = g.write(ctx, b, r)
 		}
 	} else {
-		b, err = p.s.Me.Read(ctx, options, func(b maildir.Batch) (int, error) { return p.write(ctx, b, r) })
+		b, err = g.s.Me.Read(ctx, options, func(b maildir.Batch) (int, error) { return g.write(ctx, b, r) })
 	}
-	if bad := b.Bad + len(b.Unreadable); bad > 0 && !p.follows && p.isLast(b) {
-		command.PrinterOf(p.c).Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
+	if bad := b.Bad + len(b.Unreadable); bad > 0 && !g.follows && g.isLast(b) {
+		g.p.Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
 	}
 	if b.LogErr != nil {
-		command.PrinterOf(p.c).Warn("%v; atm read --last does not show this batch", b.LogErr)
+		g.p.Warn("%v; atm read --last does not show this batch", b.LogErr)
 	}
-	if err == nil && b.MarkErr != nil && p.isLast(b) {
+	if err == nil && b.MarkErr != nil && g.isLast(b) {
 		err = notMarked(b.MarkErr)
 	}
 	return b, err
@@ -200,53 +218,53 @@ func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 func notMarked(why error) error { return fmt.Errorf("shown, but not marked as read: %w", why) }
 
 // write prints a batch and returns how many messages were received: with --confirm all, once a byte comes on stdin.
-func (p *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (received int, err error) {
-	if len(b.Items) == 0 && (p.waits || p.follows) {
+func (g *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (received int, err error) {
+	if len(b.Items) == 0 && (g.waits || g.follows) {
 		return 0, nil
 	}
 	if len(b.Items) > 0 {
-		p.s.WarnUnaccepted()
+		g.s.WarnUnaccepted()
 	}
-	if p.isLast(b) {
-		b.Items = slices.Concat(b.Items, p.again)
+	if g.isLast(b) {
+		b.Items = slices.Concat(b.Items, g.again)
 	}
-	l := p.afterReading(b)
+	l := g.afterReading(b)
 	r.Digits = l.setDigits()
 	pieces := command.Letters(r, b.Items, b.Ahead)
 	var document any = l
-	if p.follows {
+	if g.follows {
 		document = map[string]message{"message": l.Messages[0]}
-	} else if p.isLast(b) {
-		pieces = append(pieces, []byte(p.foot(l)))
+	} else if g.isLast(b) {
+		pieces = append(pieces, []byte(g.foot(l)))
 	}
-	if p.peeks {
-		return 0, command.PrinterOf(p.c).PrintAs(document, string(bytes.Join(pieces, nil)))
+	if g.peeks {
+		return 0, g.p.PrintAs(document, string(bytes.Join(pieces, nil)))
 	}
-	received, err = printReceived(ctx, p.c, p.s, document, pieces...)
-	isConfirmed := p.c.Bool("json") && p.c.Bool("confirm")
+	received, err = printReceived(ctx, g.s, g.p, document, pieces...)
+	isConfirmed := g.p.IsJSON && g.confirms
 	if err == nil && isConfirmed && len(b.Items) > 0 {
-		n, _ := p.c.App.Reader.Read(make([]byte, 1))
+		n, _ := g.p.In.Read(make([]byte, 1))
 		received *= n
 	}
 	return received, err
 }
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
-func (p *page) afterReading(b maildir.Batch) *listing {
-	l := newListing(command.PrinterOf(p.c), b.Items, p.s.Me)
+func (g *page) afterReading(b maildir.Batch) *listing {
+	l := newListing(g.p, b.Items, g.s.Me)
 	l.More = b.More
 	if b.MarkErr != nil {
-		l.Error = command.Given(p.c).Explain(notMarked(b.MarkErr))
+		l.Error = g.p.Explain(notMarked(b.MarkErr))
 	}
 	flags := maildir.Flags(b.Items, b.Ahead)
 	for i, it := range b.Items {
 		after := *it
 		l.Messages[i].Item, l.Messages[i].supersededBy = &after, flags[i].SupersededBy
-		if it.State != maildir.Unread || p.peeks || b.MarkErr != nil {
+		if it.State != maildir.Unread || g.peeks || b.MarkErr != nil {
 			continue
 		}
 		after.State = maildir.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it) {
+		if it.RequiresAck {
 			after.State = maildir.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
@@ -255,14 +273,14 @@ func (p *page) afterReading(b maildir.Batch) *listing {
 }
 
 // foot says how many messages are left, and which I owe an ack.
-func (p *page) foot(l *listing) (foot string) {
-	if len(l.Messages) == 0 && len(p.shown) == 0 {
+func (g *page) foot(l *listing) (foot string) {
+	if len(l.Messages) == 0 && len(g.shown) == 0 {
 		foot = "no new messages\n"
 	}
 	if l.More > 0 {
-		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, p.s.Given.Flags("", "root", "team", "as"))
+		foot += fmt.Sprintf("%d more: atm read%s\n", l.More, g.s.Given.Flags("", "root", "team", "as"))
 	}
-	return foot + owedLine(l.Owed, p.s.Given.Flags("", "root", "team", "as"))
+	return foot + owedLine(l.Owed, g.s.Given.Flags("", "root", "team", "as"))
 }
 
 // owedLine counts the messages that I owe an ack, and names the newest of them.
@@ -281,25 +299,24 @@ func owedLine(owed []wire.ID, flags string) string {
 }
 
 // wait prints mail as soon as there is any. If another reader has taken it, the wait goes on.
-func (p *page) wait(ctx context.Context) error {
-	timeout := cmdline.Duration(p.c, "timeout")
-	err := app.UntilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
+func (g *page) wait(ctx context.Context) error {
+	err := app.UntilMail(ctx, g.timeout, g.s.Me, func() (bool, error) { return g.show(ctx) })
 	if !errors.Is(err, app.ErrTimeout) {
 		return err
 	}
-	none := newListing(command.PrinterOf(p.c), nil, p.s.Me)
-	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Given.Flags("", "root", "team", "as")))
-	e := failure.Timeout("%s", app.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
-		WithHint("do other work, or end your turn; later: atm read%s", p.s.Given.Flags("", "root", "team", "as"))
+	none := newListing(g.p, nil, g.s.Me)
+	owed := strings.TrimSpace(owedLine(none.Owed, g.s.Given.Flags("", "root", "team", "as")))
+	e := failure.Timeout("%s", app.JoinFilled("; ", "no mail within "+g.timeout.String(), owed)).
+		WithHint("do other work, or end your turn; later: atm read%s", g.s.Given.Flags("", "root", "team", "as"))
 	e.Done = none
 	return e
 }
 
 // follow prints unread mail as it comes.
-func (p *page) follow(ctx context.Context) error {
-	return app.UntilMail(ctx, 0, p.s.Me, func() (done bool, err error) {
+func (g *page) follow(ctx context.Context) error {
+	return app.UntilMail(ctx, 0, g.s.Me, func() (done bool, err error) {
 		for hasMail := true; hasMail && err == nil; {
-			hasMail, err = p.show(ctx)
+			hasMail, err = g.show(ctx)
 		}
 		return false, err
 	})

@@ -23,7 +23,9 @@ import (
 var sendCommand = &cli.Command{
 	Name: "send", Aliases: []string{"msg", "message", "tell", "dm", "post", "write", "notify"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
-	UsageText: `atm send bob "The parser is done." --ack
+	UsageText: `atm send bob "Done."    plain words
+atm send bob <<'EOF'    anything with quotes, $ or backticks
+EOF
 make test 2>&1 | tail -50 | atm send bob,carol -`,
 	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
@@ -38,13 +40,13 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
-			return sendBatch(c, s, p)
+			return sendBatch(c.Context, s, p, c.NumFlags() == 1 && !c.Args().Present())
 		}
 		names, words, err := recipients(c, s)
 		if err != nil {
 			return err
 		}
-		return send(c, s, app.Message{To: names}, words)
+		return send(c, s, p, app.Message{To: names}, words)
 	}),
 }
 
@@ -78,36 +80,6 @@ func messageFlags() []cli.Flag {
 	}
 }
 
-var replyCommand = &cli.Command{
-	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
-	UsageText:   `atm reply 9f3a1c "Rebased."`,
-	Description: "A reply counts as the ack and marks the message as read.",
-	Flags: append(messageFlags(),
-		&cli.BoolFlag{Name: "all", Usage: "to all its recipients as well"},
-		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
-		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
-		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
-	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		parent, _, err := s.Find(c.Args().First())
-		if id := c.String("id"); err != nil && id != "" && app.IsID(id) { // --id is of the reply
-			line := cmdline.LineOf(c)
-			hint := cmp.Or(line.Repaired([]string{"--id", id}, []string{id}), line.Repaired([]string{"--id=" + id}, []string{id}))
-			return command.Given(c).Explain(err).WithHint("%s", hint)
-		}
-		if err != nil {
-			return err
-		}
-		if text := c.Args().Tail(); len(text) > 1 {
-			if _, _, notID := s.Find(text[0]); notID == nil {
-				return failure.Usage("a reply answers one message, and %s is another", text[0]).
-					WithHint("one atm reply for each; a text that begins with an id: put all of it in quotes")
-			}
-		}
-		return send(c, s, app.Message{Parent: parent.Message, ToAll: c.Bool("all")}, c.Args().Tail())
-	}),
-}
-
 // recipients splits flags and words into names and text. Names that were typed as several words are refused with the
 // repaired command.
 func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error) {
@@ -125,7 +97,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		_, err := s.Member(name)
 		if err != nil && len(words) == 2 && s.IsMember(words[1]) && c.App.Command(name) == nil { // send hello bob
 			hint := cmdline.LineOf(c).Repaired(words, []string{words[1], name})
-			return nil, nil, command.Given(c).Explain(err).WithHint("%s", hint)
+			return nil, nil, s.Given.Explain(err).WithHint("%s", hint)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -166,12 +138,12 @@ func noRecipient(s *app.Scope) error {
 }
 
 // send sends a message to its recipients, or as the answer to its parent.
-func send(c *cli.Context, s *app.Scope, m app.Message, words []string) error {
+func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Message, words []string) error {
 	o := &sendOptions{Message: m}
 	if err := o.fill(c, s, words); err != nil {
 		return err
 	}
-	return deliver(c, s, o)
+	return deliver(c.Context, s, p, o)
 }
 
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.

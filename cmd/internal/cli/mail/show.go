@@ -45,6 +45,7 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "raw json", "raw save"); err != nil {
 		return err
 	}
+	dir, saves := c.String("save"), c.IsSet("save")
 	it, box, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
@@ -60,8 +61,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			it.State = maildir.Withdrawn
 		}
 	}
-	if c.IsSet("save") {
-		return saveAttachments(c, m, box.Store())
+	if saves {
+		return saveAttachments(p, m, box.Store(), dir)
 	}
 	r := p.Renderer(s)
 	r.Whole = true
@@ -77,8 +78,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
 // out of the directory.
-func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
-	dir, err := command.Given(c).MakeDir("--save", c.String("save"))
+func saveAttachments(p *command.Printer, m message, store *maildir.Store, name string) error {
+	dir, err := p.MakeDir("--save", name)
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
 		return err
 	} else if err != nil {
@@ -86,18 +87,18 @@ func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
 	}
 	defer dir.Close()
 	if len(m.Attachments) == 0 {
-		command.PrinterOf(c).Warn("%s has no attachments", m.ID.Short(6))
+		p.Warn("%s has no attachments", m.ID.Short(6))
 	}
 	saved := []string{}
 	var failed error
 	for _, a := range m.Attachments {
-		if name, err := saveAs(dir, store, a); err == nil {
-			saved = append(saved, filepath.Join(c.String("save"), name))
+		if file, err := saveAs(dir, store, a); err == nil {
+			saved = append(saved, filepath.Join(name, file))
 		} else if failed == nil {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return command.PrinterOf(c).PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return p.PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *maildir.Store, a wire.Attachment) (string, error) {
@@ -134,63 +135,4 @@ func safeName(name string) string {
 		name = "_" + name
 	}
 	return name
-}
-
-var traceCommand = &cli.Command{
-	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText:   "atm trace 9f3a1c",
-	Description: "A stage without evidence is left out; it may have been reached all the same.",
-	Flags:       []cli.Flag{cmdline.NoFlag("follow watch wait f w", "atm wait --acked ID or --reply ID waits")},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		it, _, err := s.Find(c.Args().First())
-		if err != nil {
-			return err
-		}
-		recipients, text := []app.Trace{}, ""
-		for _, to := range it.To {
-			r := app.TraceOf(c.Context, s.Root, it.Message, to)
-			r.Gate = p.CompleteHint(r.Gate)
-			recipients = append(recipients, r)
-			if len(it.To) > 1 {
-				text += p.Renderer(s).Called(r.To) + ": "
-			}
-			text += stagesText(r) + "\n"
-			for _, more := range []string{r.Due, r.Gate} {
-				if more != "" {
-					text += "  " + more + "\n"
-				}
-			}
-		}
-		return p.PrintAs(map[string]any{"id": it.ID, "recipients": recipients}, text)
-	}),
-}
-
-// stagesText lists in a line the stages of a delivery that there is evidence for.
-func stagesText(r app.Trace) string {
-	var parts []string
-	for _, stage := range r.Stages {
-		if stage.Evidence == nil {
-			continue
-		}
-		part := stage.Name
-		if stage.At != nil {
-			part += " " + letter.Stamp(*stage.At)
-		}
-		if stage.Host != "" {
-			part += " at " + string(stage.Host)
-		}
-		if stage.Text != "" {
-			part += " " + letter.Quote(stage.Text, 60)
-		}
-		parts = append(parts, part)
-	}
-	switch {
-	case len(parts) == 0:
-		return "no evidence"
-	case r.State == maildir.Withdrawn:
-		parts = append(parts, "withdrawn")
-	case r.State == maildir.Unread && r.Reached("read"):
-		parts = append(parts, "unread again")
-	}
-	return strings.Join(parts, "   ")
 }

@@ -33,22 +33,37 @@ atm team add jobs --shared. Exit 0 if it is empty.`,
 	Action: command.With(app.OpenToWrite, take),
 }
 
+// takeOptions are the flags and words of take.
+type takeOptions struct {
+	from           string // whose inbox
+	waits, renews  bool
+	id             string // of the message whose lease is renewed
+	lease, timeout time.Duration
+}
+
+// taken is the JSON of take.
+type taken struct {
+	Message *message  `json:"message"` // nil: there is none
+	Times   int       `json:"times,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
 func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
-	lease, timeout := cmdline.Duration(c, "lease"), cmdline.Duration(c, "timeout")
-	if lease <= 0 || lease > maildir.MaxLease {
-		return failure.Usage("--lease %s: must be above 0 and at most %s", lease, maildir.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
+	o := takeOptions{from: c.Args().First(), renews: c.IsSet("renew"), id: c.String("renew"), waits: c.Bool("wait"),
+		lease: cmdline.Duration(c, "lease"), timeout: cmdline.Duration(c, "timeout")}
+	if o.lease <= 0 || o.lease > maildir.MaxLease {
+		return failure.Usage("--lease %s: must be above 0 and at most %s", o.lease, maildir.MaxLease).WithHint("--lease 10m; atm take --renew ID extends it")
 	}
-	if c.IsSet("renew") {
-		return renewLease(c, s, lease)
+	if o.renews {
+		return renewLease(c.Context, s, p, o)
 	}
 	s.WarnUnaccepted()
-	word := c.Args().First()
-	box, err := s.MemberOrMe(word)
-	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(word)) {
-		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", word).
+	box, err := s.MemberOrMe(o.from)
+	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
+		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", o.from).
 			WithHint("atm take QUEUE; it leases messages, no files: atm team add QUEUE --shared, atm send QUEUE \"…\"")
 	}
 	if err != nil {
@@ -67,46 +82,46 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			return e.WithHint("atm read reads your own; a person can share it: atm team add %s --shared", box.Agent())
 		}
 		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())
-	case !c.Bool("wait"):
-		taken, err := takeOne(c.Context, c, s, box, lease)
-		if err != nil || taken {
+	case !o.waits:
+		isTaken, err := takeOne(c.Context, s, p, box, o.lease)
+		if err != nil || isTaken {
 			return err
 		}
-		return p.PrintAs(map[string]any{"message": nil}, "nothing to take")
+		return p.PrintAs(taken{}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
-		return app.UntilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		return app.UntilMail(ctx, o.timeout, box, func() (bool, error) { return takeOne(ctx, s, p, box, o.lease) })
 	})
 	if errors.Is(err, app.ErrTimeout) {
-		return failure.Timeout("nothing to take within %s", timeout).
+		return failure.Timeout("nothing to take within %s", o.timeout).
 			WithHint("do other work, or wait again: atm take %s --wait%s", box.Agent(), s.Given.Flags("", "root", "team", "as"))
 	}
 	return err
 }
 
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
-func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *maildir.Box, lease time.Duration) (bool, error) {
+func takeOne(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
-		r := command.PrinterOf(c).Renderer(s)
+		r := p.Renderer(s)
 		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
 			letter.Stamp(l.Until), id, id, id)
-		document := map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.TimesHandedOut + 1}
-		n, err := printReceived(ctx, c, s, document, text)
+		document := taken{Message: &message{Item: it}, Times: it.TimesHandedOut + 1, Until: l.Until.UTC()}
+		n, err := printReceived(ctx, s, p, document, text)
 		return n > 0, err
 	})
 	return it != nil, err
 }
 
-func renewLease(c *cli.Context, s *app.Scope, lease time.Duration) error {
-	m, err := findHeld(c, s, c.String("renew"))
+func renewLease(ctx context.Context, s *app.Scope, p *command.Printer, o takeOptions) error {
+	m, err := findHeld(ctx, s, o.id, false)
 	if err == nil && !m.isLeased {
 		err = fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
 	}
 	if err != nil {
 		return err
 	}
-	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	return command.PrinterOf(c).PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
+	until, err := m.box.RenewLease(ctx, m.ID, s.Me.Address(), o.lease)
+	return p.PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

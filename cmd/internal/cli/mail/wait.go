@@ -49,13 +49,19 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if err := refuseWords(c, s); err != nil {
-		return err
+	isEvery := c.Bool("every")
+	w := app.Wait{Every: isEvery, Timeout: cmdline.Duration(c, "timeout")}
+	words := slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "" }) // "$UNSET"
+	if len(words) > 0 {
+		timeout, err := cmdline.ParseDuration(words[0])
+		if len(words) > 1 || err != nil {
+			return refuseWords(s, words, err)
+		}
+		w.Timeout = timeout
 	}
-	w := app.Wait{Every: c.Bool("every"), Timeout: cmdline.Duration(c, "timeout")}
 	for _, kind := range kinds {
 		for _, words := range cmdline.List(c, kind) {
-			some, needsAll, err := s.Conditions(kind, words, c.Bool("every"))
+			some, needsAll, err := s.Conditions(kind, words, isEvery)
 			if err != nil {
 				return err
 			}
@@ -117,17 +123,9 @@ func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 	return text
 }
 
-// refuseWords refuses all words but a duration, which is the timeout: a state is a flag.
-func refuseWords(c *cli.Context, s *app.Scope) error {
-	words := slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "" }) // "$UNSET"
-	if len(words) == 0 {
-		return nil
-	}
-	_, err := cmdline.ParseDuration(words[0])
-	switch {
-	case len(words) == 1 && err == nil:
-		return c.Set("timeout", words[0])
-	case errors.Is(err, cmdline.ErrNoUnit) && !app.IsID(words[0]):
+// refuseWords is the error for words that are not one duration, of which the first is none if err: a state is a flag.
+func refuseWords(s *app.Scope, words []string, err error) error {
+	if errors.Is(err, cmdline.ErrNoUnit) && !app.IsID(words[0]) {
 		return failure.Usage("%s %w", words[0], err).WithHint("atm wait %ss", words[0])
 	}
 	kind, names := "", []string{}

@@ -43,17 +43,29 @@ type logLine struct {
 	at time.Time
 }
 
-func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
+// watchOptions are the flags and words of watch.
+type watchOptions struct {
+	names       []string
+	since       time.Time // zero: ever
+	limit       int       // of earlier ones; 0: all
+	hasEarlier  bool      // earlier ones are shown
+	isFollowing bool
+	timeout     time.Duration
+}
+
+func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
+	w := watchOptions{limit: c.Int("limit"), isFollowing: !c.Bool("no-follow"), timeout: command.GivenTimeout(c)}
+	w.hasEarlier = c.IsSet("since") || !w.isFollowing || w.limit > 0
+	w.names = strings.FieldsFunc(strings.Join(c.Args().Slice(), ","), func(r rune) bool { return r == ',' })
 	var boxes []watcher.Mailbox
-	words := strings.Join(c.Args().Slice(), ",")
-	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
+	for _, word := range w.names {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
 		}
 		boxes = append(boxes, box)
 	}
-	since, err := sinceFlag(c)
+	w.since, err = sinceFlag(c)
 	o := watcher.Options{Messages: true, Events: true}
 	if err == nil && len(boxes) == 0 {
 		o.Mailboxes = s.Team.Mailboxes // later members too
@@ -62,41 +74,40 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return err
 	}
-	isFollowing := !c.Bool("no-follow")
-	wantsEarlier := c.IsSet("since") || !isFollowing || c.Int("limit") > 0
 	seen := map[string]bool{} // the watcher may bring some of the earlier ones again
-	return s.FollowFor(command.GivenTimeout(c), func(ctx context.Context) error {
+	return s.FollowFor(w.timeout, func(ctx context.Context) error {
 		return watcher.Until(ctx, boxes, o, func(e watcher.Entry) (done bool, err error) {
 			if e == (watcher.Entry{}) {
-				if wantsEarlier {
-					err = printEarlier(ctx, c, s, boxes, since, seen)
+				if w.hasEarlier {
+					err = printEarlier(ctx, s, p, boxes, w, seen)
 				}
-				return !isFollowing, err
+				return !w.isFollowing, err
 			}
 			l := logLine{e, time.Now()}
 			if e.Address.Agent == "" || seen[l.key()] {
 				return false, nil
 			}
-			return false, l.print(c, s)
+			return false, l.print(s, p)
 		})
 	})
 }
 
-// printEarlier prints the messages and events since a time, in order and at most the last --limit of them. It adds all
+// printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. It adds all
 // to seen, and warns of those that it cannot read.
-func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []watcher.Mailbox, since time.Time, seen map[string]bool) error {
-	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: since}
+func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes []watcher.Mailbox, w watchOptions, seen map[string]bool) error {
+	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: w.since}
 	var lines []logLine
 	for _, watched := range boxes {
-		box, err := s.Root.Mailbox(watched.Address())
+		team, err := s.Root.Team(watched.Address().Team)
 		if err != nil {
 			return err
 		}
+		box := team.Box(watched.Address().Agent)
 		_, err = box.Walk(ctx, everything, func(it *maildir.Item) bool {
 			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
 			return true
 		})
-		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(since) })
+		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(w.since) })
 		for i := range events {
 			l := logLine{watcher.Entry{Address: box.Address(), Event: &events[i]}, events[i].At}
 			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
@@ -104,17 +115,17 @@ func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []wat
 			}
 			lines = append(lines, l)
 		}
-		command.PrinterOf(c).WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
+		p.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
 	}
-	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(since) })
+	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(w.since) })
 	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
-	first := max(0, len(lines)-cmp.Or(c.Int("limit"), len(lines)))
+	first := max(0, len(lines)-cmp.Or(w.limit, len(lines)))
 	for i, l := range lines {
 		seen[l.key()] = true
 		if i < first {
 			continue
 		}
-		if err := l.print(c, s); err != nil {
+		if err := l.print(s, p); err != nil {
 			return err
 		}
 	}
@@ -131,17 +142,18 @@ func (l logLine) key() string {
 	return ""
 }
 
-func (l logLine) print(c *cli.Context, s *app.Scope) error {
-	box, err := s.Root.Mailbox(l.Address)
+func (l logLine) print(s *app.Scope, p *command.Printer) error {
+	team, err := s.Root.Team(l.Address.Team)
 	if err != nil {
 		return err
 	}
+	box := team.Box(l.Address.Agent)
 	if l.Err != nil {
-		command.PrinterOf(c).Warn("%v", teams.Unreadable(box, l.Err))
+		p.Warn("%v", teams.Unreadable(box, l.Err))
 		return nil
 	}
-	if l.Gap != nil && c.Bool("json") {
-		if err := command.WriteJSON(command.PrinterOf(c).Out, map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
+	if l.Gap != nil && p.IsJSON {
+		if err := command.WriteJSON(p.Out, map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
 			return err
 		}
 	}
@@ -150,9 +162,9 @@ func (l logLine) print(c *cli.Context, s *app.Scope) error {
 		if err != nil { // it has moved on just now
 			it = &maildir.Item{Message: l.Message}
 		}
-		return command.PrinterOf(c).PrintAs(map[string]message{"message": {Item: it}}, l.line(s, command.PrinterOf(c)))
+		return p.PrintAs(map[string]message{"message": {Item: it}}, l.line(s, p))
 	}
-	return command.PrinterOf(c).PrintAs(l.Event, l.line(s, command.PrinterOf(c)))
+	return p.PrintAs(l.Event, l.line(s, p))
 }
 
 func (l logLine) line(s *app.Scope, p *command.Printer) string {

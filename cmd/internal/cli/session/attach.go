@@ -21,27 +21,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-var messageCommand = &cli.Command{
-	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
-	UsageText: `atm session message bob "Focus on auth"`,
-	Flags:     []cli.Flag{command.MessageFlag()},
-	Action: withSession(app.OpenToWrite, func(k *call) error {
-		text, err := command.MessageText(k.c, k.c.Args().Tail())
-		if err != nil {
-			return err
-		}
-		out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
-		if err != nil {
-			return err
-		}
-		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
-		if k.session.State != wire.SessionPaused {
-			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
-		}
-		return printSession(k.c, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
-	}),
-}
-
 var attachCommand = &cli.Command{
 	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join a session: see what its agent says, and type messages",
 	UsageText: `atm session attach bob
@@ -53,17 +32,22 @@ continues. Without a terminal it ends with stdin, unless --follow.`,
 		&cli.BoolFlag{Name: "follow", Usage: "without a terminal: stay until the session is over"},
 	},
 	Action: func(c *cli.Context) error {
-		open := app.OpenToWrite
-		if c.Bool("read-only") {
+		o, open := attachOptions{isReadOnly: c.Bool("read-only"), follows: c.Bool("follow")}, app.OpenToWrite
+		if o.isReadOnly {
 			open = app.OpenTeam
 		}
-		return withSession(open, func(k *call) error { return k.s.Follow(k.attach) })(c)
+		return withSession(open, func(_ *cli.Context, k *call) error {
+			return k.s.Follow(func(ctx context.Context) error { return k.attach(ctx, o) })
+		})(c)
 	},
 }
 
-func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
+// attachOptions are the flags of session attach.
+type attachOptions struct{ isReadOnly, follows bool }
+
+func (k *call) say(ctx context.Context, in wire.HumanInput) (teams.SessionResult, error) {
 	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
-	return k.s.Team.SendInput(k.c.Context, k.session.SessionID, from)
+	return k.s.Team.SendInput(ctx, k.session.SessionID, from)
 }
 
 // lastShown is how many messages of the log are shown first.
@@ -71,63 +55,62 @@ const lastShown = 20
 
 // A console shows an attached session and reads lines for it, on a terminal or on stdin and stdout.
 type console struct {
-	c        *cli.Context
+	p        *command.Printer
 	terminal *term.Terminal // nil without a terminal
 	readLine func() (string, error)
 	restore  func() // restores the terminal
 }
 
-func openConsole(c *cli.Context) (*console, error) {
-	stdin, stdout := c.App.Reader, c.App.Writer
-	if !output.IsTerminal(stdin) || !command.PrinterOf(c).Repaints() {
-		in := bufio.NewReader(stdin)
-		if c.Bool("read-only") {
+func openConsole(p *command.Printer, isReadOnly bool) (*console, error) {
+	if !output.IsTerminal(p.In) || !p.Repaints() {
+		in := bufio.NewReader(p.In)
+		if isReadOnly {
 			in = bufio.NewReader(strings.NewReader(""))
 		}
 		readLine := func() (string, error) {
 			line, size, err := wire.ReadLine(in, wire.MaxFile)
 			if size > wire.MaxFile {
-				command.PrinterOf(c).Warn("a line of over %d MiB is not sent", wire.MaxFile>>20)
+				p.Warn("a line of over %d MiB is not sent", wire.MaxFile>>20)
 			}
 			return string(line), err
 		}
-		return &console{c: c, readLine: readLine, restore: func() {}}, nil
+		return &console{p: p, readLine: readLine, restore: func() {}}, nil
 	}
-	leaveRaw, err := output.MakeRaw(stdin)
+	leaveRaw, err := output.MakeRaw(p.In)
 	if err != nil {
 		return nil, err
 	}
 	terminal := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{stdin, stdout}, "> ")
-	return &console{c: c, terminal: terminal, readLine: terminal.ReadLine, restore: func() {
-		io.WriteString(stdout, "\r\x1b[K")
+	}{p.In, p.Out}, "> ")
+	return &console{p: p, terminal: terminal, readLine: terminal.ReadLine, restore: func() {
+		io.WriteString(p.Out, "\r\x1b[K")
 		leaveRaw()
 	}}, nil
 }
 
 func (con *console) show(line fmt.Stringer) error {
 	if con.terminal == nil {
-		return command.PrinterOf(con.c).Print(line)
+		return con.p.Print(line)
 	}
-	if w, h, _ := output.Size(con.c.App.Writer); w > 0 {
+	if w, h, _ := output.Size(con.p.Out); w > 0 {
 		con.terminal.SetSize(w, h)
 	}
-	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), command.PrinterOf(con.c).Width()))
+	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), con.p.Width()))
 	return err
 }
 
 func (con *console) note(format string, args ...any) {
 	if con.terminal == nil {
-		command.PrinterOf(con.c).Warn(format, args...)
+		con.p.Warn(format, args...)
 		return
 	}
-	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), command.PrinterOf(con.c).Width()))
+	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), con.p.Width()))
 }
 
-func (k *call) attach(ctx context.Context) error {
-	con, err := openConsole(k.c)
+func (k *call) attach(ctx context.Context, o attachOptions) error {
+	con, err := openConsole(k.p, o.isReadOnly)
 	if err != nil {
 		return err
 	}
@@ -148,7 +131,7 @@ func (k *call) attach(ctx context.Context) error {
 			}
 		}
 		shown = all
-		if lines == nil && (con.terminal != nil || !k.c.Bool("follow")) {
+		if lines == nil && (con.terminal != nil || !o.follows) {
 			return nil
 		}
 		isOver := !k.session.State.Alive()
@@ -165,7 +148,7 @@ func (k *call) attach(ctx context.Context) error {
 			} else if isOver {
 				return failure.Refused("session %s is %s: %q was not sent", short(k.session), k.session.State, letter.Clip(text, 40)).
 					WithHint("atm session new --agent %s", k.session.AgentID)
-			} else if err := k.sendLine(text); err != nil { // only this line failed
+			} else if err := k.sendLine(ctx, text, o.isReadOnly); err != nil { // only this line failed
 				con.note("%v", err)
 			}
 		}
@@ -185,13 +168,13 @@ func (con *console) readLines(lines chan<- string) {
 	}
 }
 
-func (k *call) sendLine(text string) error {
-	if k.c.Bool("read-only") {
+func (k *call) sendLine(ctx context.Context, text string, isReadOnly bool) error {
+	if isReadOnly {
 		return errors.New("read only: nothing is sent")
 	}
 	if err := app.CheckText(text); err != nil {
 		return err
 	}
-	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+	_, err := k.say(context.WithoutCancel(ctx), wire.HumanInput{Kind: "message", Text: text})
 	return err
 }

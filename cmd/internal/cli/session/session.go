@@ -5,19 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -48,10 +42,10 @@ Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer th
 }
 
 // verb is a verb that needs permission to act on the session's agent.
-func verb(name, usage string, open opener, do func(*call) error, aliases ...string) *cli.Command {
+func verb(name, usage string, open opener, do func(context.Context, *call) error, aliases ...string) *cli.Command {
 	return &cli.Command{
 		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
-		Action: withSession(open, func(k *call) error {
+		Action: withSession(open, func(c *cli.Context, k *call) error {
 			err := k.s.MayAct(name, k.agent())
 			if err == nil && (name == "pause" || name == "resume") { // the session of a retired agent can only end
 				_, err = k.s.Team.Member(k.agent())
@@ -59,15 +53,15 @@ func verb(name, usage string, open opener, do func(*call) error, aliases ...stri
 			if err != nil {
 				return err
 			}
-			return do(k)
+			return do(c.Context, k)
 		}),
 	}
 }
 
 // A call is one verb called with one session.
 type call struct {
-	c       *cli.Context
 	s       *app.Scope
+	p       *command.Printer
 	session *sessions.Session
 	started bool // this call started the agent, whose runner resumes its session itself
 }
@@ -77,69 +71,24 @@ func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
 // An opener opens the scope of a verb: app.OpenToWrite if the verb sends as a member.
 type opener = func(*app.Given) (*app.Scope, error)
 
-func withSession(open opener, do func(*call) error) cli.ActionFunc {
+// withSession is the action of a verb for one session: do takes its options from the command line.
+func withSession(open opener, do func(*cli.Context, *call) error) cli.ActionFunc {
 	return command.With(open, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
-		sess, err := find(c, s, c.Args().First())
+		sess, err := find(c.Context, s, c.Args().First())
 		if err != nil {
 			return err
 		}
-		return do(&call{c: c, s: s, session: sess})
+		return do(c, &call{s: s, p: p, session: sess})
 	})
 }
 
-var newCommand = &cli.Command{
-	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "start a session and print its id",
-	UsageText:   "atm session new --agent bob",
-	Description: "An agent has one session, unless you say --another.",
-	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "agent", Usage: "the agent's `NAME`"},
-		&cli.StringFlag{Name: "goal", Usage: "`UUID` of the goal; reaching it completes the session"},
-		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
-		&cli.BoolFlag{Name: "another", Usage: "start one even if the agent has one"},
-	},
-	Action: command.With(app.OpenTeam, begin),
-}
-
-func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	name := cmp.Or(c.String("agent"), c.Args().First())
-	if name == "" || c.IsSet("agent") && c.Args().Present() {
-		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
-	}
-	goal, err := wire.ParseUUID(c.String("goal"))
-	if c.IsSet("goal") && err != nil {
-		return failure.Usage("--goal: %v", err).WithHint("leave it out, and say the goal: atm session message %s \"…\"", name)
-	}
-	box, err := s.EnterTeamOf(name)
-	if err != nil {
-		return err
-	}
-	agent := box.Agent()
-	if err := cmp.Or(s.MayAct("start a session with", agent), s.Team.CheckSessionsAllowed(agent)); err != nil {
-		return err
-	}
-	if _, err := listNow(c, s); err != nil { // ends sessions that have timed out
-		return err
-	}
-	o := sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel"), Alone: !c.Bool("another")}
-	made, err := s.Team.Sessions().New(c.Context, o)
-	if e, ok := errors.AsType[*sessions.SessionExistsError](err); ok { // the agent's name would be ambiguous
-		return failure.Refused("%w: %s, %s for %s", err, short(e.Other), e.Other.State, age(e.Other)).
-			WithHint("atm session attach %s; for a second one: atm session new --agent %s --another", short(e.Other), agent)
-	}
-	if err != nil {
-		return err
-	}
-	p.Warn("atm session attach %s", short(made))
-	return printSession(c, made, "", string(made.SessionID))
-}
-
-func moveTo(to wire.InteractiveSessionState) func(*call) error {
-	return func(k *call) error {
+func moveTo(to wire.InteractiveSessionState) func(context.Context, *call) error {
+	return func(ctx context.Context, k *call) error {
 		reason := ""
 		if who, _ := k.s.Actor(); who != "" {
 			reason = "by " + string(who)
 		}
-		sess, err := k.s.Team.Sessions().Change(k.c.Context, k.session.SessionID, func(sess *sessions.Session) error {
+		sess, err := k.s.Team.Sessions().Change(ctx, k.session.SessionID, func(sess *sessions.Session) error {
 			if k.started && sess.State == to {
 				return nil
 			}
@@ -148,77 +97,20 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 		if err != nil {
 			return err
 		}
-		return printSession(k.c, sess, "", line(sess))
+		return printSession(k.p, sess, "", line(sess))
 	}
-}
-
-// resume resumes a session. It first starts an agent that does not run; if that fails, the session stays as it is.
-func resume(k *call) error {
-	trial := k.session.InteractiveSession
-	stateErr := trial.Transition(wire.SessionActive, time.Now())
-	plan, planErr := k.s.Team.Config()
-	m, err := k.s.Team.Summary(k.agent())
-	if err := cmp.Or(stateErr, planErr, err); err != nil {
-		return err
-	}
-	if m.Running {
-		return moveTo(wire.SessionActive)(k)
-	}
-	own := wire.UUID(cmp.Or(string(m.Session), string(k.session.SessionID))) // the agent's own id for it
-	config, again := plan.SessionOf(k.agent()), app.RunCommand(k.s.Team, k.agent())
-	words, isPlain := config.ResumeWords(own), regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`).MatchString(string(own))
-	switch {
-	case strings.Contains(config.ResumeCmd, "{session_id}") && !isPlain: // it might be a flag
-		return failure.Refused("%s reports the session id %q, which cannot go into resume_cmd", k.agent(), own).
-			WithHint("%s; then the session continues", again)
-	case len(words) > 0:
-		if err := k.startAgent(words); err != nil {
-			return failure.Failed("%s could not be started: %w", k.agent(), err).WithHint("%s", again)
-		}
-	case k.session.Notes.Runner.Owned || m.RunnerGone: // the next refresh would pause it again
-		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
-			WithHint("%s; then the session continues", again)
-	default:
-		command.PrinterOf(k.c).Warn("%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
-	}
-	return moveTo(wire.SessionActive)(k)
-}
-
-func (k *call) startAgent(words []string) error {
-	self, _ := os.Executable()
-	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
-	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-	cmd.Stderr = k.c.App.ErrWriter
-	if err := cmd.Run(); err != nil {
-		return err
-	}
-	command.PrinterOf(k.c).Warn("%s is running: atm attach %[1]s", k.agent())
-	k.started = true
-	return nil
-}
-
-func abort(k *call) error {
-	out, err := k.say(wire.HumanInput{Kind: "abort"})
-	if err != nil {
-		return err
-	}
-	sess := cmp.Or(out.Session, k.session)
-	if out.Message == nil {
-		return printSession(k.c, sess, "", "aborted; its agent is gone")
-	}
-	return printSession(k.c, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
 }
 
 // find finds a session by its id, by the beginning of that, or by the name of an agent that has only one.
-func find(c *cli.Context, s *app.Scope, word string) (*sessions.Session, error) {
+func find(ctx context.Context, s *app.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
 		if err != nil {
 			return nil, err
 		}
-		return refresh(c.Context, s, id)
+		return refresh(ctx, s, id)
 	}
-	all, err := listNow(c, s)
+	all, err := listNow(ctx, s)
 	many := &sessions.AmbiguousError{Fragment: word}
 	var found *sessions.Session
 	for _, sess := range all {
@@ -237,13 +129,13 @@ func find(c *cli.Context, s *app.Scope, word string) (*sessions.Session, error) 
 }
 
 // listNow refreshes and lists all sessions, and warns of files that are none.
-func listNow(c *cli.Context, s *app.Scope) ([]*sessions.Session, error) {
+func listNow(ctx context.Context, s *app.Scope) ([]*sessions.Session, error) {
 	all, bad, err := s.Team.Sessions().List()
 	for _, file := range bad {
-		command.PrinterOf(c).Warn("%v", file)
+		s.Given.Warn("%v", file)
 	}
 	for i, sess := range all {
-		if now, err := refresh(c.Context, s, sess.SessionID); err == nil {
+		if now, err := refresh(ctx, s, sess.SessionID); err == nil {
 			all[i] = now
 		}
 	}
@@ -263,103 +155,15 @@ func refresh(ctx context.Context, s *app.Scope, id wire.UUID) (*sessions.Session
 	return now, nil
 }
 
-var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list"}, Usage: "list the sessions that are not over",
-	UsageText: `atm session ls
-atm session ls --all`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include those that are over"}},
-	Action: command.With(app.OpenTeam, list),
-}
-
-var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "log", "logs", "info", "history", "status"}, ArgsUsage: "ID", Usage: "show a session and its log",
-	UsageText: "atm session show bob",
-	Flags: []cli.Flag{
-		cmdline.CountFlag("limit", 50, "the last `N` log entries (default 50); 0: all that are kept", "all that are kept", "n"),
-		cmdline.ChoiceFlag("as-wire", "`acp`: the agent's ACP session, as that wire has it", "acp"),
-	},
-	Action: func(c *cli.Context) error {
-		if c.IsSet("as-wire") {
-			return command.With(app.OpenTeam, showACP)(c)
-		}
-		return show(c)
-	},
-}
-
-func showACP(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	word := c.Args().First() // an agent, or a session with one
-	if id, err := s.Team.Sessions().Find(word); err == nil {
-		sess, err := s.Team.Sessions().Get(id)
-		if err != nil {
-			return err
-		}
-		word = sess.AgentID
-	}
-	b, err := s.EnterTeamOf(word)
-	if err != nil {
-		return err
-	}
-	raw, err := aswire.ACPSession(s.Team, b.Agent())
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.Out, string(command.EscapeJSON(raw)))
-	return err
-}
-
-var show = withSession(app.OpenTeam, func(k *call) error {
-	sess := k.session
-	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", sess.SessionID, sess.AgentID, sess.State, age(sess), letter.Escape(sess.ChannelID))
-	if sess.GoalID != sessions.NoGoal {
-		text += ", goal " + string(sess.GoalID)
-	}
-	entries, all := sess.Entries(0)
-	// The log is in the order of arrival.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-	if limit := k.c.Int("limit"); limit > 0 {
-		entries = entries[max(len(entries)-limit, 0):]
-	}
-	if before := all - uint64(len(entries)); before > 0 {
-		text += fmt.Sprintf("\n… %d earlier", before)
-	}
-	for _, m := range entries {
-		text += "\n" + entry{m, sess.AgentID}.String()
-	}
-	return printSession(k.c, sess, "", text)
-})
-
-func list(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	all, err := listNow(c, s)
-	if err != nil {
-		return err
-	}
-	shown, text := []json.RawMessage{}, ""
-	for _, sess := range all {
-		if sess.State.Alive() || c.Bool("all") {
-			sess.Messages = nil
-			written, err := wire.Marshal(sess.InteractiveSession)
-			if err != nil {
-				return err
-			}
-			shown = append(shown, written)
-			text += line(sess) + "\n"
-		}
-	}
-	if over := len(all) - len(shown); over > 0 {
-		text += fmt.Sprintf("%d over: atm session ls --all", over)
-	}
-	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
-}
-
 type result struct {
 	Session json.RawMessage `json:"session"` // in the vocabulary of its owner
 	Alive   bool            `json:"alive"`
 	ID      wire.ID         `json:"id,omitempty"` // of the message that was sent
 }
 
-func printSession(c *cli.Context, sess *sessions.Session, sent wire.ID, text string) error {
+func printSession(p *command.Printer, sess *sessions.Session, sent wire.ID, text string) error {
 	written, err := wire.Marshal(sess.InteractiveSession)
-	return command.PrinterOf(c).PrintUnlessError(err, result{written, sess.State.Alive(), sent}, text)
+	return p.PrintUnlessError(err, result{written, sess.State.Alive(), sent}, text)
 }
 
 func line(sess *sessions.Session) string {

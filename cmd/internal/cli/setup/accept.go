@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -59,7 +57,7 @@ type startCommand struct {
 }
 
 // mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
-func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, tracked int, content string) error {
+func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.UnacceptedError, tracked int, content string) error {
 	if why.Unknown != nil {
 		return why
 	}
@@ -90,28 +88,29 @@ func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, track
 		return err
 	}
 	u.Code = fmt.Sprintf("%x", sum.Sum(nil)[:8])
-	e := failure.Refused("%w", why).WithHint("if all of this may act: %s", u.acceptCommand(c))
+	e := failure.Refused("%w", why).WithHint("if all of this may act: %s", o.acceptCommand(u.Code))
 	switch {
-	case !c.IsSet("accept"):
+	case !o.accepts:
 	case s.IsInAgent():
-		e = failure.Refused("an agent may not accept what is in a root").WithHint("ask a person: %s", u.acceptCommand(c))
-	case c.String("accept") == u.Code:
+		e = failure.Refused("an agent may not accept what is in a root").WithHint("ask a person: %s", o.acceptCommand(u.Code))
+	case o.code == u.Code:
 		return nil
 	default:
 		e.Message = "this is not what that code stands for: " + e.Message
 	}
-	return command.PrinterOf(c).PrintDone(u, u.text(), e)
+	return p.PrintDone(u, u.text(), e)
 }
 
 // acceptCommand is the same command again, with the code.
-func (u *unacceptedRoot) acceptCommand(c *cli.Context) string {
-	words := []string{"atm init --accept", u.Code}
-	for _, flag := range []string{"here", "toml"} {
-		if c.Bool(flag) {
-			words = append(words, "--"+flag)
-		}
+func (o *initOptions) acceptCommand(code string) string {
+	words := []string{"atm init --accept", code}
+	if o.isHere {
+		words = append(words, "--here")
 	}
-	return strings.Join(append(words, c.Args().Slice()...), " ")
+	if o.withToml {
+		words = append(words, "--toml")
+	}
+	return strings.Join(append(words, o.words...), " ")
 }
 
 func describeTeam(t *teams.Team) unacceptedTeam {

@@ -17,14 +17,14 @@ import (
 
 // BridgeCommands are the subs of bridge, which is itself a program of its own.
 var BridgeCommands = []*cli.Command{{
-	Name: "keygen", Usage: "make this machine's key, and print what to type on the others",
+	Name: "keygen", Usage: "make a key, and say what to type elsewhere",
 	UsageText: "atm bridge keygen --host laptop",
 	Description: `Run again, it prints the same. From then on, an atm too old for bridges refuses the root.
 The key is in your configuration directory, never in the root.`,
 	Flags:  []cli.Flag{&cli.StringFlag{Name: "host", Usage: "this machine's `NAME`, like an agent's (default: host in team.toml, else its key)"}},
 	Action: command.With(openBridge, keygen),
 }, {
-	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine's key, and exchange mail with it",
+	Name: "trust", ArgsUsage: "HOST KEY", Usage: "trust a machine, and exchange mail with it",
 	UsageText: `atm bridge trust build KEY      the line that atm bridge keygen prints there
 atm bridge trust build KEY --replace`,
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "accept a new key for the machine"}},

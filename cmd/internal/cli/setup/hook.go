@@ -55,11 +55,16 @@ func runHook(c *cli.Context) (err error) {
 		}
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
-	h, err := openHook(c)
+	p := command.PrinterOf(c)
+	if !c.IsSet("lock-timeout") {
+		p.LockTimeout = hookLock
+	}
+	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
 	if h == nil {
-		hook.ReadInput(c.App.Reader, hookDrain) // to some tools a closed pipe is a failure
+		hook.ReadInput(p.In, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
+	h.commands = c.App
 	in, err := h.read()
 	if err != nil {
 		return err
@@ -74,16 +79,9 @@ func runHook(c *cli.Context) (err error) {
 	return errors.Join(h.err, err)
 }
 
-// readHookInput returns what the tool says.
-func readHookInput(c *cli.Context) ([]byte, error) {
-	if c.Args().Len() > 1 { // Codex's older form
-		return []byte(c.Args().Get(1)), nil
-	}
-	return hook.ReadInput(c.App.Reader, hookInput)
-}
-
 // A hookCall is one call of a tool's hook, for the agent that it is for.
 type hookCall struct {
+	commands  *cli.App // what the primer explains
 	tool      hook.Tool
 	scope     *app.Scope
 	isSecond  bool          // atm runs the agent, and this is another program
@@ -96,8 +94,9 @@ type hookCall struct {
 }
 
 // openHook opens the mailbox of the agent that a hook was called for. It returns nil if the hook has nothing to do.
-func openHook(c *cli.Context) (*hookCall, error) {
-	tool, err := hook.ParseTool(c.Args().First())
+// argument is what the tool says in Codex's older form; "": it says it on stdin.
+func openHook(g *app.Given, word, argument string) (*hookCall, error) {
+	tool, err := hook.ParseTool(word)
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +105,20 @@ func openHook(c *cli.Context) (*hookCall, error) {
 			return nil, err
 		}
 	}
-	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
+	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) {
+		if argument != "" {
+			return []byte(argument), nil
+		}
+		return hook.ReadInput(g.In, hookInput)
+	})}
 	var warning string
-	if h.program, warning, err = findCaller(c, tool, h.read); warning != "" {
-		err = errors.Join(err, warnPerson(c.App.Writer, warning))
+	if h.program, warning, err = findCaller(g, tool, h.read); warning != "" {
+		err = errors.Join(err, warnPerson(g.Out, warning))
 	}
 	if warning != "" || err != nil {
 		return nil, err
 	}
-	if h.scope, h.isSecond, h.err = openForHook(c); h.scope == nil {
+	if h.scope, h.isSecond, h.err = openForHook(g); h.scope == nil {
 		return nil, h.err
 	}
 	team, name := h.scope.Team, h.scope.Me.Agent()
@@ -199,7 +203,7 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 
 // primer returns the text for the agent when its session begins; "": it may not act here.
 func (h *hookCall) primer() string {
-	text, err := primerText(h.scope, true)
+	text, err := primerText(h.commands, h.scope, true)
 	if h.scope.WarnUnaccepted(); err != nil || h.scope.CheckAccepted() != nil {
 		return ""
 	}
@@ -237,14 +241,11 @@ func markShell(file string, s *app.Scope) error {
 // openForHook opens the mailbox of the agent that --as or the environment names. It returns nil if the hook has nothing
 // to do: without a name, outside of a team, and in a program that the agent itself started in its shell, such as
 // claude -p: the mail is not for that one. isSecond says that atm runs the agent, and this is another program.
-func openForHook(c *cli.Context) (s *app.Scope, isSecond bool, err error) {
-	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
+func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
+	if g.As == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, false, nil
 	}
-	if !c.IsSet("lock-timeout") {
-		c.Set("lock-timeout", hookLock.String())
-	}
-	s, err = app.OpenMe(command.Given(c))
+	s, err = app.OpenMe(g)
 	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
 		return nil, false, nil
 	}

@@ -3,15 +3,15 @@ package setup
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -21,12 +21,12 @@ import (
 // findCaller returns the program whose hook this is. All threads of Codex share one server, which runs their hooks with the
 // environment of whoever started it: then the thread says for whom this process acts (teams.Root.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
-func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p teams.Program, warning string, err error) {
+func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p teams.Program, warning string, err error) {
 	p = teams.ThisProgram(string(tool))
 	if tool != hook.Codex && tool != hook.CodexNotify || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
-	found, _, err := rootdir.Find(command.Given(c).Place())
+	found, _, err := rootdir.Find(g.Place())
 	var root *teams.Root
 	if err == nil {
 		root, err = teams.OpenFound(found)
@@ -47,7 +47,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if !isBound && call.Text("hook_event_name") == "SessionEnd" {
 		of, bound, isBound = root.LastMemberOfThread(thread)
 	}
-	if isBound && (!c.IsSet("as") || c.String("as") == string(of.Agent)) {
+	if isBound && (g.As == "" || g.As == string(of.Agent)) {
 		actAs(of.String())
 		return bound, "", nil
 	}
@@ -56,7 +56,7 @@ func findCaller(c *cli.Context, tool hook.Tool, read func() ([]byte, error)) (p 
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
 		p.Tool = string(tool)
 	}
-	if c.IsSet("as") {
+	if g.As != "" {
 		return p, "", nil
 	}
 	isLost := len(names) > 1 || len(names) == 0 && os.Getenv("ATM_AGENT") != ""
@@ -84,6 +84,20 @@ func warnPerson(stdout io.Writer, text string) error {
 	out, err := wire.Marshal(map[string]string{"systemMessage": "[atm] " + text})
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s\n", out)
+	}
+	return err
+}
+
+// follow has a thread of Codex given its mail, if the shared server has it: with codex --no-daemon none has.
+func (h *hookCall) follow(thread string) error {
+	name := h.scope.Me.Agent()
+	p, ok := h.scope.Team.Conversation(name, thread)
+	if !ok || !h.scope.Root.InSharedServer() {
+		return nil
+	}
+	err := h.scope.Team.Follow(name, p)
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil // mail comes with the hooks then
 	}
 	return err
 }

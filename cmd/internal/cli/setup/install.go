@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -64,8 +65,9 @@ func install(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	installer := newInstaller(c)
-	found, _, err := rootdir.Find(command.Given(c).Place())
+	p, installs := command.PrinterOf(c), c.Command.Name == "install"
+	installer := newInstaller(p.Given)
+	found, _, err := rootdir.Find(p.Place())
 	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
 		return err
 	}
@@ -73,19 +75,19 @@ func install(c *cli.Context) error {
 		installer.Root = found.Path
 	}
 	if r.Agent != "" && installer.Root != "" {
-		if _, err := app.OpenMe(command.Given(c)); err != nil {
+		if _, err := app.OpenMe(p.Given); err != nil {
 			return err
 		}
 	}
 	if installer.State != "" && !r.DryRun { // two installs would lose each other's lines in a file that both change
-		lock, err := lockIn(c, installer.State, "install")
+		lock, err := lockIn(c.Context, p.Given, installer.State, "install")
 		if err != nil {
 			return err
 		}
 		defer lock.Unlock()
 	}
 	do, text, verb := installer.Install, "", "changed"
-	if c.Command.Name == "uninstall" {
+	if !installs {
 		do = installer.Uninstall
 	}
 	report, err := do(r)
@@ -94,13 +96,13 @@ func install(c *cli.Context) error {
 	} else if errors.Is(err, agentconfig.ErrLeadsOut) {
 		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
 	} else if err != nil {
-		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", c.Command.HelpName, r.Tool, flagsOf(r))
+		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", p.Verb, r.Tool, flagsOf(r))
 	}
-	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		command.PrinterOf(c).Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
+		p.Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
-		command.PrinterOf(c).Warn("%s", note)
+		p.Warn("%s", note)
 	}
 	if report.DryRun {
 		verb = "would change"
@@ -111,7 +113,7 @@ func install(c *cli.Context) error {
 			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return command.PrinterOf(c).PrintAs(report, cmp.Or(text, "nothing to change"))
+	return p.PrintAs(report, cmp.Or(text, "nothing to change"))
 }
 
 func installRequest(c *cli.Context) (agentconfig.Request, error) {
@@ -152,7 +154,7 @@ func flagsOf(r agentconfig.Request) (flags string) {
 }
 
 // lockIn takes a lock in this user's state directory.
-func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
+func lockIn(ctx context.Context, g *app.Given, state, name string) (*lockfile.Lock, error) {
 	if err := os.MkdirAll(filepath.Join(state, ".locks"), 0o700); err != nil {
 		return nil, err
 	}
@@ -160,12 +162,12 @@ func lockIn(c *cli.Context, state, name string) (*lockfile.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lockfile.In(dir).Lock(c.Context, name, lockfile.Exclusive, cmdline.Duration(c, "lock-timeout"), nil)
+	return lockfile.In(dir).Lock(ctx, name, lockfile.Exclusive, g.LockTimeout, nil)
 }
 
 // newInstaller returns an Installer that knows everything but the root.
-func newInstaller(c *cli.Context) agentconfig.Installer {
-	place := command.Given(c).Place()
+func newInstaller(g *app.Given) agentconfig.Installer {
+	place := g.Place()
 	self, _ := os.Executable()
 	return agentconfig.Installer{Home: place.Home, Dir: place.Dir, State: place.State, Self: self}
 }

@@ -36,46 +36,47 @@ atm status --all --as-wire missiond`,
 }
 
 func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
-	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
+	name, isTheirs := c.Args().First(), c.IsSet("as-wire")
+	if a, _ := s.Address(name); a.Host != "" && !isTheirs { // its bridge has reported it
 		m, err := s.Root.Summary(a)
 		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
 	}
 	if !c.Bool("all") {
-		box, err := s.EnterTeamOf(c.Args().First())
+		box, err := s.EnterTeamOf(name)
 		if err != nil {
 			return err
 		}
-		warnConfig(c, s)
+		warnConfig(s)
 		m, unreadable := s.Team.Status(c.Context, box.Agent())
 		if err := p.WarnUnreadable(unreadable); err != nil {
 			return err
 		}
-		if err := printStatus(c, s, m); err != nil || unreadable == nil {
+		if err := printStatus(s, p, m, isTheirs); err != nil || unreadable == nil {
 			return err
 		}
 		return failure.Exit(failure.ExitFailed)
 	}
-	if c.Args().Present() {
+	if name != "" {
 		return failure.Usage("--all is every member: no AGENT beside it")
 	}
-	if !c.IsSet("as-wire") {
-		return team(c, s, p)
+	if !isTheirs {
+		return printTeam(c.Context, s, p)
 	}
 	all, unreadable := s.Team.LocalMembers(c.Context) // a member of another host has no slot here
 	for _, m := range all {
-		if err := printStatus(c, s, m); err != nil {
+		if err := printStatus(s, p, m, isTheirs); err != nil {
 			return err
 		}
 	}
 	return p.WarnUnreadable(unreadable)
 }
 
-func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
-	if !c.IsSet("as-wire") {
-		return command.PrinterOf(c).PrintAs(m, statusText(m, command.IsColoured(c.App.Writer)))
+func printStatus(s *app.Scope, p *command.Printer, m teams.Member, isTheirs bool) error {
+	if !isTheirs {
+		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
 	line, err := wire.MarshalAs("missiond.PTYAgentInfo", aswire.Slot(s.Team, m))
-	return command.PrinterOf(c).PrintUnlessError(err, line, string(command.EscapeJSON(line)))
+	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 
 func statusText(m teams.Member, isColoured bool) string {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +22,7 @@ import (
 
 var teamCommand = &cli.Command{
 	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
-	UsageText: `atm team
+	UsageText: `atm team    who is busy, idle, blocked, off
 atm team --watch
 atm team add carol`,
 	Flags: []cli.Flag{
@@ -94,38 +95,42 @@ func (m members) lines(p *command.Printer) []string {
 
 func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if c.Bool("watch") && p.Repaints() {
-		return watchTeam(c, s)
+		return watchTeam(s, p, command.GivenTimeout(c))
 	}
-	all, err := s.Team.Members(c.Context)
+	return printTeam(c.Context, s, p)
+}
+
+func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
+	all, err := s.Team.Members(ctx)
 	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
-	warnConfig(c, s)
+	warnConfig(s)
 	m := members{Team: s.Team.Name, Members: all, Stats: teams.StatsOf(all), me: optionalMe(s)}
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
 // warnConfig says why a person may be shown as an agent.
-func warnConfig(c *cli.Context, s *app.Scope) {
+func warnConfig(s *app.Scope) {
 	if _, err := s.Team.Config(); err != nil {
-		command.PrinterOf(c).Warn("%v: atm cannot tell who is a person", err)
+		s.Given.Warn("%v: atm cannot tell who is a person", err)
 	}
 }
 
 // watchTeam repaints the team below what is waiting for me, and rings for each new line of that.
-func watchTeam(c *cli.Context, s *app.Scope) error {
+func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 	me := optionalMe(s)
 	var announced []string
 	isFirst := true
-	return command.PrinterOf(c).Watch(s, command.GivenTimeout(c), func(ctx context.Context) ([]string, error) {
+	return p.Watch(s, timeout, func(ctx context.Context) ([]string, error) {
 		all, err := s.Team.Members(ctx)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(command.PrinterOf(c))
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(p)
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
-				command.PrinterOf(c).Notify("atm", line)
+				p.Notify("atm", line)
 			}
 		}
 		announced, isFirst = waiting, false
@@ -172,6 +177,7 @@ func teamLs(c *cli.Context, s *app.Scope, p *command.Printer) error {
 }
 
 func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	isShared := c.Bool("shared")
 	names, err := parseNames(c.Args().Slice())
 	if err != nil {
 		return err
@@ -195,7 +201,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if len(added) == 0 {
 		text = app.Join(names) + ": already in team " + string(s.Team.Name)
 	}
-	if c.Bool("shared") {
+	if isShared {
 		for _, n := range names {
 			if err := s.Team.Box(n).Share(); err != nil {
 				return err
@@ -203,7 +209,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, app.Join(names), names[0])
 	}
-	return p.PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
+	return p.PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
 }
 
 func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {

@@ -1,0 +1,24 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+)
+
+var historyCommand = &cli.Command{
+	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "show an agent's turns: when, how long, prompt, response, status",
+	UsageText: `atm history bob    its mail: atm ls bob --all
+atm history bob --limit 1 --json`,
+	Description: "Shows only what events report; --json has whole prompts and responses.",
+	Flags: []cli.Flag{cmdline.CountFlag("limit", 10, "the newest `N` (default 10); 0: all", "all", "n"),
+		cmdline.NoFlag("since from with to", "mail: atm ls NAME --all --since 1h; events: atm watch NAME --since 1h --no-follow")},
+	Action: withAgent(func(ctx context.Context, c *cli.Context, k *call) error {
+		k.box.Ingest(ctx) // dropped files may be events
+		turns, err := k.s.Team.Turns(k.name(), c.Int("limit"))
+		return k.p.PrintUnlessError(err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
+	}),
+}

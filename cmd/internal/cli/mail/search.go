@@ -1,0 +1,52 @@
+package mail
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+)
+
+var searchCommand = &cli.Command{
+	Name: "search", Aliases: []string{"grep", "find", "query"}, ArgsUsage: "[WORDS…]", Usage: "search every message of the team",
+	UsageText: `atm search flaky test from:alice since:7d
+atm search in:new to:bob`,
+	Description: `Finds messages with all words in subject or body, ignoring case; narrow it with from:, to:,
+in:new|cur|done, since: and until:. Newest first.`,
+	Flags: []cli.Flag{
+		limitFlag(),
+		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
+		&cli.StringFlag{Name: "until", Hidden: true}, &cli.StringFlag{Name: "in", Hidden: true},
+		cmdline.NoFlag("agent", "atm search WORDS from:NAME to:NAME"),
+		cmdline.NoFlag("regex pattern query text body subject i", "atm search WORDS finds words or parts of them in subject and body, in any case"),
+	},
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+		words := c.Args().Slice()
+		ifEmpty := "no match"
+		if strings.Contains(strings.Join(words, " "), ":") {
+			ifEmpty += "; the filters are from:, to:, in:, since: and until:"
+		}
+		for _, key := range []string{"from", "to", "since", "until", "in"} {
+			if c.IsSet(key) {
+				words = append(words, key+":"+strings.ReplaceAll(c.String(key), " ", "-")) // last week
+			}
+		}
+		if len(words) == 0 {
+			return failure.Usage("atm search needs WORDS").WithHint("atm search WORDS from:NAME to:NAME")
+		}
+		s.Team.Progress = p.Progress("searching: %d messages")
+		items, err := command.Search(c.Context, s, words)
+		if err != nil && len(items) == 0 { // what could not be read may match
+			return err
+		} else if err := p.WarnUnreadable(err); err != nil {
+			return err
+		}
+		r := p.Renderer(s)
+		r.Whole = true
+		return newListing(p, items, s.Me).printLines(p, r, c.Int("limit"), ifEmpty)
+	}),
+}

@@ -1,0 +1,41 @@
+package mail
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir"
+)
+
+var threadCommand = &cli.Command{
+	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "show a conversation, oldest first",
+	UsageText:   "atm thread 9f3a1c",
+	Description: "Looks in all inboxes of the team. Marks nothing as read.",
+	Flags: []cli.Flag{
+		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n"),
+	},
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+		id, err := findThread(s, c.Args().First())
+		if err != nil {
+			return err
+		}
+		s.Team.Progress = p.Progress("searching: %d messages")
+		items, err := s.Team.Thread(c.Context, id)
+		if err := p.WarnUnreadable(err); err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
+		}
+		r, limit := p.Renderer(s), c.Int("limit")
+		r.Whole = true
+		if p.IsJSON && p.Via == "" && !c.IsSet("limit") {
+			limit = 0 // a program wants all of it
+		}
+		return printLetters(s, p, r, items, limit, "")
+	}),
+}

@@ -1,0 +1,72 @@
+package mail
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var traceCommand = &cli.Command{
+	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
+	UsageText:   "atm trace 9f3a1c",
+	Description: "A stage without evidence is left out; it may have been reached all the same.",
+	Flags:       []cli.Flag{cmdline.NoFlag("follow watch wait f w", "atm wait --acked ID or --reply ID waits")},
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+		it, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
+		}
+		recipients, text := []app.Trace{}, ""
+		for _, to := range it.To {
+			r := app.TraceOf(c.Context, s.Root, it.Message, to)
+			r.Gate = p.CompleteHint(r.Gate)
+			recipients = append(recipients, r)
+			if len(it.To) > 1 {
+				text += p.Renderer(s).Called(r.To) + ": "
+			}
+			text += stagesText(r) + "\n"
+			for _, more := range []string{r.Due, r.Gate} {
+				if more != "" {
+					text += "  " + more + "\n"
+				}
+			}
+		}
+		return p.PrintAs(map[string]any{"id": it.ID, "recipients": recipients}, text)
+	}),
+}
+
+// stagesText lists in a line the stages of a delivery that there is evidence for.
+func stagesText(r app.Trace) string {
+	var parts []string
+	for _, stage := range r.Stages {
+		if stage.Evidence == nil {
+			continue
+		}
+		part := stage.Name
+		if stage.At != nil {
+			part += " " + letter.Stamp(*stage.At)
+		}
+		if stage.Host != "" {
+			part += " at " + string(stage.Host)
+		}
+		if stage.Text != "" {
+			part += " " + letter.Quote(stage.Text, 60)
+		}
+		parts = append(parts, part)
+	}
+	switch {
+	case len(parts) == 0:
+		return "no evidence"
+	case r.State == maildir.Withdrawn:
+		parts = append(parts, "withdrawn")
+	case r.State == maildir.Unread && r.Reached("read"):
+		parts = append(parts, "unread again")
+	}
+	return strings.Join(parts, "   ")
+}

@@ -1,0 +1,48 @@
+package mail
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir"
+)
+
+var unreadCommand = &cli.Command{
+	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
+	Description: "A message that you took (atm take) goes back to its inbox.",
+	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+		var items []*maildir.Item
+		lines, err := forEach(c.Context, s, c.Args().Slice(), false, func(m heldMessage) (line string, err error) {
+			if line = m.ID.Short(6) + " unread again"; m.isLeased {
+				line = m.ID.Short(6) + " given back to " + string(m.box.Agent())
+				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+			} else {
+				err = m.box.MarkUnread(c.Context, m.ID)
+			}
+			if err = warnUnlogged(p, err); err != nil {
+				return "", err
+			}
+			it, err := m.box.Get(m.ID)
+			if err == nil {
+				items = append(items, it)
+			}
+			return line, err
+		})
+		return p.PrintDone(newListing(p, items, s.Me), lines, err)
+	}),
+}
+
+// warnUnlogged makes a warning of an error that only an event is missing: the work is done.
+func warnUnlogged(p *command.Printer, err error) error {
+	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
+		p.Warn("%v", unlogged)
+		return nil
+	}
+	return err
+}

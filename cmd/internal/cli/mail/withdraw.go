@@ -1,0 +1,25 @@
+package mail
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+)
+
+var withdrawCommand = &cli.Command{
+	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take back a message that you sent",
+	UsageText: "atm withdraw 9f3a1c",
+	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
+recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
+		m, err := s.FindSent(c.Args().First())
+		if err != nil {
+			return err
+		}
+		out := s.Withdraw(c.Context, m)
+		warn(p, out)
+		const did = "withdrawn from"
+		return p.PrintDone(out, out.Text(did), out.Err(did))
+	}),
+}

@@ -1,0 +1,21 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+func abort(ctx context.Context, k *call) error {
+	out, err := k.say(ctx, wire.HumanInput{Kind: "abort"})
+	if err != nil {
+		return err
+	}
+	sess := cmp.Or(out.Session, k.session)
+	if out.Message == nil {
+		return printSession(k.p, sess, "", "aborted; its agent is gone")
+	}
+	return printSession(k.p, sess, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), sess.AgentID))
+}

@@ -1,0 +1,32 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/wire"
+)
+
+var messageCommand = &cli.Command{
+	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "send a message to the session's agent",
+	UsageText: `atm session message bob "Focus on auth"`,
+	Flags:     []cli.Flag{command.MessageFlag()},
+	Action: withSession(app.OpenToWrite, func(c *cli.Context, k *call) error {
+		text, err := command.MessageText(c, c.Args().Tail())
+		if err != nil {
+			return err
+		}
+		out, err := k.say(c.Context, wire.HumanInput{Kind: "message", Text: text})
+		if err != nil {
+			return err
+		}
+		outlook := "the session is paused: it waits for atm session resume " + short(k.session)
+		if k.session.State != wire.SessionPaused {
+			_, outlook = app.Forecast(k.s.Root, out.To, out.Message)
+		}
+		return printSession(k.p, k.session, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.session.AgentID, outlook))
+	}),
+}

@@ -1,0 +1,64 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var gcCommand = &cli.Command{
+	Name: "gc", Usage: "move old finished messages and events to the archive",
+	UsageText: `atm gc --dry-run
+atm gc --keep 7d`,
+	Description: "Leaves unread and owed mail alone, and deletes nothing. Works in whole days.",
+	Flags: []cli.Flag{
+		cmdline.DurationFlag("keep", 30*24*time.Hour, "keep what is newer than `D` (default 30d)", "older-than"),
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "keep the newest `N` of each inbox (default 100)"},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only count; the totals are the same"},
+	},
+	Action: command.With(app.OpenTeam, gc),
+}
+
+func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	ctx, stop := app.Interruptible(c.Context)
+	defer stop()
+	options := maildir.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+	looked, progress := 0, p.Progress("looking at old mail: %d messages")
+	options.Progress = func() { looked++; progress(looked) }
+	var total maildir.Moved
+	failed := s.Team.Each(func(b *maildir.Box) error { // the others go on
+		messages, err := b.GC(ctx, options)
+		open, openErr := b.IDs(maildir.Range{Unread: true, Owed: true}) // which gc never moves
+		messages.Skipped += len(open)
+		events, eventsErr := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		total.Add(messages)
+		total.Add(events)
+		return cmp.Or(ctx.Err(), err, openErr, eventsErr)
+	})
+	verb := "would move"
+	if !options.DryRun {
+		verb = "moved"
+		s.Root.Stale(true)
+		failed = cmp.Or(failed, s.Team.PruneTaken())
+	}
+	outboxes, err := s.Team.Outboxes()
+	failed = cmp.Or(failed, err)
+	for _, b := range outboxes {
+		_, err := b.GC(ctx, options) // an outbox has only abandoned temp files
+		failed = cmp.Or(failed, err)
+	}
+	what := "nothing"
+	if total.Messages+total.Events > 0 {
+		what = fmt.Sprintf("%s, %s, %s", letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes))
+	}
+	text := fmt.Sprintf("%s %s to the archive; %s in the inboxes", verb, what, letter.Many(total.Skipped, "message"))
+	return p.PrintDone(total, text, failed)
+}

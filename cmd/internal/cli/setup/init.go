@@ -1,0 +1,213 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+var initCommand = &cli.Command{
+	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	UsageText: `atm init alice bob me
+atm init --toml alice bob me
+atm init --here carol`,
+	Description: `In a git repository the root is made at the top of the main worktree, and git ignores it.
+If a directory above has a root, init adds to that one. Run again, it adds what is missing.
+In a root that you have not accepted, as from a clone, somebody's branch or a backup, it changes
+nothing: it shows what would act there, and the command that says yes to just that. Exit 5.`,
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "here", Usage: "make a new root in this directory"},
+		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
+		&cli.StringFlag{Name: "accept", Usage: "let what is in a root act; init without it shows that, and `CODE`"},
+		cmdline.NoFlag("name t", "another team: atm init --team TEAM NAME…"),
+		cmdline.NoFlag("person role model command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
+		cmdline.NoFlag("agent agents member members", "atm init NAME NAME"),
+	},
+	Action: initRoot,
+}
+
+type madeRoot struct {
+	Root     string      `json:"root"`
+	Made     bool        `json:"made"`
+	Team     wire.Name   `json:"team"`
+	Added    []wire.Name `json:"added"`
+	Members  []wire.Name `json:"members"`
+	Toml     string      `json:"toml,omitempty"`
+	TomlMade bool        `json:"toml_made"`
+
+	reason string      // for its place: "the top of the git worktree"
+	named  []wire.Name // the members on the command line
+}
+
+func (m *madeRoot) text(g *app.Given) string {
+	where, who := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.reason)), app.Join(m.Members)
+	if len(m.Added) > 0 {
+		who = "added " + app.Join(m.Added)
+	}
+	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
+	if m.Made {
+		text = fmt.Sprintf("made %s, team %s: %s", where, m.Team, cmp.Or(who, "nobody yet"))
+	}
+	next := "atm team add NAME --team " + string(m.Team)
+	if m.TomlMade {
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "read it, then atm doctor, atm up"
+	} else if m.Toml != "" {
+		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
+	} else if len(m.Members) > 1 {
+		from, to := m.Members[0], m.Members[1]
+		if named := m.named; len(named) > 1 && named[0] != named[1] { // the person's own name may come first
+			from, to = named[0], named[1]
+		}
+		if me := wire.Name(cmp.Or(g.As, os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
+			from, to = me, from
+		}
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", to, from)
+	}
+	return text + "\nnext: " + g.CompleteHint(next)
+}
+
+// initOptions are the flags and words of init.
+type initOptions struct {
+	words            []string
+	names            []wire.Name // that these are
+	isHere, withToml bool
+	accepts          bool
+	code             string // of what it accepts
+}
+
+func initRoot(c *cli.Context) (err error) {
+	p, o := command.PrinterOf(c), initOptions{
+		words: c.Args().Slice(), isHere: c.Bool("here"), withToml: c.Bool("toml"), accepts: c.IsSet("accept"), code: c.String("accept"),
+	}
+	o.names, err = parseNames(o.words)
+	if err := cmp.Or(err, cmdline.NotBoth(c, "here root")); err != nil {
+		return err
+	}
+	m, err := o.run(c.Context, p)
+	return p.PrintUnlessError(err, m, m.text(p.Given))
+}
+
+func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, err error) {
+	m, s, err := makeRoot(ctx, p, o)
+	if err != nil {
+		return m, err
+	}
+	m.named = o.names
+	if m.Team, err = s.TeamToMake(); err != nil {
+		return m, err
+	}
+	if s.Team, err = s.Root.CreateTeam(m.Team); err != nil {
+		return m, err
+	}
+	before, err := s.Team.Agents()
+	for _, n := range o.names {
+		if err == nil && len(before) > 0 && !slices.Contains(before, n) {
+			err = s.MayStop("add", n)
+		}
+	}
+	if err != nil {
+		return m, err
+	}
+	if m.Added, err = addMembers(ctx, s.Team, o.names); err != nil {
+		return m, err
+	}
+	// Exclusive: two processes must not both add the line.
+	err = s.Team.Sessions().Exclusive(ctx, func() error { return git.Exclude(m.Root) })
+	if err != nil {
+		p.Warn("exclude the root from the repository: %v", err)
+	}
+	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
+		p.Warn("docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
+	}
+	if m.Members, err = s.Team.Agents(); err != nil {
+		return m, err
+	}
+	if o.withToml {
+		m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample(s.Team, m.Members))
+	}
+	return m, err
+}
+
+// sample is a team.toml with the members that are agents or people.
+func sample(team *teams.Team, members []wire.Name) string {
+	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
+	isNeither := func(n wire.Name) bool {
+		isShared, _ := team.Box(n).Shared()
+		return isShared || n == "script" // the sender in docs/cookbook
+	}
+	members = slices.DeleteFunc(slices.Clone(members), isNeither)
+	agents := slices.DeleteFunc(slices.Clone(members), isPerson)
+	return config.Sample(agents, slices.DeleteFunc(members, func(n wire.Name) bool { return !isPerson(n) }))
+}
+
+// makeRoot makes the root, or finds one whose content may act. What somebody else may have brought there it shows, and
+// leaves it as it is unless --accept says yes to just that.
+func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRoot, s *app.Scope, err error) {
+	place := p.Place()
+	if place.State != "" { // another init may have made the root, and not noted it yet
+		if lock, err := lockIn(ctx, p.Given, place.State, "init"); err == nil {
+			defer lock.Unlock()
+		}
+	}
+	found, err := rootdir.InitDir(place, o.isHere)
+	if err != nil {
+		return m, nil, err
+	}
+	m.Root, m.reason = found.Path, found.Source
+	entries, _ := os.ReadDir(m.Root)
+	isNew := len(entries) == 0
+	if isNew && o.accepts {
+		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
+	}
+	if isNew {
+		if m.Made, err = rootdir.Make(m.Root); err != nil {
+			return m, nil, err
+		}
+		accept(p, place, m.Root, "")
+	}
+	if s, err = app.OpenFound(p.Given, found); err != nil {
+		return m, nil, err
+	}
+	content, tracked, unknown := found.Content(ctx)
+	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
+	switch {
+	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
+	case isNew && unknown != nil:
+		p.Warn("%v", unknown)
+	default:
+		if err := mayAccept(s, p, o, unaccepted, tracked.Count, content); err != nil {
+			return m, nil, err
+		}
+		accept(p, place, m.Root, content)
+	}
+	if !isNew {
+		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
+			err = rootdir.Hide(m.Root)
+		}
+	}
+	return m, s, err
+}
+
+func accept(p *command.Printer, place rootdir.Place, root, content string) {
+	if err := rootdir.Accept(place, root, content); err != nil {
+		p.Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+	}
+}

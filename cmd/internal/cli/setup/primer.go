@@ -1,0 +1,59 @@
+package setup
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/teams"
+)
+
+var primerCommand = &cli.Command{
+	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
+	UsageText: "atm primer --as bob",
+	Action:    primer,
+}
+
+func primer(c *cli.Context) error {
+	p := command.PrinterOf(c)
+	p.As = cmp.Or(c.Args().First(), p.As)
+	s, missing, err := app.OpenOptional(p.Given)
+	if err == nil && s.Team == nil {
+		err = missing
+	}
+	if err != nil {
+		return err
+	}
+	s.WarnUnaccepted()
+	text, err := primerText(c.App, s, false)
+	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
+		own := teams.ThisProgram("")
+		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
+			own.PID = shows.PID
+		}
+		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {
+			text = "Careful: " + warning + "\n\n" + text
+		}
+	}
+	return p.PrintUnlessError(err, map[string]string{"primer": text}, text)
+}
+
+func primerText(program *cli.App, s *app.Scope, inHook bool) (string, error) {
+	verbs := cmdline.Explained(program, "read", "reply", "send", "team")
+	if s.Me == nil {
+		return s.Primer(verbs, "", "", false)
+	}
+	by := ""
+	if m, err := s.Team.Summary(s.Me.Agent()); err == nil && m.Running && m.Inject != "off" {
+		by = "runner"
+	} else if s.Team.ReachesIdle(s.Me.Agent()) {
+		by = "push"
+	} else if inHook || m.HasHooks() {
+		by = "hooks"
+	}
+	return s.Primer(verbs, s.Me.Agent(), by, s.MeSource == "--as")
+}
