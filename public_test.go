@@ -18,7 +18,6 @@ import (
 // call and pass on what has such a type, but cannot name the type.
 var exposed = map[string]map[string]string{
 	"mailbox/eventlog": {"internal/durable": "a log is opened in the directory that its mailbox has open"},
-	"watcher":          {"internal/maildir": "mailboxes are opened by a team"},
 	"session":          {"internal/maildir": "input is sent through the team's store"},
 	"teams": {
 		"internal/maildir":  "mailboxes and their messages, which atm's programs read and move themselves",

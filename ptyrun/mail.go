@@ -52,11 +52,13 @@ func (p *prompt) tell(err error) bool {
 	return p.done != nil
 }
 
-// changedBy reads the message that an entry of the watcher changes besides its own, which the watcher has reported once;
-// nil: there is none. It runs beside the loop.
+// changedBy reads the message that an entry of the watcher reports or has changed; nil: there is none. It runs beside the
+// loop.
 func (r *runner) changedBy(e watcher.Entry) *maildir.Item {
 	id := wire.ID("")
 	switch {
+	case e.Message != nil:
+		id = e.Message.ID
 	case e.Event != nil && e.Event.Kind == wire.EventUnread:
 		id = e.Event.MessageID()
 	}
@@ -69,8 +71,6 @@ func (r *runner) changedBy(e watcher.Entry) *maildir.Item {
 
 func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
 	switch {
-	case e.Message != nil:
-		r.messageArrived(e.Message, r.now())
 	case e.Event != nil:
 		if r.isFolded(e.Event) {
 			r.state.Seq = max(r.state.Seq, e.Event.Seq)

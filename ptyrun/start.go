@@ -162,7 +162,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	if err := undoLastTyping(ctx, r.Box); err != nil {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
-	inbox, err := watcher.Open(ctx, []*maildir.Box{r.Box}, watcher.Options{
+	inbox, err := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.State.Seq},
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, observer Observer) (*Respon
 		return a, err
 	}
 	watched := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): q.turns.Seq()}}
-	return a, watcher.Until(ctx, []*maildir.Box{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
+	return a, watcher.Until(ctx, []watcher.Mailbox{q.me, box}, watched, func(e watcher.Entry) (done bool, err error) {
 		if e == (watcher.Entry{}) {
 			err = q.send(ctx, post)
 		}
@@ -207,21 +207,25 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 // note applies what is new in the two mailboxes.
 func (q *asking) note(entry watcher.Entry) {
 	m, e := entry.Message, entry.Event
-	if m != nil && entry.Box.Address() == q.me.Address() {
+	if m != nil && entry.Address == q.me.Address() {
 		isTheirs := m.From == q.box.Address()
 		isInThread := isTheirs && m.Thread == q.message.ThreadID() && m.InReplyTo == "" // no reply to another message
-		if IsReply(m.Message) && (isInThread || m.InReplyTo == q.ID) {
-			if err := q.root.CheckAnswer(q.message, m.Message); err == nil {
-				q.Reply = m
+		it, err := q.me.Get(m.ID)
+		if err != nil { // it has moved on just now
+			it = &maildir.Item{Message: m}
+		}
+		if IsReply(m) && (isInThread || m.InReplyTo == q.ID) {
+			if err := q.root.CheckAnswer(q.message, m); err == nil {
+				q.Reply = it
 			} else {
-				q.noteOthers([]NoAnswer{{m, err}})
+				q.noteOthers([]NoAnswer{{it, err}})
 			}
 		}
 		if q.observer.Message != nil && isTheirs {
-			q.observer.Message(m)
+			q.observer.Message(it)
 		}
 	}
-	if e == nil || entry.Box.Address() != q.box.Address() {
+	if e == nil || entry.Address != q.box.Address() {
 		return
 	}
 	q.turns.Apply(e)

@@ -73,8 +73,11 @@ func mailOf(ctx context.Context, team *teams.Team, name wire.Name) *wire.Message
 	for {
 		entry, err := inbox.Next(ctx)
 		must(err)
-		if entry.Message != nil && entry.Message.State == maildir.Unread {
-			return entry.Message.Message
+		if entry.Message == nil {
+			continue
+		}
+		if it, err := team.Box(name).Get(entry.Message.ID); err == nil && it.State == maildir.Unread {
+			return entry.Message
 		}
 	}
 }

@@ -43,7 +43,7 @@ func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(qu
 				return
 			}
 			if m := entry.Message; m != nil {
-				if err := reply(ctx, team, box, m.Message, answer(m.Body)); ctx.Err() == nil {
+				if err := reply(ctx, team, box, m, answer(m.Body)); ctx.Err() == nil {
 					must(err)
 				}
 			}
@@ -53,7 +53,7 @@ func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(qu
 
 // incoming watches a member's mail, beginning with its unread messages.
 func incoming(ctx context.Context, team *teams.Team, name wire.Name) *watcher.Watcher {
-	inbox, err := watcher.Open(ctx, []*maildir.Box{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
+	inbox, err := watcher.Open(ctx, []watcher.Mailbox{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
 	must(err)
 	return inbox
 }

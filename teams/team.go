@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -56,6 +57,15 @@ func (t *Team) Boxes() (out []*maildir.Box, err error) {
 	names, err := t.Agents()
 	for _, n := range names {
 		out = append(out, t.Box(n))
+	}
+	return out, err
+}
+
+// Mailboxes is Boxes for a watcher.
+func (t *Team) Mailboxes() (out []watcher.Mailbox, err error) {
+	boxes, err := t.Boxes()
+	for _, b := range boxes {
+		out = append(out, b)
 	}
 	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
 )
 
 func TestReplacedWhileNobodyLooks(t *testing.T) {
@@ -74,14 +75,14 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 
 func TestAgentThatIsAddedAfterOpen(t *testing.T) {
 	s, bob := bobs(t)
-	team := func() (boxes []*maildir.Box, err error) {
+	team := func() (boxes []Mailbox, err error) {
 		names, err := s.Agents()
 		for _, n := range names {
 			boxes = append(boxes, s.Box(n))
 		}
 		return boxes, err
 	}
-	w := watch(t, Options{Messages: true, Events: true, Boxes: team}, bob)
+	w := watch(t, Options{Messages: true, Events: true, Mailboxes: team}, bob)
 	must(t, s.Create(t.Context(), "carol"))
 	carol := s.Box("carol")
 	deliver(t, carol, "one")
@@ -91,4 +92,30 @@ func TestAgentThatIsAddedAfterOpen(t *testing.T) {
 	deliver(t, bob, "two")
 	expect(t, w, "two")
 	nothing(t, w, carol)
+}
+
+// OpenTeam needs a directory and nothing else: all agents, those that come later too, or the named ones.
+func TestOpenTeam(t *testing.T) {
+	dir := memoryDir(t)
+	s := openStore(t, dir, "bob")
+	for _, named := range [][]wire.Name{nil, {"bob", "carol"}} {
+		w, err := OpenTeam(t.Context(), dir, Options{Messages: true}, named...)
+		must(t, err)
+		must(t, s.Create(t.Context(), "carol"))
+		for _, b := range []*maildir.Box{s.Box("bob"), s.Box("carol")} {
+			id := deliver(t, b, "hello")
+			e := next(t, w)
+			for e.Err != nil { // carol was not there
+				e = next(t, w)
+			}
+			if e.Message == nil || e.Message.ID != id || e.Address.Agent != b.Agent() {
+				t.Fatalf("%+v", e)
+			}
+		}
+		must(t, w.Close())
+		must(t, os.RemoveAll(s.Box("carol").Path()))
+	}
+	if _, err := OpenTeam(t.Context(), dir+"/none", Options{}); err == nil {
+		t.Fatal("a directory that is not there was opened")
+	}
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"github.com/agentteammail/atm/internal/maildir"
 )
 
 func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
@@ -45,7 +43,7 @@ func TestUntil(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	var got []Entry
-	err := Until(ctx, []*maildir.Box{bob}, Options{Messages: true}, func(e Entry) (bool, error) {
+	err := Until(ctx, []Mailbox{bob}, Options{Messages: true}, func(e Entry) (bool, error) {
 		got = append(got, e)
 		switch len(got) {
 		case 1:
@@ -55,7 +53,7 @@ func TestUntil(t *testing.T) {
 		}
 		return false, nil
 	})
-	if err != why || len(got) != 3 || got[0] != (Entry{}) || got[1].Message == nil || got[2].Err == nil || got[2].Box != nil {
+	if err != why || len(got) != 3 || got[0] != (Entry{}) || got[1].Message == nil || got[2].Err == nil || got[2].Address.Agent != "" {
 		t.Error(err, got)
 	}
 }

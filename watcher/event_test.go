@@ -17,12 +17,12 @@ func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
 	}
 	w := watch(t, Options{Events: true, After: map[wire.Address]uint64{{Agent: "carol", Team: "main"}: 1}}, bob, carol)
 	for _, want := range []string{"old 2", "old 3"} {
-		if e := next(t, w); e.Agent != "carol" || word(e) != want {
-			t.Fatal(e.Agent, word(e))
+		if e := next(t, w); e.Address.Agent != "carol" || word(e) != want {
+			t.Fatal(e.Address, word(e))
 		}
 	}
 	appendEvent(t, bob, "new")
-	if e := next(t, w); e.Agent != "bob" || word(e) != "new 4" {
-		t.Fatal(e.Agent, word(e))
+	if e := next(t, w); e.Address.Agent != "bob" || word(e) != "new 4" {
+		t.Fatal(e.Address, word(e))
 	}
 }

@@ -23,7 +23,7 @@ import (
 // source is one watched mailbox.
 type source struct {
 	w        *Watcher
-	box      *maildir.Box
+	box      Mailbox
 	paths    []string      // the watched directories, parents first
 	dirs     []fs.FileInfo // what was there at the last scan
 	new, log string        // two of the paths
@@ -38,7 +38,7 @@ type source struct {
 	reported    string // the last of these that Next returned, which it does not repeat
 }
 
-func newSource(w *Watcher, b *maildir.Box) *source {
+func newSource(w *Watcher, b Mailbox) *source {
 	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
 	s := &source{w: w, box: b, new: filepath.Join(inbox, "new"), log: filepath.Join(path, "events"), seen: map[wire.ID]time.Time{}}
 	s.paths = []string{filepath.Dir(path), path, inbox, s.new, s.log}
@@ -74,7 +74,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 		s.w.watch(path, !os.SameFile(dir, s.dirs[i]))
 		s.dirs[i] = dir
 	}
-	in, _ := s.box.Ingest(ctx) // a file that fails stays for the next scan
+	isWaiting = s.box.TakeIn(ctx)
 	unread, err := s.box.UnreadIDs()
 	s.w.pollAfter(err)
 	if err == nil {
@@ -91,7 +91,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	if cmp.Or(s.err, s.logErr) == nil {
 		s.reported = ""
 	}
-	return in.Waiting > 0
+	return isWaiting
 }
 
 // notice queues a message that was not seen before.
@@ -120,9 +120,9 @@ func (s *source) nextMessage() (Entry, bool) {
 	for len(s.pending) > 0 {
 		id := s.pending[0]
 		s.pending = s.pending[1:]
-		it, err := s.box.Get(id)
+		m, err := s.box.Message(id)
 		if err == nil {
-			return Entry{Message: it}, true
+			return Entry{Message: m}, true
 		}
 		delete(s.seen, id) // report it if it is seen again
 		var bad *maildir.BadError

@@ -19,11 +19,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
@@ -49,22 +51,34 @@ type Options struct {
 	// in it begins with the events appended after Open.
 	After map[wire.Address]uint64
 
-	// Boxes returns the mailboxes of a team, so that those which come later are watched too; nil: only those given to
+	// Mailboxes returns the mailboxes of a team, so that those which come later are watched too; nil: only those given to
 	// Open. What is in them when they are found is new.
-	Boxes func() ([]*maildir.Box, error)
+	Mailboxes func() ([]Mailbox, error)
 
 	rescan, poll time.Duration // set in tests only
 }
 
+// Mailbox is what a watcher has to know of a mailbox. Programs get theirs from package teams, or use OpenTeam.
+type Mailbox interface {
+	Address() wire.Address
+	Path() string
+	UnreadIDs() ([]wire.ID, error)
+	Message(wire.ID) (*wire.Message, error) // wherever it is by now
+	Log() *eventlog.Log
+	TakeIn(context.Context) (isWaiting bool) // makes messages of dropped files, unless they have to wait
+}
+
+// ErrNoAgent says that there is no mailbox at present.
+var ErrNoAgent = maildir.ErrNoAgent
+
 // Entry is one message, event or error.
 type Entry struct {
-	Agent wire.Name
-	Box   *maildir.Box
+	Address wire.Address // of the mailbox; zero: of none
 
-	Message *maildir.Item // as it was when Next was called; it may have moved since
+	Message *wire.Message
 	Event   *wire.Event
 	Gap     *eventlog.Gap // with Event: events that are missing before it
-	Err     error         // why the watcher cannot look; maildir.ErrNoAgent: the agent is gone for now
+	Err     error         // why the watcher cannot look; ErrNoAgent: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.
@@ -77,11 +91,12 @@ type Watcher struct {
 	opened  time.Time
 	running context.Context // ends at Close
 	stop    context.CancelFunc
+	store   *maildir.Store // of OpenTeam; else nil
 
 	mu      sync.Mutex      // guards the following, and the sources; Next holds it
 	dirs    *Dirs           // the directories of all sources; nil: no kernel events
 	changed <-chan struct{} // see Dirs.Changed
-	sources []*source       // more are appended if there are Options.Boxes
+	sources []*source       // more are appended if there are Options.Mailboxes
 	turn    int             // index of the source that is asked first
 	polls   bool            // some directories have no kernel events
 	scanned time.Time       // the last scan; zero during Open
@@ -89,7 +104,7 @@ type Watcher struct {
 }
 
 // Open begins to watch. An agent may have no mailbox yet: an entry says so. ctx ends Open, not the watcher.
-func Open(ctx context.Context, boxes []*maildir.Box, o Options) (*Watcher, error) {
+func Open(ctx context.Context, boxes []Mailbox, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now()}
 	w.running, w.stop = context.WithCancel(context.Background())
@@ -108,6 +123,39 @@ func Open(ctx context.Context, boxes []*maildir.Box, o Options) (*Watcher, error
 	}
 	w.scanned = time.Now()
 	w.scanAt = w.scanned.Add(o.poll) // a dropped file may have been still being written
+	return w, nil
+}
+
+// OpenTeam begins to watch the mailboxes of some agents, or of all, in a team's directory such as .atm/main. Files that
+// were dropped there become messages: it must be a directory that only people whom you trust can write to.
+func OpenTeam(ctx context.Context, dir string, o Options, agents ...wire.Name) (*Watcher, error) {
+	root, err := durable.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	store := maildir.NewStore(root, wire.Name(filepath.Base(dir)))
+	of := func(agents []wire.Name) (boxes []Mailbox) {
+		for _, a := range agents {
+			boxes = append(boxes, store.Box(a))
+		}
+		return boxes
+	}
+	if len(agents) == 0 {
+		agents, err = store.Agents()
+		o.Mailboxes = func() ([]Mailbox, error) {
+			now, err := store.Agents()
+			return of(now), err
+		}
+	}
+	w := (*Watcher)(nil)
+	if err == nil {
+		w, err = Open(ctx, of(agents), o)
+	}
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	w.store = store
 	return w, nil
 }
 
@@ -143,7 +191,7 @@ const tick = 750 * time.Millisecond
 // Until opens a watcher and calls look until it is done or fails: once with an empty entry, as soon as nothing can be
 // missed any more; then with each entry; and at each tick without one, with an entry that has Err alone. When ctx ends,
 // Until returns its cause.
-func Until(ctx context.Context, boxes []*maildir.Box, o Options, look func(Entry) (done bool, err error)) error {
+func Until(ctx context.Context, boxes []Mailbox, o Options, look func(Entry) (done bool, err error)) error {
 	w, err := Open(ctx, boxes, o)
 	if err != nil {
 		return err
@@ -192,7 +240,7 @@ func (w *Watcher) entry() (Entry, bool) {
 			e, ok = s.nextEvent()
 		}
 		if ok {
-			e.Agent, e.Box = s.box.Agent(), s.box
+			e.Address = s.box.Address()
 			return e, true
 		}
 	}
@@ -219,10 +267,10 @@ func (w *Watcher) scan(ctx context.Context) {
 
 // addBoxes adds the mailboxes that have come since Open.
 func (w *Watcher) addBoxes() {
-	if w.opt.Boxes == nil {
+	if w.opt.Mailboxes == nil {
 		return
 	}
-	boxes, _ := w.opt.Boxes() // one that cannot be looked at now is found by the next scan
+	boxes, _ := w.opt.Mailboxes() // one that cannot be looked at now is found by the next scan
 	for _, b := range boxes {
 		if !slices.ContainsFunc(w.sources, func(s *source) bool { return s.box.Address() == b.Address() }) {
 			w.sources = append(w.sources, newSource(w, b))
@@ -264,6 +312,10 @@ func (w *Watcher) Close() (err error) {
 	}
 	for _, s := range w.sources {
 		s.cursor.Close()
+	}
+	if w.store != nil {
+		err = cmp.Or(err, w.store.Close())
+		w.store = nil
 	}
 	return err
 }

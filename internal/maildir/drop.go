@@ -55,6 +55,12 @@ func (b *Box) Ingest(ctx context.Context) (result Ingested, err error) {
 	return b.ingestDrops(ctx, func() bool { return true })
 }
 
+// TakeIn is Ingest for a watcher: it reports whether to look again in a second.
+func (b *Box) TakeIn(ctx context.Context) (isWaiting bool) {
+	in, _ := b.Ingest(ctx) // a file that fails stays for the next time
+	return in.Waiting > 0
+}
+
 // ingestBriefly is Ingest for a caller that only looks, perhaps at many mailboxes: what takes long waits for another.
 func (b *Box) ingestBriefly(ctx context.Context) (result Ingested, err error) {
 	return b.ingestDrops(ctx, func() bool { return false })

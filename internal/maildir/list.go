@@ -30,6 +30,15 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	return it, nil
 }
 
+// Message is Get without what is noted about the message here.
+func (b *Box) Message(id wire.ID) (*wire.Message, error) {
+	it, err := b.openAnywhere(id)
+	if err != nil {
+		return nil, err
+	}
+	return it.Message, nil
+}
+
 // GetDerived is Get for a message with a derived id, or the next one if others have taken it: see Post.Derived.
 func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, error) {
 	for ; ; id = id.Next() {

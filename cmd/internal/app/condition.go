@@ -311,7 +311,7 @@ func (c *Condition) mayChange(e watcher.Entry) bool {
 	if e.Event != nil && isAboutMessage && !slices.Contains(c.events, e.Event.Kind) {
 		return false
 	}
-	return e.Box != nil && slices.Contains(c.watched, e.Box.Address())
+	return slices.Contains(c.watched, e.Address)
 }
 
 // examine looks after an entry; after a tick also for what no entry reports.

@@ -58,8 +58,8 @@ func (s *Scope) Wait(ctx context.Context, w Wait) ([]*Match, error) {
 	return p.met, nil
 }
 
-func (s *Scope) watchedBoxes(conditions []*Condition) ([]*maildir.Box, error) {
-	boxes := map[wire.Address]*maildir.Box{}
+func (s *Scope) watchedBoxes(conditions []*Condition) ([]watcher.Mailbox, error) {
+	boxes := map[wire.Address]watcher.Mailbox{}
 	for _, c := range conditions {
 		for _, a := range c.watched {
 			if a.Host != "" {
@@ -88,7 +88,7 @@ type waiting struct {
 // look looks at the conditions that an entry may change, and at each tick at all.
 func (p *waiting) look(ctx context.Context, e watcher.Entry) (done bool, err error) {
 	isFirst := p.ticked.IsZero()
-	isTick := e.Agent == "" || e.Err != nil || time.Since(p.ticked) >= tickEvery
+	isTick := e.Address.Agent == "" || e.Err != nil || time.Since(p.ticked) >= tickEvery
 	if isTick {
 		p.ticked = time.Now()
 	}
@@ -177,7 +177,7 @@ func limit(ctx context.Context, timeout time.Duration) (context.Context, context
 func UntilMail(ctx context.Context, timeout time.Duration, box *maildir.Box, try func() (done bool, err error)) error {
 	ctx, stop := limit(ctx, timeout)
 	defer stop()
-	return watcher.Until(ctx, []*maildir.Box{box}, watcher.Options{Messages: true}, func(e watcher.Entry) (bool, error) {
+	return watcher.Until(ctx, []watcher.Mailbox{box}, watcher.Options{Messages: true}, func(e watcher.Entry) (bool, error) {
 		done, err := try()
 		if !done && err == nil && errors.Is(e.Err, maildir.ErrNoAgent) {
 			err = e.Err

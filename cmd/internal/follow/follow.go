@@ -110,7 +110,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	w, err := watcher.Open(ctx, []*maildir.Box{f.box}, watcher.Options{Messages: true, Events: true})
+	w, err := watcher.Open(ctx, []watcher.Mailbox{f.box}, watcher.Options{Messages: true, Events: true})
 	if err != nil {
 		return err
 	}

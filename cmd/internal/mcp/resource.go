@@ -6,7 +6,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -37,14 +36,14 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if s.isWatching {
 		return nil
 	}
-	var boxes []*maildir.Box
+	var boxes []watcher.Mailbox
 	var w *watcher.Watcher
 	at, err := app.OpenMe(s.given)
 	if err == nil {
-		boxes, err = at.Team.Boxes()
+		boxes, err = at.Team.Mailboxes()
 	}
 	if err == nil {
-		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
+		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Mailboxes: at.Team.Mailboxes})
 	}
 	if err != nil {
 		return withHint(s.given.Explain(err))
@@ -59,11 +58,11 @@ func (s *server) notify(w *watcher.Watcher, me wire.Name) {
 	defer w.Close()
 	for s.running.Err() == nil {
 		e, _ := w.Next(s.running)
-		if e.Agent == "" {
+		if e.Address.Agent == "" {
 			continue
 		}
 		s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: teamURI})
-		if e.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
+		if e.Address.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
 			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: inboxURI})
 		}
 	}

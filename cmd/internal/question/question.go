@@ -109,7 +109,7 @@ func Wait(ctx context.Context, team *teams.Team, box *maildir.Box, q Question, o
 	err := w.prepare(ctx)
 	if err == nil {
 		err = w.serve(ctx, func(ctx context.Context) error {
-			return watcher.Until(ctx, []*maildir.Box{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
+			return watcher.Until(ctx, []watcher.Mailbox{box}, watcher.Options{Events: true}, func(e watcher.Entry) (isOver bool, err error) {
 				if e == (watcher.Entry{}) {
 					return false, w.open(ctx)
 				}

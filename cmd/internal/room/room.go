@@ -133,7 +133,7 @@ func (r *Room) replace(s *Snapshot) {
 // Run keeps the snapshot up to date until ctx ends, which is no error, or the team is gone. When something has changed,
 // it reads all members again, but my mail and the drafts, which take longer, only when it was about these.
 func (r *Room) Run(ctx context.Context) error {
-	boxes, err := r.Scope.Team.Boxes()
+	boxes, err := r.Scope.Team.Mailboxes()
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func (r *Room) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		options := watcher.Options{Messages: true, Events: true, Boxes: r.Scope.Team.Boxes}
+		options := watcher.Options{Messages: true, Events: true, Mailboxes: r.Scope.Team.Mailboxes}
 		ended <- watcher.Until(watching, boxes, options, func(e watcher.Entry) (isDone bool, err error) {
-			isOpen := e == (watcher.Entry{}) // from now on nothing is missed
-			if isOpen || e.Agent != "" {     // else it is a tick
-				hasMail.CompareAndSwap(false, isOpen || e.Agent == first.Me)
+			isOpen := e == (watcher.Entry{})     // from now on nothing is missed
+			if isOpen || e.Address.Agent != "" { // else it is a tick
+				hasMail.CompareAndSwap(false, isOpen || e.Address.Agent == first.Me)
 				hasDraft.CompareAndSwap(false, isOpen || isAboutDraft(e))
 				changed.send()
 			}

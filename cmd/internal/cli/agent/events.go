@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -95,10 +94,10 @@ func (k *call) events(o eventsOptions) error {
 	}
 	w := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
 	return k.s.FollowFor(o.timeout, func(ctx context.Context) error {
-		return watcher.Until(ctx, []*maildir.Box{k.box}, w, func(e watcher.Entry) (done bool, err error) {
+		return watcher.Until(ctx, []watcher.Mailbox{k.box}, w, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
 				_, err = io.WriteString(k.p.Out, k.eventLines(o, d, e.Event, e.Gap))
-			} else if e.Box != nil {
+			} else if e.Address.Agent != "" {
 				k.p.Warn("%v", e.Err)
 			}
 			return false, err

@@ -58,7 +58,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	w := watchOptions{limit: c.Int("limit"), isFollowing: !c.Bool("no-follow"), timeout: command.GivenTimeout(c)}
 	w.hasEarlier = c.IsSet("since") || !w.isFollowing || w.limit > 0
 	w.names = strings.FieldsFunc(strings.Join(c.Args().Slice(), ","), func(r rune) bool { return r == ',' })
-	var boxes []*maildir.Box
+	var boxes []watcher.Mailbox
 	for _, word := range w.names {
 		box, err := s.Member(word)
 		if err != nil {
@@ -69,8 +69,8 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	w.since, err = sinceFlag(c)
 	o := watcher.Options{Messages: true, Events: true}
 	if err == nil && len(boxes) == 0 {
-		o.Boxes = s.Team.Boxes // later members too
-		boxes, err = s.Team.Boxes()
+		o.Mailboxes = s.Team.Mailboxes // later members too
+		boxes, err = s.Team.Mailboxes()
 	}
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 				return !w.isFollowing, err
 			}
 			l := logLine{e, time.Now()}
-			if e.Box == nil || seen[l.key()] {
+			if e.Address.Agent == "" || seen[l.key()] {
 				return false, nil
 			}
 			return false, l.print(s, p)
@@ -95,17 +95,22 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 
 // printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. It adds all
 // to seen, and warns of those that it cannot read.
-func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes []*maildir.Box, w watchOptions, seen map[string]bool) error {
+func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes []watcher.Mailbox, w watchOptions, seen map[string]bool) error {
 	everything := maildir.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Since: w.since}
 	var lines []logLine
-	for _, box := range boxes {
-		_, err := box.Walk(ctx, everything, func(it *maildir.Item) bool {
-			lines = append(lines, logLine{watcher.Entry{Box: box, Message: it}, it.Written()})
+	for _, watched := range boxes {
+		team, err := s.Root.Team(watched.Address().Team)
+		if err != nil {
+			return err
+		}
+		box := team.Box(watched.Address().Agent)
+		_, err = box.Walk(ctx, everything, func(it *maildir.Item) bool {
+			lines = append(lines, logLine{watcher.Entry{Address: box.Address(), Message: it.Message}, it.Written()})
 			return true
 		})
 		events, logErr := box.Log().Tail(func(e *wire.Event) bool { return e.At.Before(w.since) })
 		for i := range events {
-			l := logLine{watcher.Entry{Box: box, Event: &events[i]}, events[i].At}
+			l := logLine{watcher.Entry{Address: box.Address(), Event: &events[i]}, events[i].At}
 			if i > 0 && l.Event.Seq > events[i-1].Seq+1 {
 				l.Gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: l.Event.Seq - 1}
 			}
@@ -131,16 +136,21 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 // key identifies a message or an event. It has the event's time: a log that was replaced repeats seqs.
 func (l logLine) key() string {
 	if l.Message != nil {
-		return l.Box.Path() + string(l.Message.ID)
+		return l.Address.String() + string(l.Message.ID)
 	} else if l.Event != nil {
-		return fmt.Sprint(l.Box.Path(), l.Event.Seq, l.Event.At)
+		return fmt.Sprint(l.Address, l.Event.Seq, l.Event.At)
 	}
 	return ""
 }
 
 func (l logLine) print(s *app.Scope, p *command.Printer) error {
+	team, err := s.Root.Team(l.Address.Team)
+	if err != nil {
+		return err
+	}
+	box := team.Box(l.Address.Agent)
 	if l.Err != nil {
-		p.Warn("%v", teams.Unreadable(l.Box, l.Err))
+		p.Warn("%v", teams.Unreadable(box, l.Err))
 		return nil
 	}
 	if l.Gap != nil && p.IsJSON {
@@ -149,7 +159,11 @@ func (l logLine) print(s *app.Scope, p *command.Printer) error {
 		}
 	}
 	if l.Message != nil {
-		return p.PrintAs(map[string]message{"message": {Item: l.Message}}, l.line(s, p))
+		it, err := box.Get(l.Message.ID)
+		if err != nil { // it has moved on just now
+			it = &maildir.Item{Message: l.Message}
+		}
+		return p.PrintAs(map[string]message{"message": {Item: it}}, l.line(s, p))
 	}
 	return p.PrintAs(l.Event, l.line(s, p))
 }
@@ -167,7 +181,7 @@ func (l logLine) line(s *app.Scope, p *command.Printer) string {
 		text += letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
 		colour = map[string]string{"asks:": "31", "error:": "31"}[phrase]
 	}
-	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
+	row := []string{letter.Stamp(l.at), r.Who(l.Address), text}
 	if !p.IsTerminal() {
 		return strings.Join(row, " ")
 	}
