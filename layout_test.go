@@ -20,20 +20,20 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up, a floor at a time: each may import those above it here.
 var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
-	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/hostkey " +
+	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir watcher " +
+		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
-		"ptyrun/process ptyrun/control ptyrun/runinfo ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/push/claude internal/push/codex internal/hook " +
+		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
+		"internal/push/claude internal/push/codex " +
 		// Several mailboxes.
 		"teams/policy teams/config teams/git teams/rootdir teams " +
 		// What runs an agent.
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
-		"cmd/internal/output cmd/internal/failure cmd/internal/aswire cmd/internal/app " +
+		"cmd/internal/output cmd/internal/failure cmd/internal/hook cmd/internal/aswire cmd/internal/app " +
 		"cmd/internal/room cmd/internal/ask cmd/internal/agentconfig cmd/internal/backup cmd/internal/doctor cmd/internal/runspec " +
 		// The command line.
 		"cmd/internal/cli/cmdline cmd/internal/cli/command " +
@@ -70,7 +70,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
-	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/failure", "cmd/internal/app", "cmd/internal/cli/command", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/tui"},
+	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
 	"golang.org/x/sys":                       {"internal/durable", "internal/maildir", "ptyrun/process", "teams/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},

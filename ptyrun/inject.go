@@ -167,13 +167,13 @@ func (r *runner) claim(t *typing) error {
 		ids = ids[:n]
 		c, err := r.Hold.Claim(r.ctx, ids)
 		if err == nil && asPointer { // at once, so that a hook of this prompt may hand the messages over
-			c.NotTyped(r.ctx) // an error does not matter: typingDone does it again
+			c.Release(r.ctx) // an error does not matter: typingDone does it again
 		}
 		if !r.post(func() {
 			t.ids, t.claim, t.asPointer, t.failed, t.isWaiting = ids, c, asPointer, err, false
 			r.mail.unqueue(held...) // they are told of again when they may be given
 		}) && c != nil {
-			c.NotTyped(context.Background())
+			c.Release(context.Background())
 		}
 	})
 	return nil

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/record"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )

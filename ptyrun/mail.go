@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"

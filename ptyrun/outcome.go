@@ -37,7 +37,7 @@ func (r *runner) typingDone(t *typing) {
 			return t.claim.Typed(context.Background())
 		})
 	case t.claim != nil:
-		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
+		r.changeClaim(func() error { return t.claim.Release(context.Background()) })
 		r.appendForAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.addMarkers("injected:", t)
@@ -93,9 +93,9 @@ func (r *runner) typingFailed(t *typing, outcome, reason string) {
 			r.reportError("the first prompt was not typed: " + reason)
 		}
 	} else if isUntouched {
-		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
+		r.changeClaim(func() error { return t.claim.Release(context.Background()) })
 	} else { // a program that hung may still read it
-		r.changeClaim(func() error { return t.claim.MaybeTyped(context.Background()) })
+		r.changeClaim(func() error { return t.claim.Expire(context.Background()) })
 	}
 	isLeftInBox := !t.isSubmitted() && r.prog != nil && !r.prog.state().isPlain
 	if t.hasBegun() && (outcome == outcomeFailed || isLeftInBox) {

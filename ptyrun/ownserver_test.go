@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 // codex has the fake agent run as Codex, by a script of that name. It serves as its server, too, unless serve is another

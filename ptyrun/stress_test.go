@@ -21,10 +21,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 

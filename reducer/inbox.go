@@ -143,6 +143,9 @@ func (s *State) putMail(mail Mail, now time.Time) {
 		if m.IsRead || m.IsSuppressed { // it was put back, or the message that superseded it was withdrawn
 			m.isNamed, m.hasInterrupted = false, false
 		}
+		if mail.LeasedUntil.IsZero() && !m.LeasedUntil.IsZero() {
+			m.endLease()
+		}
 		m.Mail = mail
 	case len(s.inbox) < MaxMail || mail.Urgent || !mail.DueAt.IsZero():
 		s.inbox = append(s.inbox, message{Mail: mail})

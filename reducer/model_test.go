@@ -2,9 +2,9 @@ package reducer
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +34,26 @@ func anyCall(t *rapid.T) string {
 		return pick("kind", "turn_started", "turn_idle", "turn_completed", "waiting_for_input") + pick("turn", "", " turn_id=t1", " turn_id=t2")
 	}
 	return "mail " + pick("mail", "m1", "m2") + pick("how", "", " urgent")
+}
+
+// anyHandover draws an input about two messages of an agent whose word seldom changes.
+func anyHandover(t *rapid.T) string {
+	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
+	id := pick("mail", "m1", "m2")
+	switch pick("what", "event", "event", "event", "mail", "mail", "word", "word", "clock", "settled") {
+	case "mail":
+		return "mail " + id + pick("how", "", "", " urgent", " held=2s", " due=10m", " read", " due=2s read", " never", " expires=2s")
+	case "event":
+		kind := pick("kind", wire.EventAnnounced, wire.EventInjecting, wire.EventInjectionFailed, wire.EventReturned, wire.EventRead,
+			wire.EventInjected, wire.EventAcked, wire.EventWithdrawn)
+		return pick("source", "hook", "hook", "pty") + " " + kind + " id=" + id + pick("by", "", "", " by=carol") + pick("session", "", " session=s1")
+	case "settled":
+		return "settled " + id
+	case "clock":
+		return pick("by", "+10m", "+3s", "+1s")
+	}
+	return pick("word", "pty state_change new=idle", "pty state_change new=idle", "pty state_change new=thinking", "pty exited", "pty spawned pid=7",
+		"session_end session=s1", "turn_started", "turn_idle", "confirm_required")
 }
 
 // anyLine draws any input of a script.
@@ -97,10 +117,8 @@ func anyLine(t *rapid.T) string {
 }
 
 func lines(t *rapid.T, most int) []string {
-	if rapid.Bool().Draw(t, "calls") {
-		return rapid.SliceOfN(rapid.Custom(anyCall), 0, most).Draw(t, "lines")
-	}
-	return rapid.SliceOfN(rapid.Custom(anyLine), 0, most).Draw(t, "lines")
+	about := rapid.SampledFrom([]func(*rapid.T) string{anyLine, anyLine, anyCall, anyHandover, anyHandover}).Draw(t, "about")
+	return rapid.SliceOfN(rapid.Custom(about), 0, most).Draw(t, "lines")
 }
 
 // inputs parses the lines once, so that several folds get the same inputs.
@@ -118,39 +136,27 @@ func inputs(t *rapid.T, lines []string) (ins []Input) {
 
 // Invariants that hold after any inputs.
 func TestAlways(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		f.Value.Set("6000") // of a third of a millisecond each
+		defer f.Value.Set(f.DefValue)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		ls := lines(t, 60)
-		var s, snapped State                  // folded in one go, and through JSON at random
-		named, changes := map[string]int{}, 0 // effect and message: how often the word had changed when it was last named
-		line := map[string]int{}              // and by which line
+		var s, snapped State // folded in one go, and through JSON at random
+		var box inbox
 		for i, in := range inputs(t, ls) {
 			before := s.handoverWord()
 			effects := s.Apply(in)
 			valid(t, &s)
-			if s.handoverWord() != before {
-				changes++
-			}
 			if rapid.Bool().Draw(t, "json") {
 				snapped = fromJSON(&snapped)
 			}
 			if got := snapped.Apply(in); !reflect.DeepEqual(snapped, s) || !reflect.DeepEqual(got, effects) {
 				t.Fatal("from JSON it goes on otherwise at", ls[i], diff(snapped, s))
 			}
-			for _, e := range effects {
-				word := s.handoverWord()
-				if e.Do == Deliver && word != WordIdle || e.Do == Interrupt && word != WordBusy {
-					t.Fatal(e.Do, "while", word, "at", ls[i])
-				}
-				for _, id := range e.IDs {
-					key := string(e.Do + EffectKind(id))
-					at, again := named[key]
-					since := ls[line[key] : i+1]
-					named[key], line[key] = changes, i
-					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or removed and reported again
-					if again && !fresh && e.Do == Deliver && at == changes && !raisedAgain(since, id) {
-						t.Fatal(e.Do, id, "twice without a change, at", ls[i])
-					}
-				}
+			want := box.apply(in, s.handoverWord(), s.handoverWord() != before)
+			if got := slices.DeleteFunc(slices.Clone(effects), func(e Effect) bool { return e.Do == Overdue }); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s while %s: %v, not %v", ls[i], s.handoverWord(), got, want)
 			}
 			if more := s.Apply(Input{Now: in.Now}); len(more) > 0 {
 				t.Fatal("again:", more, "after", ls[i])
@@ -160,11 +166,125 @@ func TestAlways(t *testing.T) {
 	})
 }
 
-// raisedAgain reports whether a line can make this message deliverable again without a change of the word: a hook handed
-// it over, or it came back.
-func raisedAgain(lines []string, id wire.ID) bool {
-	raises := regexp.MustCompile("settled|message_(announced|read|acked|withdrawn|returned|taken)|injected| held=")
-	return slices.ContainsFunc(lines, func(l string) bool { return raises.MatchString(l) && strings.Contains(l, string(id)) })
+// inbox is a model of the messages: each is named once for each reason to hand it over, and never while it must not be.
+type inbox struct {
+	all    []*letter // in order of arrival
+	events []string  // source and event_id of those that came
+}
+
+type letter struct {
+	Mail
+	offeredAt    time.Time // zero: no hook holds it
+	offeredBy    string    // the hook's session
+	isBeingTyped bool
+
+	isDue        bool // a reason to hand it over has come since it was last named
+	mayInterrupt bool
+}
+
+func (b *inbox) remove(is func(*letter) bool) { b.all = slices.DeleteFunc(b.all, is) }
+
+func (b *inbox) apply(in Input, word Word, hasChanged bool) []Effect {
+	for _, l := range b.all {
+		l.isDue = l.isDue || hasChanged
+	}
+	if in.Arrived != nil {
+		b.arrive(*in.Arrived, in.Now)
+	}
+	b.remove(func(l *letter) bool { return l.ID == in.Settled })
+	if e := in.Event; e != nil {
+		id := e.Source + " " + e.EventID
+		if e.EventID == "" || !slices.Contains(b.events, id) {
+			b.events = append(b.events, id)
+			b.applyEvent(e, in.Now)
+		}
+	}
+	over := func(t time.Time) bool { return !t.IsZero() && !t.After(in.Now) }
+	for _, l := range b.all {
+		if !l.offeredAt.IsZero() && in.Now.Sub(l.offeredAt).Abs() >= 10*time.Minute {
+			l.endOffer()
+		}
+		if over(l.LeasedUntil) {
+			l.LeasedUntil, l.isDue = time.Time{}, true
+		}
+	}
+	b.remove(func(l *letter) bool { return over(l.ExpiresAt) && !l.isBeingTyped })
+	interrupt, deliver := Effect{Do: Interrupt}, Effect{Do: Deliver}
+	for _, l := range b.all {
+		isFree := !l.isBeingTyped && l.offeredAt.IsZero() && l.LeasedUntil.IsZero()
+		if l.IsRead || l.IsSuppressed || !isFree {
+			continue
+		}
+		if word == WordIdle && l.isDue {
+			l.isDue = false
+			deliver.IDs = append(deliver.IDs, l.ID)
+		}
+		if word == WordBusy && l.Urgent && l.mayInterrupt {
+			l.mayInterrupt = false
+			interrupt.IDs = append(interrupt.IDs, l.ID)
+		}
+	}
+	return slices.DeleteFunc([]Effect{interrupt, deliver}, func(e Effect) bool { return e.IDs == nil })
+}
+
+func (b *inbox) arrive(m Mail, now time.Time) {
+	if !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now) {
+		return
+	}
+	i := slices.IndexFunc(b.all, func(l *letter) bool { return l.ID == m.ID })
+	if i < 0 {
+		b.all = append(b.all, &letter{Mail: m, isDue: true, mayInterrupt: true})
+		return
+	}
+	l := b.all[i]
+	wasKept, isReturned := l.IsRead || l.IsSuppressed, !l.LeasedUntil.IsZero() && m.LeasedUntil.IsZero()
+	l.Mail = m
+	l.isDue = l.isDue || wasKept || isReturned
+	l.mayInterrupt = l.mayInterrupt || wasKept
+}
+
+func (b *inbox) applyEvent(e *wire.Event, now time.Time) {
+	for _, l := range b.all {
+		switch {
+		case e.Kind == "exited":
+			l.isBeingTyped = false
+			l.endOffer()
+		case e.Kind == "session_end" && e.Session == l.offeredBy:
+			l.endOffer()
+		}
+	}
+	isAbout := func(l *letter) bool { return l.ID == e.MessageID() }
+	if isLastWord := e.Kind == wire.EventWithdrawn || e.Kind == wire.EventAcked && e.Field("by") != ""; isLastWord {
+		b.remove(isAbout)
+		return
+	}
+	for _, l := range b.all {
+		if !isAbout(l) {
+			continue
+		}
+		switch e.Kind {
+		case wire.EventInjecting:
+			l.isBeingTyped = true
+		case wire.EventInjectionFailed:
+			l.isBeingTyped = false
+		case wire.EventInjected, wire.EventRead, wire.EventAcked:
+			l.IsRead, l.isBeingTyped, l.offeredAt = true, false, time.Time{}
+			b.remove(func(m *letter) bool { return m == l && l.DueAt.IsZero() }) // no answer is expected
+			return
+		case wire.EventReturned:
+			l.LeasedUntil, l.isDue = time.Time{}, true
+		case wire.EventAnnounced:
+			if e.Source == "hook" {
+				l.offeredAt, l.offeredBy = now, e.Session
+			}
+		}
+	}
+}
+
+func (l *letter) endOffer() {
+	if !l.offeredAt.IsZero() {
+		l.offeredAt, l.isDue = time.Time{}, true
+	}
 }
 
 func diff(a, b State) string {

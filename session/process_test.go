@@ -146,11 +146,11 @@ func TestKilledWhileChanging(t *testing.T) {
 	}
 }
 
-// Processes that receive input are killed at random: every input is handled, and twice only after a kill.
+// A process that receives input is killed at random: every input is handled, and twice only after a kill.
 func TestKilledWhileHandling(t *testing.T) {
 	st := testTeam(t)
 	s := begin(t, st)
-	const inputs, processes, kills = 150, 2, 4
+	const inputs, processes, kills = 150, 1, 8
 	go func() {
 		for i := range inputs {
 			tell(t, st, s.SessionID, text(fmt.Sprint("input", i)))

@@ -62,7 +62,7 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 		}
 		return a, nil
 	}
-	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})[0]
+	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})[0][0]
 	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored // the id that was free
 	if a.WasAcked && before != nil && ack.Body != "" && before.Body != ack.Body {
 		a.Unsent = "already acknowledged with another text; yours was not sent"

@@ -111,7 +111,7 @@ type question struct {
 }
 
 func (q *question) send(ctx context.Context, post *maildir.Post) error {
-	q.To = q.root.deliver(ctx, post)[0]
+	q.To = q.root.deliver(ctx, post)[0][0]
 	err := q.To.Err
 	if err == nil && q.To.AlreadyStored {
 		err = q.handOverAgain(ctx)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -153,21 +153,21 @@ var ErrUnconfirmed = errors.New("the program may have got it")
 
 // Push claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
 // its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
-func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*maildir.Handover, error) {
+func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*handover.Handover, error) {
 	box, ended, after := t.Box(name), t.EndedSessions(name), context.WithoutCancel(ctx)
 	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
-	call := maildir.HookCall{
+	call := handover.Call{
 		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
 		IsGone: func(session string) bool { return slices.Contains(ended, session) },
 	}
-	h, err := box.HandOver(ctx, call, maildir.ReadOptions{
+	h, err := call.HandOver(ctx, box, maildir.ReadOptions{
 		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (Hold{})
 		},
 	})
 	if err != nil || len(h.Items) == 0 {
-		return h, errors.Join(err, h.NotSent(after))
+		return h, errors.Join(err, h.Release(after))
 	}
 	if o.Limit == 1 { // the hooks of the turn that it begins add the others
 		h.More, h.GivenUp = 0, 0
@@ -177,34 +177,42 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 		isIn, err = o.Has(ctx, id)
 	}
 	if err == nil && !isIn {
-		err = o.Put(ctx, h.Items, hook.PushedMail(h, l))
+		err = o.Put(ctx, h.Items, h.Pushed(l))
 	}
 	isUnsure := errors.Is(err, ErrUnconfirmed)
 	switch {
 	case isUnsure && o.Has != nil: // the claim stands for a while, and then the program is asked whether it has the message
 		return h, err
 	case err != nil && !isUnsure:
-		return h, errors.Join(err, h.NotSent(after))
+		return h, errors.Join(err, h.Release(after))
 	}
 	announced, failed := h.Sent(after)
 	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
 }
 
-// pushAll gives mail to the programs of all whom a post has just reached, side by side.
-func (r *Root) pushAll(ctx context.Context, post *maildir.Post) map[wire.Address]Pushed {
-	reached := slices.DeleteFunc(slices.Clone(post.Outcomes), func(out maildir.Outcome) bool {
-		return out.Err != nil || out.AlreadyStored || out.Box.Address().Host != ""
-	})
+// pushAll gives mail to the programs of all whom the posts have just reached, side by side.
+func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]Pushed {
+	var reached []wire.Address
+	for _, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
+				continue
+			}
+			if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
+				reached = append(reached, a)
+			}
+		}
+	}
 	pushed := make([]Pushed, len(reached))
 	AtOnce(len(reached), func(i int) {
-		a := reached[i].Box.Address()
-		if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
-			pushed[i] = t.pushUnread(ctx, a.Agent)
+		if t, err := r.Team(reached[i].Team); err == nil {
+			pushed[i] = t.pushUnread(ctx, reached[i].Agent)
 		}
 	})
 	all := map[wire.Address]Pushed{}
-	for i, out := range reached {
-		all[out.Box.Address()] = pushed[i]
+	for i, a := range reached {
+		all[a] = pushed[i]
 	}
 	return all
 }

@@ -58,20 +58,47 @@ var ErrTooManyHops = errors.New("in a chain of replies within an hour")
 //
 // A process that is killed at any point may send it again under the same key or id: it stays one message.
 func (r *Root) Send(ctx context.Context, o *Outgoing) (*Sent, error) {
-	post, unknown, err := r.prepare(o)
-	if err != nil {
-		return nil, err
+	sent := r.SendAll(ctx, []*Outgoing{o})[0]
+	return sent.Sent, sent.Err
+}
+
+// SentOrErr is what Send returns for one message of several.
+type SentOrErr struct {
+	*Sent
+	Err error
+}
+
+// SendAll is Send for several messages, which reach each recipient in their order. They are written side by side, and so
+// share the disk's flushes. None may answer or replace an earlier one of them.
+func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
+	sent := make([]SentOrErr, len(all))
+	posts, unknown := make([]*maildir.Post, len(all)), make([][]Recipient, len(all))
+	var ready []*maildir.Post
+	for i, o := range all {
+		post, noBox, err := r.prepare(o)
+		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
+			ready = append(ready, post)
+		}
 	}
-	sent := &Sent{To: append(r.deliver(ctx, post), unknown...)}
-	if len(sent.To) == 0 {
-		return nil, errors.New("send a message: it has no recipient")
+	reached := r.deliver(ctx, ready...)
+	for i, post := range posts {
+		if sent[i].Err != nil {
+			continue
+		}
+		s := &Sent{To: append(reached[0], unknown[i]...)}
+		reached = reached[1:]
+		if len(s.To) == 0 {
+			sent[i].Err = errors.New("send a message: it has no recipient")
+			continue
+		}
+		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), post.SentIndexErr
+		errs := []error{s.Unmarked}
+		for _, to := range s.To {
+			errs = append(errs, to.Err)
+		}
+		sent[i] = SentOrErr{s, errors.Join(errs...)}
 	}
-	sent.Unmarked, sent.Unlisted = r.markParent(ctx, o, sent), post.SentIndexErr
-	errs := []error{sent.Unmarked}
-	for _, to := range sent.To {
-		errs = append(errs, to.Err)
-	}
-	return sent, errors.Join(errs...)
+	return sent
 }
 
 // prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
@@ -123,6 +150,20 @@ func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, er
 	return post, unknown, o.attach(post)
 }
 
+// deliver delivers messages, and then gives them to the programs of those who have them. For each it returns what became
+// of it at each recipient.
+func (r *Root) deliver(ctx context.Context, posts ...*maildir.Post) [][]Recipient {
+	maildir.Deliver(ctx, posts...)
+	pushed, all := r.pushAll(ctx, posts), make([][]Recipient, len(posts))
+	for i, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			all[i] = append(all[i], Recipient{out, a, pushed[a]})
+		}
+	}
+	return all
+}
+
 // attach stores the files with every team that gets the message.
 func (o *Outgoing) attach(post *maildir.Post) error {
 	stored := map[*maildir.Store]bool{}
@@ -144,20 +185,6 @@ func (o *Outgoing) attach(post *maildir.Post) error {
 		}
 	}
 	return nil
-}
-
-// deliver delivers a message, and then gives it to the programs of those who have it.
-func (r *Root) deliver(ctx context.Context, post *maildir.Post) (to []Recipient) {
-	if len(post.To) == 0 {
-		return nil
-	}
-	maildir.Deliver(ctx, post)
-	pushed := r.pushAll(ctx, post)
-	for _, out := range post.Outcomes {
-		a := out.Box.Address()
-		to = append(to, Recipient{out, a, pushed[a]})
-	}
-	return to
 }
 
 // orCommand returns the origin of what is sent: without one it would look like a file of another program.

@@ -17,31 +17,61 @@ import (
 // replace a file.
 const snapshotAfter = 32
 
-// State folds a member's events: from state.json if it matches the log, else from base.json, else from the first event.
-// After a long fold it updates state.json, which is only a cache.
-func (t *Team) State(name wire.Name) (*reducer.State, error) {
-	f := stateFold{log: t.Box(name).Log()}
-	defer f.close()
-	s, ok := f.log.Snapshot()
-	if ok = ok && f.load(s); ok {
-		f.cursor, ok = f.log.Resume(s)
-	}
-	if !ok {
-		if err := f.startAtBase(); err != nil {
-			return nil, err
-		}
-	}
-	n, err := f.foldTo(0)
-	if err == nil && n >= snapshotAfter {
-		if s, err := f.snapshot(); err == nil && s.CRC != 0 {
-			f.log.SaveSnapshot(s)
-		}
-	}
-	return &f.state, err
+// snapshot is what state.json has: the fold of a log up to one of its events.
+type snapshot struct {
+	Version int               `json:"version"` // of the fold
+	At      eventlog.Position `json:"at"`
+	State   reducer.State     `json:"state"`
 }
 
-// ArchiveEvents moves a member's old events to the archive, and writes the fold up to them to base.json. Sessions are
-// updated before that, so that they need not read the archive.
+// State folds a member's events: from state.json if it matches the log, else from the first event, which may be
+// archived. After a long fold it updates state.json, which is only a cache.
+func (t *Team) State(name wire.Name) (*reducer.State, error) {
+	s, events := t.loadSnapshot(name)
+	defer func() { events.Close() }()
+	n := 0
+	for {
+		e, _, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.State.Apply(reducer.Input{Now: e.At, Event: &e})
+		n++
+	}
+	s.State.Seq = events.Seq() // includes events that the reducer ignores
+	if n >= snapshotAfter {
+		s.Version, s.At = reducer.Version, events.Position()
+		if data, err := json.Marshal(&s); err == nil {
+			t.Dir().Replace(stateFile(name), append(data, '\n'), false) // Resume refuses what a power cut leaves
+		}
+	}
+	return &s.State, nil
+}
+
+func stateFile(name wire.Name) string { return string(name) + "/state.json" }
+
+// loadSnapshot returns a member's snapshot, and the events after it. If it is not one of this log, this member and this
+// version of the fold, it is empty.
+func (t *Team) loadSnapshot(name wire.Name) (s snapshot, events *eventlog.Reader) {
+	log := t.Box(name).Log()
+	data, err := t.Dir().ReadFile(stateFile(name), 1<<20)
+	if err == nil && json.Unmarshal(data, &s) == nil && s.Version == reducer.Version {
+		isOurs := s.State.Agent == name && s.State.Team == t.Name && s.State.Seq == s.At.Seq
+		if events, ok := log.Resume(s.At); ok {
+			if isOurs {
+				return s, events
+			}
+			events.Close()
+		}
+	}
+	return snapshot{}, log.Follow(0)
+}
+
+// ArchiveEvents moves a member's old events to the archive. Sessions are updated before that, so that they need not read
+// the archive.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (moved maildir.Moved, err error) {
 	sessions, _, err := t.Sessions().List()
 	for _, s := range sessions {
@@ -49,79 +79,8 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 			_, err = t.RefreshSession(ctx, s)
 		}
 	}
-	if err != nil {
-		return moved, err
+	if err == nil {
+		moved.Events, moved.Bytes, err = t.Box(name).Log().Archive(ctx, before, dry)
 	}
-	f := stateFold{log: t.Box(name).Log()}
-	defer f.close()
-	fold := func(upTo uint64) (s eventlog.Snapshot, err error) {
-		if err = f.startAtBase(); err == nil {
-			_, err = f.foldTo(upTo)
-		}
-		if err != nil {
-			return s, err
-		}
-		return f.snapshot()
-	}
-	moved.Events, moved.Bytes, err = f.log.ArchiveBefore(ctx, before, dry, fold)
 	return moved, err
-}
-
-type stateFold struct {
-	log    *eventlog.Log
-	state  reducer.State
-	cursor *eventlog.Cursor
-}
-
-func (f *stateFold) close() { f.cursor.Close() }
-
-// load loads a snapshot's state, and reports whether it is one of this version and agent.
-func (f *stateFold) load(s eventlog.Snapshot) bool {
-	var state reducer.State
-	if s.Version != reducer.Version || json.Unmarshal(s.State, &state) != nil {
-		return false
-	}
-	isOurs := state.Agent == f.log.Owner.Agent && state.Team == f.log.Owner.Team
-	if !isOurs || state.Seq != s.Seq {
-		return false
-	}
-	f.state = state
-	return true
-}
-
-func (f *stateFold) startAtBase() error {
-	s, ok, err := f.log.Base()
-	if err != nil {
-		return err
-	}
-	if ok && f.load(s) {
-		f.cursor = f.log.Follow(s.Seq)
-	} else { // damaged, or of another version
-		f.cursor, f.state = f.log.Follow(0), reducer.State{}
-	}
-	return nil
-}
-
-// foldTo folds the events up to a sequence number, or with 0 all, and returns how many.
-func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
-	for upTo == 0 || f.cursor.Seq() < upTo {
-		e, _, err := f.cursor.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return n, err
-		}
-		f.state.Apply(reducer.Input{Now: e.At, Event: &e})
-		n++
-	}
-	return n, nil
-}
-
-func (f *stateFold) snapshot() (s eventlog.Snapshot, err error) {
-	f.state.Seq = f.cursor.Seq() // includes events that the reducer ignores
-	s.Version = reducer.Version
-	s.State, err = json.Marshal(&f.state)
-	f.cursor.Mark(&s)
-	return s, err
 }

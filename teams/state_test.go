@@ -13,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/mailbox/eventlog"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -114,7 +112,7 @@ func TestSnapshotIsACache(t *testing.T) {
 	}
 }
 
-func TestArchivedEventsLeaveTheirFold(t *testing.T) {
+func TestArchivedEventsAreFolded(t *testing.T) {
 	r := newRoot(t)
 	team := newTeam(t, r, "bob")
 	box := team.Box("bob")
@@ -145,16 +143,10 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(box.Path(), "events", "*.ndjson")); len(left) != 1 {
 		t.Errorf("segments left: %v", left)
 	}
-	// Without a usable base, as after an upgrade, the fold begins with the archived events.
-	base := filepath.Join(box.Path(), "events", "base.json")
-	good, err := os.ReadFile(base)
-	must(t, err)
-	for _, text := range []string{`{"version":1,"seq":17,"crc":1,"state":{}}`, `{"ver`, ``, string(good)} {
-		os.Remove(filepath.Join(box.Path(), "state.json"))
-		must(t, os.WriteFile(base, []byte(text), 0o600))
-		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
-			t.Errorf("base %q: %s", text, diff)
-		}
+	// Without the snapshot, as after an upgrade, the fold begins with the archived events.
+	os.Remove(filepath.Join(box.Path(), "state.json"))
+	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+		t.Error(diff)
 	}
 	if _, gaps, err := box.Log().Check(); len(gaps) > 0 || err != nil {
 		t.Errorf("gaps %v, %v", gaps, err)
@@ -172,32 +164,13 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 	}
 }
 
-// A kill after base.json is written, and before the segments are moved, must not make their events count twice.
-func TestBaseIsNotFoldedTwice(t *testing.T) {
+// A fold over a gap ends.
+func TestGap(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
-	happen(t, team, "bob", "stream_error", "stream_error", "dropped_counters dropped=x", "turn_started turn=t1")
-	want := stateOf(t, team, "bob")
-	s, err := team.State("bob")
-	must(t, err)
-	data, _ := json.Marshal(s)
-	base, _ := json.Marshal(eventlog.Snapshot{Version: reducer.Version, Seq: s.Seq, CRC: 1, State: data})
-	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "events", "base.json"), base, 0o600))
-	if got := stateOf(t, team, "bob"); got != want {
-		t.Error(cmp.Diff(want, got))
-	}
-}
-
-// A gap that an unusable base seems to cover stays a gap: the fold must not restart for ever.
-func TestGapBelowAForeignBase(t *testing.T) {
-	team := newTeam(t, newRoot(t), "bob")
-	box := team.Box("bob")
-	for range 3 {
-		must(t, box.Log().Append(t.Context(), wire.Event{Kind: "turn_idle"}))
-	}
-	events := filepath.Join(box.Path(), "events")
+	happen(t, team, "bob", "turn_idle", "turn_idle")
+	events := filepath.Join(team.Box("bob").Path(), "events")
 	old := filepath.Join(events, "00000000000000000001.ndjson")
 	must(t, os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")))
-	must(t, os.WriteFile(filepath.Join(events, "base.json"), []byte(`{"version":1,"seq":99,"crc":1,"state":{}}`), 0o600))
 	if _, err := team.State("bob"); err != nil {
 		t.Fatal(err)
 	}

@@ -91,9 +91,6 @@ func (r *Root) Close() error {
 	return errors.Join(errs...)
 }
 
-// Dir is the root's directory.
-func (r *Root) Dir() *durable.Root { return r.dir }
-
 // RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
 // instead of moving such messages to bad.
 func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )

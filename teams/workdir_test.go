@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )

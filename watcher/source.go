@@ -30,7 +30,7 @@ type source struct {
 
 	seen    map[wire.ID]time.Time // when a message was last seen in new
 	pending []wire.ID             // seen, but not returned by Next yet
-	cursor  *eventlog.Cursor      // nil until there is a log
+	cursor  *eventlog.Reader      // nil until there is a log
 	after   time.Time             // events before are not new
 	hasMore bool                  // the log may have more events
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 // Each verb asks the runner for one thing, and prints the outcome in a line.

@@ -351,14 +351,14 @@ func (r *Root) create(name string, content io.Reader, sync bool) error {
 	return err
 }
 
-// Write writes all of data to an open file. A fault has half of it written.
-func (r *Root) Write(f *os.File, data []byte) error {
+// Write writes all of data to an open file, or returns how much it has written. A fault has half of it written.
+func (r *Root) Write(f *os.File, data []byte) (int, error) {
 	err := r.do("write", f.Name(), func() error { return nil })
 	if err != nil {
 		data = data[:len(data)/2]
 	}
-	_, e := f.Write(data)
-	return cmp.Or(err, e)
+	n, failed := f.Write(data)
+	return n, cmp.Or(err, failed)
 }
 
 // SyncFile makes the content of f survive a power cut.

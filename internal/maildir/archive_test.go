@@ -141,12 +141,12 @@ func TestRetiredUnsynced(t *testing.T) {
 
 // If a member is retired during a read, the mail that could not be marked stays in its mailbox.
 func TestRetiredWhileRead(t *testing.T) {
-	shortShow(t)
+	t.Parallel()
 	s := newStore(t, "bob")
 	bob := s.Box("bob")
 	id := deliverN(t, bob, 1)[0]
 	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-		_, err := s.Retire(ctx, "bob") // once the lock is released
+		_, err := s.Retire(ctx, "bob")
 		return len(b.Items), err
 	})
 	if err != nil || len(b.Items) != 1 || !errors.Is(b.MarkErr, ErrNoAgent) {

@@ -14,8 +14,35 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A claim says who is handling an unread message: a runner that types it, a session of the agent's program that a hook
-// handed it to, or a member who leased it. While a claim is live, others skip the message. An expired claim is kept
+// Owner says who handles an unread message: runner:<run>, session:<id>, push:<session id> or lease:<agent>.
+type Owner string
+
+const (
+	ownerRunner  Owner = "runner:"
+	ownerSession Owner = "session:"
+	ownerPush    Owner = "push:"
+	ownerLease   Owner = "lease:"
+)
+
+// OfSession is the owner of what a session of the agent's program got in a hook's answer.
+func OfSession(id string) Owner { return ownerSession + Owner(id) }
+
+// PushedTo is the owner of what was given to a session beside its hooks: it may wait in the program.
+func PushedTo(session string) Owner { return ownerPush + Owner(session) }
+
+func (o Owner) is(kind Owner) bool { return strings.HasPrefix(string(o), string(kind)) }
+
+// Session returns the session of OfSession and PushedTo, "" for another owner.
+func (o Owner) Session() string {
+	for _, kind := range []Owner{ownerSession, ownerPush} {
+		if id, ok := strings.CutPrefix(string(o), string(kind)); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// claim says who is handling an unread message. While it is live, others skip the message. An expired claim is kept
 // until the message leaves new, because it counts how often the message was handed out.
 //
 // Claims are only advice. If the file is missing, damaged or not accessible, there are no claims, and messages are
@@ -24,37 +51,35 @@ import (
 //
 //	run/claims.json    a list of {"owner","ids","at","until"?,"times",…}
 type claim struct {
-	Owner   string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
+	Owner   Owner     `json:"owner"`
 	At      time.Time `json:"at"`
 	Until   time.Time `json:"until,omitzero"`    // absent in a runner's claim, live while the runner lock is held
 	Times   int       `json:"times"`             // how often the message was handed out, this claim included
-	Call    string    `json:"call,omitempty"`    // in a session's claim: the hook call that made it
-	Offered bool      `json:"offered,omitempty"` // in a session's claim: the hook has answered, or the push is over
-	IsPush  bool      `json:"push,omitempty"`    // in a session's claim: see HookCall.IsPush
-	Acked   bool      `json:"acked,omitempty"`   // the message was acknowledged before it was put back
+	Call    string    `json:"call,omitempty"`    // in a session's claim: see Recipient
+	Offered bool      `json:"offered,omitempty"` // in a session's claim: the message was given to the program
 }
 
-// Owners of claims begin with one of these.
 const (
-	ownerRunner  = "runner:"
-	ownerSession = "session:"
-	ownerLease   = "lease:"
+	sessionTime = 10 * time.Minute // how long a session's claim is live
+	pushTime    = time.Hour        // likewise of what was pushed: it may wait for the end of a tool or for a person
+	answerTime  = 10 * time.Second // how long it may take to write an answer
 )
 
-func (c claim) isRunner() bool                 { return strings.HasPrefix(c.Owner, ownerRunner) }
-func (c claim) isLease() bool                  { return strings.HasPrefix(c.Owner, ownerLease) }
-func (c claim) isLiveLease(now time.Time) bool { return c.isLease() && c.isLive(now, false) }
+// maxHandovers is how often a message is handed to sessions in vain before only Read shows it.
+const maxHandovers = 2
 
 // isBeingGiven reports whether it is not recorded yet that the message was given to the session. Such a claim is live for
-// seconds (answerTime): its owner may have been killed.
-func (c claim) isBeingGiven() bool { return strings.HasPrefix(c.Owner, ownerSession) && !c.Offered }
+// seconds (answerTime): whoever gives it may have been killed.
+func (c claim) isBeingGiven() bool { return c.Owner.Session() != "" && !c.Offered }
 
 // isGivenUp reports whether the message was handed over in vain so often that only Read shows it.
-func (c claim) isGivenUp() bool { return !c.isLease() && c.Times >= maxHandovers }
+func (c claim) isGivenUp() bool { return !c.Owner.is(ownerLease) && c.Times >= maxHandovers }
+
+func (c claim) isLiveLease(now time.Time) bool { return c.Owner.is(ownerLease) && c.isLive(now, false) }
 
 // isLive reports whether the claim counts. A claim from the future does not: the clock was set back since.
 func (c claim) isLive(now time.Time, isRunning bool) bool {
-	if c.isRunner() && c.Until.IsZero() {
+	if c.Owner.is(ownerRunner) && c.Until.IsZero() {
 		return isRunning
 	}
 	return now.Before(c.Until) && !c.At.After(now.Add(time.Minute)) && !c.Until.After(now.Add(MaxLease+time.Minute))
@@ -66,8 +91,8 @@ func (c claim) endedAt(now time.Time) claim {
 	return c
 }
 
-// claimNow returns the time in a form that compares equal after a round trip through JSON.
-func claimNow() time.Time { return time.Now().UTC().Round(0) }
+// inClaim returns a time in a form that compares equal after a round trip through JSON.
+func inClaim(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // claims holds the claims of a mailbox by message.
 type claims map[wire.ID]claim
@@ -79,9 +104,12 @@ func (all claims) live(now time.Time, isRunning bool) claims {
 }
 
 // hiddenFromReaders returns the live claims of messages that readers skip: a runner's, and leases.
-func (b *Box) hiddenFromReaders() claims {
-	hidden := b.claims().live(time.Now(), b.isRunning())
-	maps.DeleteFunc(hidden, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
+func (b *Box) hiddenFromReaders(all claims) claims {
+	if len(all) == 0 {
+		return nil
+	}
+	hidden := all.live(time.Now(), b.isRunning())
+	maps.DeleteFunc(hidden, func(_ wire.ID, c claim) bool { return c.Owner.Session() != "" })
 	return hidden
 }
 
@@ -92,55 +120,44 @@ func (b *Box) isRunning() bool {
 	return running || err != nil
 }
 
-// claimGroup is a batch of messages that were claimed together.
-type claimGroup struct {
-	Batch
-	Repeat map[wire.ID]bool // messages that were handed out before, and may have been received
-
-	box    *Box
-	left   []wire.ID // messages that are not known to have moved
-	claim  claim     // the claim of each message, but for Times and Acked
-	before claims    // all claims before
+// tx is a mailbox under its reader lock, under which messages move and claims change.
+type tx struct {
+	*Box
+	claims claims // as they are to be
+	stored claims // as they are in the file
 }
 
-// claimUnread selects messages as Read does, but for those in skipped, and adds a claim of each to all. It counts how
-// often a message was handed out.
-func (b *Box) claimUnread(all claims, opt ReadOptions, skipped claims, c claim) (claimGroup, error) {
-	group := claimGroup{Repeat: map[wire.ID]bool{}, box: b, claim: c, before: maps.Clone(all)}
-	batch, err := b.choose(opt, skipped)
-	if err != nil {
-		return claimGroup{}, err
-	}
-	group.Batch = batch
-	for _, it := range batch.Items {
-		c.Times, c.Acked = all[it.ID].Times+1, all[it.ID].Acked
-		all[it.ID] = c
-		group.left = append(group.left, it.ID)
-		if c.Times > 1 {
-			group.Repeat[it.ID] = true
+// update runs change under the reader lock, and writes the claims if it has changed them.
+func (b *Box) update(ctx context.Context, change func(*tx) error) error {
+	return b.locked(ctx, "reader", func() error {
+		all, err := b.readClaims()
+		var errno syscall.Errno
+		if errors.As(err, &errno) && !errors.Is(err, fs.ErrPermission) {
+			return err
 		}
-	}
-	return group, nil
-}
-
-// update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
-func (g *claimGroup) update(ctx context.Context, change func(wire.ID, claim) claim) error {
-	if len(g.left) == 0 {
-		return nil
-	}
-	return g.box.updateClaims(ctx, func(all claims) error {
-		for _, id := range g.left {
-			c := all[id]
-			if c.Owner == g.claim.Owner && c.At.Equal(g.claim.At) && c.Until.Equal(g.claim.Until) {
-				all[id] = change(id, c)
-			}
+		t := &tx{b, all, maps.Clone(all)}
+		if err := change(t); err != nil {
+			return err
 		}
-		return nil
+		return t.save()
 	})
 }
 
-// restoreBefore undoes a claim whose owner did not receive the message; it is for update.
-func (g *claimGroup) restoreBefore(id wire.ID, _ claim) claim { return g.before[id] }
+// save writes the claims if they have changed, without those of messages that are no longer unread, unless they are new.
+func (t *tx) save() error {
+	if maps.Equal(t.claims, t.stored) {
+		return nil
+	}
+	maps.DeleteFunc(t.claims, func(id wire.ID, c claim) bool {
+		isUnread, err := t.has(t.unread(), id)
+		return c == claim{} || err == nil && !isUnread && c == t.stored[id]
+	})
+	err := t.write()
+	if err == nil {
+		t.stored = maps.Clone(t.claims)
+	}
+	return err
+}
 
 // storedClaim is an entry of the file, which may be for several messages.
 type storedClaim struct {
@@ -148,8 +165,27 @@ type storedClaim struct {
 	IDs []wire.ID `json:"ids"`
 }
 
+func (t *tx) write() error {
+	if len(t.claims) == 0 {
+		return t.store.root.Remove(t.claimsFile())
+	}
+	var list []storedClaim
+	for _, id := range slices.Sorted(maps.Keys(t.claims)) {
+		list = append(list, storedClaim{t.claims[id], []wire.ID{id}})
+	}
+	data, err := json.Marshal(list)
+	if err == nil {
+		err = t.mkdir(t.in("run"))
+	}
+	if err != nil {
+		return err
+	}
+	return t.store.root.Replace(t.claimsFile(), append(data, '\n'), false)
+}
+
 func (b *Box) claimsFile() string { return b.in("run/claims.json") }
 
+// claims returns the claims for a caller that only looks.
 func (b *Box) claims() claims {
 	all, _ := b.readClaims()
 	return all
@@ -162,14 +198,14 @@ func (b *Box) readClaims() (claims, error) {
 	if absent(err) {
 		return all, nil
 	}
-	var stored []storedClaim
+	var list []storedClaim
 	if err == nil {
-		err = json.Unmarshal(data, &stored)
+		err = json.Unmarshal(data, &list)
 	}
 	if err != nil {
 		return all, err
 	}
-	for _, s := range stored {
+	for _, s := range list {
 		for _, id := range s.IDs {
 			if wire.IsID(string(id)) {
 				all[id] = s.claim
@@ -179,53 +215,59 @@ func (b *Box) readClaims() (claims, error) {
 	return all, nil
 }
 
-// claimsToChange reads the claims for an update; unlike claims it reports I/O errors.
-func (b *Box) claimsToChange() (claims, error) {
-	all, err := b.readClaims()
-	var errno syscall.Errno
-	if errors.As(err, &errno) && !errors.Is(err, fs.ErrPermission) {
-		return nil, err
-	}
-	return all, nil
+// Claimed is a batch of messages that one owner has claimed together.
+type Claimed struct {
+	Batch
+	Repeat map[wire.ID]bool // messages that were handed out before, and may have been received
+
+	box    *Box
+	left   []wire.ID // messages that are not known to have moved
+	claim  claim     // the claim of each message, but for Times
+	before claims    // all claims before
 }
 
-// updateClaims changes the claims under the reader lock.
-func (b *Box) updateClaims(ctx context.Context, change func(claims) error) error {
-	return b.locked(ctx, "reader", func() error { return b.changeClaims(change) })
-}
-
-// changeClaims changes the claims and drops those of messages that are no longer unread. The caller holds the reader
-// lock.
-func (b *Box) changeClaims(change func(claims) error) error {
-	all, err := b.claimsToChange()
+// claim selects messages as Read does, but for those in skipped, and claims them. It counts how often a message was
+// handed out.
+func (t *tx) claim(c claim, opt ReadOptions, skipped claims) (Claimed, error) {
+	group := Claimed{Repeat: map[wire.ID]bool{}, box: t.Box, claim: c, before: maps.Clone(t.claims)}
+	batch, err := t.choose(opt, t.claims, skipped)
 	if err != nil {
-		return err
+		return Claimed{}, err
 	}
-	before := maps.Clone(all)
-	maps.DeleteFunc(all, func(id wire.ID, _ claim) bool {
-		isUnread, err := b.has(b.unread(), id)
-		return err == nil && !isUnread
-	})
-	if err := change(all); err != nil {
-		return err
+	group.Batch = batch
+	for _, it := range batch.Items {
+		c.Times = t.claims[it.ID].Times + 1
+		t.claims[it.ID] = c
+		group.left = append(group.left, it.ID)
+		if c.Times > 1 {
+			group.Repeat[it.ID] = true
+		}
 	}
-	maps.DeleteFunc(all, func(_ wire.ID, c claim) bool { return c == claim{} })
-	switch {
-	case maps.Equal(all, before):
+	return group, nil
+}
+
+// update replaces each claim of the group by change's result, unless the claim has changed meanwhile.
+func (g *Claimed) update(ctx context.Context, change func(wire.ID, claim) claim) error {
+	if len(g.left) == 0 {
 		return nil
-	case len(all) == 0:
-		return b.store.root.Remove(b.claimsFile())
 	}
-	var stored []storedClaim
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		stored = append(stored, storedClaim{all[id], []wire.ID{id}})
-	}
-	data, err := json.Marshal(stored)
-	if err == nil {
-		err = b.mkdir(b.in("run"))
-	}
-	if err != nil {
-		return err
-	}
-	return b.store.root.Replace(b.claimsFile(), append(data, '\n'), false)
+	return g.box.update(ctx, func(t *tx) error {
+		for _, id := range g.left {
+			c := t.claims[id]
+			if c.Owner == g.claim.Owner && c.At.Equal(g.claim.At) && c.Until.Equal(g.claim.Until) {
+				t.claims[id] = change(id, c)
+			}
+		}
+		return nil
+	})
+}
+
+// Release undoes the claim: nothing of the messages was received.
+func (g *Claimed) Release(ctx context.Context) error {
+	return g.update(ctx, func(id wire.ID, _ claim) claim { return g.before[id] })
+}
+
+// Expire ends the claim when it is not known whether the messages were received: the next handover may be a repeat.
+func (g *Claimed) Expire(ctx context.Context) error {
+	return g.update(ctx, func(_ wire.ID, c claim) claim { return c.endedAt(inClaim(time.Now())) })
 }

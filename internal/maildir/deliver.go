@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -39,8 +41,9 @@ type Outcome struct {
 	Err           error
 
 	post  *Post
+	at    *target
 	data  []byte   // the encoded message
-	temp  string   // the file that becomes the message
+	temp  string   // the file that becomes the message, in the target's inbox
 	first *Outcome // the post's earlier outcome for the same mailbox: the members of a host share an outbox
 }
 
@@ -125,9 +128,12 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			}
 			t := known[b.Path()]
 			if t == nil {
-				t = &target{box: b, err: b.prepareTemp()}
+				t = &target{box: b}
+				t.err = t.open()
+				defer t.close()
 				known[b.Path()], targets = t, append(targets, t)
 			}
+			o.at = t
 			n := len(t.outcomes)
 			switch {
 			case t.err != nil:
@@ -166,35 +172,58 @@ func isTaken(err error) bool {
 // target is a mailbox that a call delivers to.
 type target struct {
 	box      *Box
+	inbox    *durable.Root
 	err      error      // why nothing can be written there; then there are no outcomes
 	outcomes []*Outcome // one for each post
 }
 
-// prepareTemp makes the directory in which messages are written, and checks that the mailbox's owner will be able to
-// read them.
-func (b *Box) prepareTemp() error {
+// open opens the inbox, with the directory in which messages are written, and checks that the mailbox's owner will be
+// able to read them.
+func (t *target) open() error {
+	b := t.box
 	err := b.makeOutbox()
 	if err == nil {
+		t.inbox, err = b.store.root.Sub(b.in("inbox"))
+	}
+	if absent(err) {
+		err = cmp.Or(b.CheckPresent(), b.noAgent())
+	}
+	if err == nil && t.inbox.IsDir("tmp") != nil {
 		err = b.mkdir(b.in("inbox/tmp"))
 	}
-	if err == nil && !b.store.root.OwnerCanRead(b.in("inbox/tmp")) {
+	if err == nil && !t.inbox.OwnerCanRead("tmp") {
 		err = ErrUnreadable
 	}
 	return err
 }
 
+func (t *target) close() {
+	if t.inbox != nil {
+		t.inbox.Close()
+	}
+}
+
+// checkPresent returns nil if the open inbox is the mailbox's still, and not one that was retired meanwhile.
+func (t *target) checkPresent() error {
+	open, err := t.inbox.Lstat(".")
+	now, gone := t.box.store.root.Lstat(t.box.in("inbox"))
+	if absent(gone) || err == nil && gone == nil && !os.SameFile(open, now) {
+		return t.box.noAgent() // even if one of that name is back by now
+	}
+	return cmp.Or(err, gone)
+}
+
 // write writes and syncs the message in the mailbox's tmp.
 func (o *Outcome) write() {
-	b, m := o.Box, o.post.Message
-	o.temp = b.in("inbox/tmp", cmp.Or(o.post.temp, string(m.ID)+"."+string(wire.NewID())))
+	o.temp = "tmp/" + cmp.Or(o.post.temp, string(o.post.Message.ID)+"."+string(wire.NewID()))
 	if o.post.temp != "" {
-		o.Err = b.store.root.Remove(o.temp)
+		o.Err = o.at.inbox.Remove(o.temp)
 	}
 	if o.Err == nil {
-		o.Err = b.store.root.Create(o.temp, o.data)
+		o.Err = o.at.inbox.Create(o.temp, o.data)
 	}
 	if absent(o.Err) { // retired a moment ago
-		o.Err = b.noAgent()
+		o.Err = o.Box.noAgent()
 	}
 }
 
@@ -208,7 +237,7 @@ func (t *target) publish(ctx context.Context) {
 	if slices.ContainsFunc(t.outcomes, func(o *Outcome) bool { return o.post.isOld() }) {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.CheckPresent)
+	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, t.checkPresent)
 	if err == nil {
 		defer unlock()
 	}
@@ -220,7 +249,7 @@ func (t *target) publish(ctx context.Context) {
 			o.AlreadyStored, o.Err = o.moveToNew()
 		}
 		if o.Stored = o.Err == nil; !o.Stored || o.AlreadyStored {
-			b.store.root.Remove(o.temp)
+			t.inbox.Remove(o.temp)
 		}
 	}
 }
@@ -234,12 +263,12 @@ func (o *Outcome) moveToNew() (isThere bool, err error) {
 			return isThere, err
 		}
 	}
-	err = b.store.root.Move(o.temp, b.unread().file(o.post.Message.ID))
+	err = o.at.inbox.Move(o.temp, "new/"+fileOf(o.post.Message.ID))
 	switch {
 	case errors.Is(err, fs.ErrExist): // put there by a program that takes no lock
 		return b.isDelivered(o.post)
 	case absent(err):
-		return false, b.noAgent() // even if one of that name is back by now
+		return false, cmp.Or(b.CheckPresent(), b.noAgent())
 	}
 	return false, err
 }
@@ -275,7 +304,7 @@ func (t *target) sync() {
 	if len(stored) == 0 {
 		return
 	}
-	if err := t.box.store.root.Sync(t.box.unread().dir); err != nil {
+	if err := t.inbox.Sync("new"); err != nil {
 		for _, o := range stored {
 			o.Err = &NotDurableError{o.post.Message.ID, err}
 		}

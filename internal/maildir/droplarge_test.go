@@ -198,7 +198,7 @@ func TestDropAfterAFailedSync(t *testing.T) {
 func TestGoodMailFirst(t *testing.T) {
 	t.Parallel()
 	handOver := func(b *Box) (n int, err error) {
-		h, err := b.HandOver(ctx, HookCall{Session: "s", Name: string(wire.NewID()), CanCarryMail: true, Now: time.Now()}, ReadOptions{})
+		h, err := b.HandOver(ctx, Recipient{Owner: OfSession("s"), Call: string(wire.NewID())}, ReadOptions{})
 		if err == nil {
 			_, err = h.Sent(ctx)
 		}

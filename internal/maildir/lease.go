@@ -56,13 +56,13 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	}
 	b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
 	opt.Limit = 1
-	var group claimGroup
+	var group Claimed
 	lease := Lease{By: by}
-	err := b.updateClaims(ctx, func(all claims) (err error) {
-		now := claimNow() // after the wait for the lock
+	err := b.update(ctx, func(t *tx) (err error) {
+		now := inClaim(time.Now()) // after the wait for the lock
 		lease.Until = now.Add(d)
 		mine := claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerTime))}
-		group, err = b.claimUnread(all, opt, all.live(now, b.isRunning()), mine)
+		group, err = t.claim(mine, opt, t.claims.live(now, b.isRunning()))
 		return err
 	})
 	if err != nil || len(group.Items) == 0 {
@@ -72,7 +72,7 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 	received, showErr := show(it, lease)
 	ctx = context.WithoutCancel(ctx) // the message was shown
 	if !received {
-		group.update(ctx, group.restoreBefore)
+		group.Release(ctx)
 		return nil, showErr
 	}
 	isMine := false
@@ -87,20 +87,20 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, opt R
 }
 
 // leaseOwner returns the owner of a member's claims, with the team if that is another one.
-func (b *Box) leaseOwner(by wire.Address) string {
-	return ownerLease + strings.TrimSuffix(by.String(), "@"+string(b.store.Team))
+func (b *Box) leaseOwner(by wire.Address) Owner {
+	return ownerLease + Owner(strings.TrimSuffix(by.String(), "@"+string(b.store.Team)))
 }
 
 // leaseOf returns the lease of a claim. By is zero once the message was given back.
 func (b *Box) leaseOf(c claim) Lease {
-	by, _ := wire.ParseAddress(c.Owner[len(ownerLease):], b.store.Team)
+	by, _ := wire.ParseAddress(string(c.Owner[len(ownerLease):]), b.store.Team)
 	return Lease{By: by, Until: c.Until}
 }
 
 // addLease sets what the claims say about an unread message.
 func (b *Box) addLease(it *Item, all claims) {
 	c := all[it.ID]
-	it.TimesHandedOut, it.WasAcked = c.Times, c.Acked
+	it.TimesHandedOut = c.Times
 	if c.isLiveLease(time.Now()) {
 		lease := b.leaseOf(c)
 		it.Lease = &lease
@@ -110,8 +110,8 @@ func (b *Box) addLease(it *Item, all claims) {
 
 // LastLease returns the live or last lease of an unread message.
 func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
-	all, err := b.claimsToChange()
-	if c := all[id]; c.isLease() {
+	all, err := b.readClaims()
+	if c := all[id]; c.Owner.is(ownerLease) {
 		if ok, err = b.has(b.unread(), id); ok {
 			last = b.leaseOf(c)
 		}
@@ -158,7 +158,7 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 		return until, err
 	}
 	err = b.changeLease(ctx, id, by, func(c *claim) {
-		now := claimNow()
+		now := inClaim(time.Now())
 		if end := now.Add(d); end.After(c.Until) || !c.isLiveLease(now) { // the clock was set back
 			c.At, c.Until = now, end
 		}
@@ -169,7 +169,7 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 
 // EndLease gives a message back before the lease ends, and logs message_returned for a runner that waits for it.
 func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
-	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, claimNow() })
+	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, inClaim(time.Now()) })
 	if err != nil {
 		return err
 	}
@@ -177,13 +177,18 @@ func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
 }
 
 func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, change func(*claim)) error {
-	return b.updateClaims(ctx, func(all claims) error {
-		c := all[id]
+	return b.update(ctx, func(t *tx) error {
+		c := t.claims[id]
+		if isUnread, err := b.has(b.unread(), id); err != nil {
+			return err
+		} else if !isUnread {
+			c = claim{} // what is left of it
+		}
 		if c.Owner != b.leaseOwner(by) {
 			return cmp.Or(b.checkLeaseholder(c, id, by), notHeld(id))
 		}
 		change(&c)
-		all[id] = c
+		t.claims[id] = c
 		return nil
 	})
 }

@@ -21,10 +21,10 @@ func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 // ranOut makes all leases expire.
 func ranOut(t testing.TB, b *Box) {
 	t.Helper()
-	err := b.changeClaims(func(all claims) error {
-		for id, c := range all {
-			c.Until = claimNow()
-			all[id] = c
+	err := b.update(ctx, func(t *tx) error {
+		for id, c := range t.claims {
+			c.Until = inClaim(time.Now())
+			t.claims[id] = c
 		}
 		return nil
 	})
@@ -54,10 +54,10 @@ func TestLeaseRunsOut(t *testing.T) {
 	if leaseFor(t, bob, "dave", time.Minute) != nil {
 		t.Error("renewed, and taken")
 	}
-	bob.changeClaims(func(all claims) error { // the clock was an hour ahead when it was leased
-		c := all[id]
-		c.At, c.Until = claimNow().Add(time.Hour), claimNow().Add(2*time.Hour)
-		all[id] = c
+	bob.update(ctx, func(t *tx) error { // the clock was an hour ahead when it was leased
+		c := t.claims[id]
+		c.At, c.Until = inClaim(time.Now()).Add(time.Hour), inClaim(time.Now()).Add(2*time.Hour)
+		t.claims[id] = c
 		return nil
 	})
 	if until, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); err != nil || time.Until(until) > time.Minute {

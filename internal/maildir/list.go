@@ -94,15 +94,6 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 	return at
 }
 
-// HasAcked reports whether the owner has acknowledged an unread message: the index of sent messages has the ack, or the
-// message was put back after an ack or a reply.
-func (b *Box) HasAcked(it *Item) bool { return it.WasAcked || b.hasSentAck(it.ID) }
-
-func (b *Box) hasSentAck(id wire.ID) bool {
-	ack, err := b.Sent(wire.AckID(id, b.Address()))
-	return err == nil && ack.Acks(id)
-}
-
 // Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
 // newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
@@ -213,7 +204,11 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 			found.More += len(ids)
 			return true
 		}
-		for i, it := range b.openEach(p, ids, rg.Keep, func(*BadError) { found.Bad++ }) {
+		var claimed claims
+		if p.state == Unread {
+			claimed = b.claims()
+		}
+		for i, it := range b.openEach(p, ids, claimed, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
@@ -243,9 +238,10 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	return ids, err
 }
 
-// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids. It skips messages
-// that have moved on, and calls bad for files that are not messages or cannot be read.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids, and with what the
+// claims say about it. It skips messages that have moved on, and calls bad for files that are not messages or cannot be
+// read.
+func (b *Box) openEach(p place, ids []wire.ID, claimed claims, keep func([]byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		dir, name := b.store.root, p.file
 		if len(ids) > 1 { // a path below the team costs system calls for each element
@@ -253,10 +249,6 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, bad func(
 				defer sub.Close()
 				dir, name = sub, fileOf
 			}
-		}
-		var claimed claims
-		if p.state == Unread {
-			claimed = b.claims()
 		}
 		for i, id := range ids {
 			it, err := b.openIn(dir, name(id), p, id, keep)

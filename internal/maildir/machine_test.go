@@ -23,7 +23,6 @@ type machine struct {
 	home  string // the mailbox's directory, which changes while it is retired
 	place map[wire.ID]string
 	ack   map[wire.ID]bool
-	acked map[wire.ID]bool      // acknowledged before it was put back
 	body  map[wire.ID]string    // as it was delivered first
 	held  map[wire.ID]wire.Name // who has leased it
 	times map[wire.ID]int       // how often it was leased
@@ -71,7 +70,7 @@ func (m *machine) moves(id wire.ID, to string, log ...string) {
 }
 
 func (m *machine) reads(id wire.ID) {
-	if m.ack[id] && !m.acked[id] {
+	if m.ack[id] {
 		m.moves(id, "cur", wire.EventRead)
 	} else {
 		m.moves(id, "done", wire.EventRead)
@@ -209,9 +208,6 @@ func (m *machine) MarkUnread(t *rapid.T) {
 		}
 		if was != "new" {
 			m.moves(id, "new")
-		}
-		if was == "done" || was == "archive" {
-			m.acked[id] = m.ack[id] // so it is not owed again
 		}
 	}
 }
@@ -424,7 +420,7 @@ func TestMachine(t *testing.T) {
 		}
 		must(t, err)
 		defer s.Close()
-		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, acked: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
+		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
 		for i := range 6 {
 			m.pool = append(m.pool, daysAgo(i%4))
 		}

@@ -24,16 +24,16 @@
 // in this order finds every message, and of two copies the first counts.
 //
 // Read shows messages first, and then moves those that its reader received. A reader that is killed sees a message
-// again; it never loses one.
+// again; it never loses one. Two that read at once may both see it.
 //
 // Ids only order a display. They never decide what is new.
 //
 // # Locks
 //
 // All locks are flocks on files under the team's .locks, taken in this order: runner, team, drops, inbox, reader,
-// events; never locks of two agents at once. Only runner is held while waiting for more than the file system and, for
-// at most two seconds, the output of Read. Looking takes no lock. A look before a lock does not count after it: files
-// are reached by their path below the team's directory.
+// events; never locks of two agents at once. Only runner and wake are held while waiting for more than the file system.
+// Looking takes no lock. A look before a lock does not count after it: files are reached by their path below the team's
+// directory.
 package maildir
 
 import (
@@ -290,7 +290,7 @@ func (b *Box) mkdir(dir string) error {
 // Log returns the agent's event log.
 func (b *Box) Log() *eventlog.Log {
 	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.CheckPresent}
+	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent)
 }
 
 // logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so

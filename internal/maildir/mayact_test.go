@@ -26,8 +26,7 @@ func TestMayAct(t *testing.T) {
 	if _, err := os.Stat(dropped); err != nil || bob.Dropped() != 1 {
 		t.Error(err, bob.Dropped())
 	}
-	call := HookCall{Session: "s1", Name: "prompt 1", ProvesReceipt: true, CanCarryMail: true, Now: time.Now()}
-	h, err := bob.HandOver(ctx, call, ReadOptions{})
+	h, err := bob.HandOver(ctx, Recipient{Owner: OfSession("s1"), Call: "prompt 1"}, ReadOptions{})
 	if !errors.Is(err, why) || len(h.Items) > 0 {
 		t.Error(h, err)
 	}

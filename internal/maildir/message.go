@@ -75,7 +75,6 @@ type Item struct {
 
 	Lease          *Lease // the live lease of an unread message, or nil
 	TimesHandedOut int    // how often an unread message was handed out before, without being finished
-	WasAcked       bool   // an unread message was acknowledged before it was put back
 
 	root *durable.Root
 	file string // in root

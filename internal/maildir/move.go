@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,23 +9,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead returns the place of a message, which has this claim, once it is read: cur if it asks for an acknowledgement,
-// else done.
-func (b *Box) afterRead(m *wire.Message, c claim) place {
-	if m.RequiresAck && !c.Acked && !b.hasSentAck(m.ID) {
+// afterRead returns the place of a message once it is read: cur if it asks for an acknowledgement, else done.
+func (b *Box) afterRead(m *wire.Message) place {
+	if m.RequiresAck {
 		return b.owed()
 	}
 	return b.done(m.ID)
 }
 
 // markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
-// holds the reader lock. c is the message's claim.
-func (b *Box) markRead(id wire.ID, c claim) (*Item, error) {
+// holds the reader lock.
+func (b *Box) markRead(id wire.ID) (*Item, error) {
 	it, err := b.open(b.unread(), id)
 	if err != nil {
 		return nil, err
 	}
-	return it, b.move(id, b.unread(), b.afterRead(it.Message, c))
+	return it, b.move(id, b.unread(), b.afterRead(it.Message))
 }
 
 func (b *Box) readEvent(it *Item, batch wire.ID) wire.Event {
@@ -47,23 +45,22 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 
 // choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
 // log the move.
-type choosePlace func(from place, c claim) (to place, events []wire.Event, err error)
+type choosePlace func(t *tx, from place) (to place, events []wire.Event, err error)
 
 // moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
 // returns ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
 	var logged []wire.Event
-	err := b.locked(ctx, "reader", func() error {
+	err := b.update(ctx, func(t *tx) error {
 		for range b.places(id) { // each may have a duplicate, which goes to bad
 			from, isThere, err := b.locate(id)
 			if err == nil && !isThere {
 				err = notFound(id)
 			}
-			all, e := b.claimsToChange()
-			if err := cmp.Or(err, e); err != nil {
+			if err != nil {
 				return err
 			}
-			to, events, err := choose(from, all[id])
+			to, events, err := choose(t, from)
 			if err != nil || to == from {
 				return err
 			}
@@ -83,15 +80,15 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error 
 // MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
-		if from.state != Unread || b.checkLeaseholder(c, id, b.Address()) != nil {
+	err := b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
+		if from.state != Unread || b.checkLeaseholder(t.claims[id], id, b.Address()) != nil {
 			return from, nil, nil
 		}
 		it, err := b.open(from, id)
 		if err != nil {
 			return from, nil, err
 		}
-		return b.afterRead(it.Message, c), []wire.Event{b.readEvent(it, wire.NewID())}, nil
+		return b.afterRead(it.Message), []wire.Event{b.readEvent(it, wire.NewID())}, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -112,11 +109,11 @@ func (b *Box) MarkAckedUnsent(ctx context.Context, id wire.ID, by wire.Address) 
 }
 
 func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
-	return b.moveTo(ctx, id, func(from place, c claim) (to place, events []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(t *tx, from place) (to place, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
 		case from.state == Unread:
-			if err := b.checkLeaseholder(c, id, by); err != nil {
+			if err := b.checkLeaseholder(t.claims[id], id, by); err != nil {
 				return from, nil, err
 			}
 			if isMine {
@@ -141,31 +138,28 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 }
 
 // MarkUnread puts a message that was read back into new, unclaimed, or returns ErrWithdrawn. A message that was
-// acknowledged is not owed again after it is read once more.
+// acknowledged is owed again after it is read once more; acknowledging it again sends nothing.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
 
 // MarkUndone is MarkUnread for a message that was typed into a turn which was undone: the agent may have seen it, so
 // the next handover may be a repeat.
 func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
-	now := claimNow()
+	now := inClaim(time.Now())
 	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
 }
 
 func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
-		return b.moveTo(ctx, id, func(from place, _ claim) (place, []wire.Event, error) {
+		return b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
 			switch from.state {
 			case Unread:
 				return from, nil, nil
 			case Withdrawn:
 				return from, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
-			case Done:
-				if it, err := b.open(from, id); err == nil && it.RequiresAck {
-					c.Acked, c.At = true, claimNow()
-				}
 			}
 			// Otherwise a claim from before it was read would be live again.
-			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
+			t.claims[id] = c
+			return b.unread(), nil, t.save()
 		})
 	})
 }
@@ -187,12 +181,13 @@ func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isA
 }
 
 func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(place, State) bool) (state State, err error) {
-	err = b.moveTo(ctx, id, func(from place, c claim) (place, []wire.Event, error) {
+	err = b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
+		c := t.claims[id]
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
-			if c.isRunner() {
+			if c.Owner.is(ownerRunner) {
 				return from, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}
-			if c.isLease() {
+			if c.Owner.is(ownerLease) {
 				return from, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed

@@ -11,11 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Tests shorten these.
-var (
-	showUnderLock = 2 * time.Second // how long Read shows messages with the reader lock held
-	setAsideTime  = time.Second     // how long one look goes on moving files to bad
-)
+// setAsideTime is how long one look goes on moving files to bad. Tests change it.
+var setAsideTime = time.Second
 
 // maxAhead is how many bytes of further messages are opened. Their texts are not kept.
 const maxAhead = 16 << 20
@@ -33,7 +30,7 @@ type ReadOptions struct {
 	LookAhead int                      // how many further messages to open at most, since they may replace or follow others
 
 	countsAll      bool // count every message beyond LookAhead as More without opening it
-	changesNothing bool // for a caller without the reader lock
+	changesNothing bool // moves nothing to bad
 }
 
 // Batch is what one Read shows.
@@ -62,74 +59,69 @@ func (b *Batch) Sender() string {
 // Peek selects messages as Read does, but moves none. Dropped files are ingested first. A message requested by id is
 // shown even if it is claimed.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
-	if err := b.CheckPresent(); err != nil {
-		return Batch{}, err
-	}
-	var claimed claims
-	if opt.IDs == nil {
-		claimed, opt.IDs = b.hiddenFromReaders(), ingested.unread
-	}
 	opt.changesNothing = true
-	batch, err := b.choose(opt, claimed)
-	batch.Bad = b.countBad(ingested)
-	return batch, err
+	return b.look(ctx, opt, opt.IDs != nil)
 }
 
 // Read selects unread messages, calls show to write them, and then marks the first ones as read: as many as show
-// reports as received, also if show fails; Read returns its error. Read holds the reader lock for at most two seconds
-// of show. After that another reader may show the same messages; at the end those that are still unread are moved.
+// reports as received, also if show fails; Read returns its error. No lock is held during show. So another reader may
+// show the same messages at the same time; what was moved or claimed meanwhile stays as it is.
 //
 // Messages that a runner is typing or that are leased are skipped. Those that a hook has handed to a session are not.
 //
 // On a read-only disk the messages are shown but not marked, and MarkErr says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
-	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
-	unlock, lockErr := b.lock(ctx, "reader")
-	if lockErr != nil {
-		if unlock, opt.changesNothing = func() {}, isUnwritable(lockErr); !opt.changesNothing {
-			return batch, lockErr
-		}
-	}
-	defer func() { unlock() }()
-	if batch, err = b.choose(opt, b.hiddenFromReaders()); err != nil {
+	if batch, err = b.look(ctx, opt, false); err != nil {
 		return batch, err
 	}
-	batch.Bad = b.countBad(ingested)
 	if len(batch.Items) > 0 {
-		batch.MarkErr = cmp.Or(lockErr, b.checkMovable(batch.Items))
+		batch.MarkErr = b.checkMovable(batch.Items)
 	}
-	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	isLocked := timer.Stop()
 	if received == 0 || batch.MarkErr != nil { // show has reported MarkErr
 		return batch, showErr
 	}
-	var claimed claims // by others, while the lock was released
-	if !isLocked {
-		if unlock, batch.MarkErr = b.lock(ctx, "reader"); batch.MarkErr != nil {
-			unlock = func() {}
-			return batch, showErr
-		}
-		claimed = b.hiddenFromReaders()
-	}
-	events := b.markReceived(&batch, received, claimed, cmp.Or(opt.Batch, wire.NewID()))
-	unlock()
+	ctx = context.WithoutCancel(ctx) // the messages were received
+	var events []wire.Event
+	lockErr := b.update(ctx, func(t *tx) error {
+		events = t.markReceived(&batch, received, cmp.Or(opt.Batch, wire.NewID()))
+		return nil
+	})
+	batch.MarkErr = cmp.Or(lockErr, batch.MarkErr)
 	batch.LogErr = b.logEvents(ctx, events...)
 	return batch, showErr
 }
 
-// markReceived moves the first items of a batch, which were received, unless they are claimed, and returns the events
-// that say so. The caller holds the reader lock.
-func (b *Box) markReceived(batch *Batch, received int, claimed claims, batchID wire.ID) (events []wire.Event) {
-	all := b.claims() // once: there may be many
+// look ingests dropped files and selects messages, unless a runner is typing them or they are leased (evenClaimed: also
+// such).
+func (b *Box) look(ctx context.Context, opt ReadOptions, evenClaimed bool) (batch Batch, err error) {
+	ingested, _ := b.ingestUnlessMail(ctx) // what cannot be ingested now stays where it is
+	if err := b.CheckPresent(); err != nil {
+		return batch, err
+	}
+	if opt.IDs == nil {
+		opt.IDs = ingested.unread
+	}
+	all, hidden := b.claims(), claims(nil)
+	if !evenClaimed {
+		hidden = b.hiddenFromReaders(all)
+	}
+	batch, err = b.choose(opt, all, hidden)
+	batch.Bad = b.countBad(ingested)
+	return batch, err
+}
+
+// markReceived moves the first items of a batch, which were received, unless somebody has claimed them meanwhile, and
+// returns the events that say so.
+func (t *tx) markReceived(batch *Batch, received int, batchID wire.ID) (events []wire.Event) {
+	hidden := t.hiddenFromReaders(t.claims)
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
-		if _, isClaimed := claimed[it.ID]; isClaimed {
+		if _, isHidden := hidden[it.ID]; isHidden {
 			continue
 		}
-		err := b.move(it.ID, b.unread(), b.afterRead(it.Message, all[it.ID]))
+		err := t.move(it.ID, t.unread(), t.afterRead(it.Message))
 		if err == nil {
-			events = append(events, b.readEvent(it, batchID))
+			events = append(events, t.readEvent(it, batchID))
 		} else if !errors.Is(err, ErrNotFound) {
 			batch.MarkErr = err
 		}
@@ -154,16 +146,16 @@ func (b *Box) checkMovable(items []*Item) error {
 	return nil
 }
 
-// choose selects the batch from the unread messages that are not claimed. Unless opt.changesNothing it moves files that
-// are not messages to bad.
-func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
+// choose selects the batch from the unread messages, which have these claims, but for those in skipped. Unless
+// opt.changesNothing it moves files that are not messages to bad.
+func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
 		if list, err = b.list(b.unread()); err != nil {
 			return batch, err
 		}
 	}
-	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok || opt.Skip[id] })
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := skipped[id]; return ok || opt.Skip[id] })
 	isFull, now := false, time.Now()
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
@@ -174,7 +166,7 @@ func (b *Box) choose(opt ReadOptions, claimed claims) (batch Batch, err error) {
 	}
 	var bytes, ahead int64
 	looksAhead := func() bool { return len(batch.Ahead) < opt.LookAhead && ahead < maxAhead }
-	for i, it := range b.openEach(b.unread(), list, nil, isBad) {
+	for i, it := range b.openEach(b.unread(), list, all, nil, isBad) {
 		isWanted := opt.wants(it, now)
 		isFull = isFull || isWanted && opt.Fits != nil && !opt.Fits(it.Message)
 		if isWanted && isFull {

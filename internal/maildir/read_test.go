@@ -13,19 +13,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// If output blocks for longer than the lock is held, others can read, and messages that are still unread are then
+// While a reader shows messages it holds no lock: others read and lease what it shows, and what is still unread then is
 // marked.
 func TestReadWithASlowOutput(t *testing.T) {
-	shortShow(t)
+	t.Parallel()
 	bob := newBob(t)
 	list := deliverN(t, bob, 4)
 	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
-		// Another reader gets the lock only once it is released.
 		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
 		if err != nil || len(other.Items) != 1 {
 			t.Error(other, err)
 		}
-		// Somebody leases one of the messages.
 		if it := leaseFor(t, bob, "carol", time.Minute); it == nil || it.ID != list[1] {
 			t.Error(it)
 		}
@@ -68,13 +66,6 @@ func TestReadOnAReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// shortShow makes Read release its lock after an instant.
-func shortShow(t testing.TB) {
-	old := showUnderLock
-	showUnderLock = 20 * time.Millisecond
-	t.Cleanup(func() { showUnderLock = old })
-}
-
 // ways are the ways in which an unread message is read.
 var ways = map[string]func(testing.TB, *Box, wire.ID) error{
 	"read": func(_ testing.TB, b *Box, _ wire.ID) error {
@@ -92,7 +83,7 @@ var ways = map[string]func(testing.TB, *Box, wire.ID) error{
 	},
 }
 
-// A message that was acknowledged and put back is not owed again, however it is read then.
+// A message that was acknowledged and put back is owed again, however it is read then.
 func TestUnreadAfterAck(t *testing.T) {
 	t.Parallel()
 	for way, read := range ways {
@@ -103,6 +94,8 @@ func TestUnreadAfterAck(t *testing.T) {
 			must(t, bob.MarkUnread(ctx, id))
 			takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 			must(t, read(t, bob, id))
+			takeCensus(t, bob).is(t, map[wire.ID]string{id: "cur"})
+			must(t, bob.MarkAcked(ctx, id, bob.Address()))
 			takeCensus(t, bob).is(t, map[wire.ID]string{id: "done"})
 		}
 	}
@@ -157,7 +150,7 @@ func TestManyBadFiles(t *testing.T) {
 	bad := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))) - 1
 	setAsideTime = 0
 	t.Cleanup(func() { setAsideTime = time.Second })
-	h, err := b.HandOver(t.Context(), HookCall{Session: "s", CanCarryMail: true, Now: time.Now()}, ReadOptions{Limit: 20})
+	h, err := b.HandOver(t.Context(), Recipient{Owner: OfSession("s")}, ReadOptions{Limit: 20})
 	must(t, err)
 	equal(t, "handed over", idsOf(h.Items), ids...)
 	if left := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))); h.SetAside != 0 || left != bad+1 {
@@ -226,9 +219,10 @@ func TestReadDecodesClaimsOnce(t *testing.T) {
 		for range n {
 			ids = append(ids, deliver(t, bob, withAck(message("x")))...)
 		}
-		must(t, bob.updateClaims(ctx, func(all claims) error {
+		now := inClaim(time.Now())
+		must(t, bob.update(ctx, func(t *tx) error {
 			for _, id := range ids {
-				all[id] = claim{Owner: "lease:carol@main", At: claimNow(), Until: claimNow(), Times: 1}
+				t.claims[id] = claim{Owner: "lease:carol@main", At: now, Until: now, Times: 1}
 			}
 			return nil
 		}))

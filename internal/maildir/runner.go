@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +25,8 @@ var ErrBeingTyped = errors.New("is being typed")
 type Runner struct {
 	box    *Box
 	lock   *lockfile.Lock
-	owner  string   // of its claims
-	typing sync.Map // message id to the *Claim that has not been released
+	owner  Owner    // of its claims
+	typing sync.Map // message id to the *Claim that holds it
 }
 
 // HoldRunner takes the agent's runner lock and ends the claims of dead runners. Errors: ErrRunning while another
@@ -43,8 +42,8 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID())}
-	r.updateClaims(ctx, func(claims) error { return nil }) // on failure the first Claim does it
+	r := &Runner{box: b, lock: l, owner: ownerRunner + Owner(wire.NewID())}
+	r.update(ctx, func(*tx) error { return nil }) // on failure the first Claim does it
 	return r, nil
 }
 
@@ -64,28 +63,28 @@ func (r *Runner) StillHeld() bool { return r.lock.Current() }
 // Release releases the lock. It may be called twice.
 func (r *Runner) Release() error { return r.lock.Unlock() }
 
-// updateClaims changes the claims, after it has ended those of other runners: they are dead, since this one holds the
-// lock.
-func (r *Runner) updateClaims(ctx context.Context, change func(claims) error) error {
+// update is Box.update, after it has ended the claims of other runners: they are dead, since this one holds the lock.
+func (r *Runner) update(ctx context.Context, change func(*tx) error) error {
 	if !r.StillHeld() {
 		return fmt.Errorf("%s is not run by this process", r.box.Address())
 	}
-	return r.box.updateClaims(ctx, func(all claims) error {
-		for id, c := range all {
-			if c.isRunner() && c.Owner != r.owner && c.Until.IsZero() {
-				all[id] = c.endedAt(claimNow())
+	return r.box.update(ctx, func(t *tx) error {
+		for id, c := range t.claims {
+			if c.Owner.is(ownerRunner) && c.Owner != r.owner && c.Until.IsZero() {
+				t.claims[id] = c.endedAt(inClaim(time.Now()))
 			}
 		}
-		return change(all)
+		return change(t)
 	})
 }
 
 // EndSessions ends the claims of sessions: the program that they were of has ended.
 func (r *Runner) EndSessions(ctx context.Context) error {
-	return r.updateClaims(ctx, func(all claims) error {
-		for id, c := range all {
-			if strings.HasPrefix(c.Owner, ownerSession) && c.isLive(claimNow(), true) {
-				all[id] = c.endedAt(claimNow())
+	return r.update(ctx, func(t *tx) error {
+		now := inClaim(time.Now())
+		for id, c := range t.claims {
+			if c.Owner.Session() != "" && c.isLive(now, true) {
+				t.claims[id] = c.endedAt(now)
 			}
 		}
 		return nil
@@ -93,18 +92,19 @@ func (r *Runner) EndSessions(ctx context.Context) error {
 }
 
 // Claim holds messages that a runner is typing to its agent. They stay unread, and readers, hooks and Withdraw skip
-// them, until Typed moves them or NotTyped or MaybeTyped releases them. The messages of a dead runner are claimed again
-// as possible repeats.
+// them, until Typed moves them, or Release or Expire ends the claim. The messages of a dead runner are claimed again as
+// possible repeats.
 //
 // The methods stop waiting for the reader lock when their context ends, so a runner that shuts down passes a fresh one.
 // A method that failed may be called again. A Claim is not for concurrent use.
 type Claim struct {
-	claimGroup           // Items are in the requested order
-	Leased     []wire.ID // skipped because they are leased
-	Turn       string    // the turn that the messages went into, if known, for the event injected
+	Claimed           // Items are in the requested order
+	Leased  []wire.ID // skipped because they are leased
+	Turn    string    // the turn that the messages went into, if known, for the event injected
 
 	runner   *Runner
-	isLogged bool // Typed has logged injected
+	isTyped  bool
+	unlogged []wire.Event // once it is typed: those injected that are not in the log yet
 }
 
 // Claim claims those of the messages that are unread and unclaimed, in this order, and logs injecting. With an error,
@@ -119,16 +119,16 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{runner: r}
-	err := r.updateClaims(ctx, func(all claims) (err error) {
-		now := claimNow()
-		live := all.live(now, true)
+	err := r.update(ctx, func(t *tx) (err error) {
+		now := inClaim(time.Now())
+		live := t.claims.live(now, true)
 		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // released, but that could not be written
 			_, isTyping := r.typing.Load(id)
 			return c.Owner == r.owner && !isTyping
 		})
-		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
+		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].Owner.is(ownerLease) })
 		these := ReadOptions{IDs: append([]wire.ID{}, ids...)} // not nil, which would be all
-		c.claimGroup, err = r.box.claimUnread(all, these, live, claim{Owner: r.owner, At: now})
+		c.Claimed, err = t.claim(claim{Owner: r.owner, At: now}, these, live)
 		return err
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 		injecting = append(injecting, event("pty", wire.EventInjecting, id))
 	}
 	if err := r.box.Log().Append(ctx, injecting...); err != nil {
-		return nil, errors.Join(err, c.NotTyped(ctx))
+		return nil, errors.Join(err, c.Release(ctx))
 	}
 	return c, nil
 }
@@ -152,16 +152,16 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 // It logs before it moves: of what a killed runner moved the log always tells, so the next one can give it again.
 func (c *Claim) Typed(ctx context.Context) error {
 	var errs []error
-	err := c.runner.box.updateClaims(ctx, func(all claims) error {
+	err := c.box.update(ctx, func(t *tx) error {
 		if err := c.logInjected(ctx); err != nil {
 			return err
 		}
 		c.left = slices.DeleteFunc(c.left, func(id wire.ID) (isMoved bool) {
-			if _, err := c.box.markRead(id, all[id]); err != nil && !errors.Is(err, ErrNotFound) {
+			if _, err := t.markRead(id); err != nil && !errors.Is(err, ErrNotFound) {
 				errs = append(errs, err)
 				return false
 			}
-			delete(all, id)
+			delete(t.claims, id)
 			c.runner.typing.CompareAndDelete(id, c)
 			return true
 		})
@@ -170,43 +170,45 @@ func (c *Claim) Typed(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// logInjected logs injected for all messages, once.
+// logInjected logs injected for all messages, each once.
 func (c *Claim) logInjected(ctx context.Context) error {
-	if c.isLogged {
-		return nil
+	if !c.isTyped {
+		for _, it := range c.Items {
+			e := event("pty", wire.EventInjected, it.ID)
+			e.TurnID = c.Turn
+			c.unlogged = append(c.unlogged, c.box.WithType(e, it))
+		}
+		c.isTyped = true
 	}
-	var injected []wire.Event
-	for _, it := range c.Items {
-		e := event("pty", wire.EventInjected, it.ID)
-		e.TurnID = c.Turn
-		injected = append(injected, c.box.WithType(e, it))
-	}
-	err := c.box.Log().Append(ctx, injected...)
-	c.isLogged = err == nil
+	err := c.box.Log().Append(ctx, c.unlogged...)
+	c.unlogged = slices.DeleteFunc(c.unlogged, func(e wire.Event) bool { return err == nil || e.Seq != 0 })
 	return err
 }
 
-// NotTyped releases the messages because nothing of them has reached the agent. The caller logs injection_failed with
-// the reason.
-func (c *Claim) NotTyped(ctx context.Context) error { return c.release(ctx, c.restoreBefore) }
-
-// MaybeTyped releases the messages when it is not known whether they have reached the agent: the next handover may be a
-// repeat.
-func (c *Claim) MaybeTyped(ctx context.Context) error {
-	return c.release(ctx, func(_ wire.ID, mine claim) claim { return mine.endedAt(claimNow()) })
+// Release ends the claim because nothing of the messages has reached the agent. The caller logs injection_failed with the
+// reason.
+func (c *Claim) Release(ctx context.Context) error {
+	c.forget()
+	return c.Claimed.Release(ctx)
 }
 
-func (c *Claim) release(ctx context.Context, change func(wire.ID, claim) claim) error {
+// Expire ends the claim when it is not known whether the messages have reached the agent: the next handover may be a
+// repeat.
+func (c *Claim) Expire(ctx context.Context) error {
+	c.forget()
+	return c.Claimed.Expire(ctx)
+}
+
+func (c *Claim) forget() {
 	for _, id := range c.left {
 		c.runner.typing.CompareAndDelete(id, c)
 	}
-	return c.update(ctx, change)
 }
 
 // BeingTyped returns the messages that the agent's runner is typing, for the program that receives them.
 func (b *Box) BeingTyped() (items []*Item) {
 	for id, c := range b.claims().live(time.Now(), true) {
-		if it, err := b.Get(id); err == nil && c.isRunner() {
+		if it, err := b.Get(id); err == nil && c.Owner.is(ownerRunner) {
 			items = append(items, it)
 		}
 	}

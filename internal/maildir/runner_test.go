@@ -117,7 +117,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	// A hook may have it before the runner does.
 	h := handOver(t, bob, "s2", "1", time.Now())
 	equal(t, "handed over", idsOf(h.Items), more[1:]...)
-	if !h.Repeat[more[1]] || h.NotSent(ctx) != nil {
+	if !h.Repeat[more[1]] || h.Release(ctx) != nil {
 		t.Error(h.Repeat)
 	}
 	claimAll(t, second, append(list, more...), true, more[1:]...)

@@ -171,10 +171,11 @@ func (r *run) types() error {
 func (r *run) handsOver() (err error) {
 	for range 2 {
 		r.calls++
-		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), ProvesReceipt: true, CanCarryMail: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
-		h, e := r.bob.HandOver(ctx, call, ReadOptions{})
-		if e != nil {
-			return errors.Join(e, h.NotSent(ctx))
+		to := Recipient{OfSession("s1"), strconv.Itoa(r.calls), time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		_, e := r.bob.Settle(ctx, sentTo(r.bob, to.Owner, to.Now))
+		h, handErr := r.bob.HandOver(ctx, to, ReadOptions{})
+		if e = errors.Join(e, handErr); e != nil {
+			return errors.Join(e, h.Release(ctx))
 		}
 		for _, it := range h.Items {
 			r.show(it.ID, h.Repeat[it.ID])

@@ -31,7 +31,7 @@ func (b *Box) Waiting(ctx context.Context, opt ReadOptions) (n int, isBeingGiven
 		}
 	}
 	opt.IDs, opt.changesNothing, opt.countsAll = append([]wire.ID{}, ids...), true, true
-	batch, err := b.choose(opt, skipped)
+	batch, err := b.choose(opt, all, skipped)
 	return len(batch.Items) + batch.More, isBeingGiven, err
 }
 

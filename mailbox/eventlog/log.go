@@ -2,15 +2,16 @@
 // follow it.
 //
 //	<agent>/events/00000000000000000001.ndjson   a segment: one event a line, named by its first number
-//	<agent>/events/base.json                     the fold of the archived events
-//	<agent>/state.json                           the fold up to some event: a cache
-//	<agent>/inbox/bad/                           bytes that were cut off torn segments
 //	.archive/<agent>/events/                     old segments
 //
-// An append is one write of whole lines, under the lock. If a kill or a power cut leaves a torn line, the next append
-// cuts it off and keeps it beside the bad messages. Only the newest segment is written to, and a full one is synced
-// before the next is made, so a power cut takes the end of a log, never its middle, unless that sync fails. Followers take no lock. They see
-// whole lines only, each event once and in order.
+// A log only grows: what was written stays as it is, and where it is in its segment. An append is one write of whole
+// lines, under the lock <agent>.events. If a kill, a full disk or a power cut leaves a line unfinished, the next append
+// ends it. A line that is no event is skipped by whoever reads; if an event is missing there, the reader is told.
+//
+// Only the newest segment is written to, and a full one is synced before the next is made, so a power cut takes the end
+// of a log, never its middle, unless that sync fails.
+//
+// Readers take no lock. They see whole lines only, and each event once and in order.
 package eventlog
 
 import (
@@ -19,17 +20,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-const recentBytes = 1 << 20 // how much of the log is searched for an event_id
+const (
+	recentBytes = 1 << 20 // how much of the log is searched for an event_id
+	lockTimeout = 5 * time.Second
+)
 
 // ErrNoEvent is wrapped by Append's error for an event that no log can take.
 var ErrNoEvent = errors.New("not an event")
@@ -37,27 +42,70 @@ var ErrNoEvent = errors.New("not an event")
 // Tests shorten these.
 var (
 	segmentSize int64 = 16 << 20 // from which a segment is full
-	maxLine     int64 = 8 << 20  // of the longest line that is written or read; a longer one is skipped like a torn one
+	maxLine     int64 = 8 << 20  // of the longest line that is written or read; a longer one is skipped
 )
 
-// Log is one agent's log; mailbox.Box.Log returns it. It keeps no file open and may be used by several goroutines at
+// Log is one agent's log. It keeps no file open but the team's directory, and may be used by several goroutines at
 // once.
 type Log struct {
-	Root  *durable.Root // the team's directory
-	Owner wire.Address  // the team and agent of all events
-
-	Lock    func(context.Context) (unlock func(), err error) // locks for an append; an error if there is no mailbox then
-	Present func() error                                     // called before each look; an error if there is no mailbox
+	root    *durable.Root // the team's directory
+	owner   wire.Address  // the team and agent of all events
+	lock    func(context.Context) (unlock func(), err error)
+	present func() error // an error if there is no agent now
 }
 
-func (l *Log) dir() string     { return string(l.Owner.Agent) + "/events" }
-func (l *Log) base() string    { return l.dir() + "/" + baseFile }
-func (l *Log) state() string   { return string(l.Owner.Agent) + "/state.json" }
-func (l *Log) bad() string     { return string(l.Owner.Agent) + "/inbox/bad" }
+// Open opens the log of the agent whose directory it is given, such as .atm/main/bob. The log itself may be still to
+// come: the first append makes it.
+func Open(dir string) (*Log, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := wire.ParseName(filepath.Base(dir))
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", dir, err)
+	}
+	team := filepath.Dir(dir)
+	root, err := durable.Open(team)
+	if err != nil {
+		return nil, err
+	}
+	present := func() error { return root.IsDir(string(agent)) }
+	mayLock := func() error { return cmp.Or(present(), root.Mkdir(".locks")) }
+	lock := func(ctx context.Context) (func(), error) {
+		l, err := lockfile.In(root).Lock(ctx, string(agent)+".events", lockfile.Exclusive, lockTimeout, mayLock)
+		if err != nil {
+			return nil, err
+		}
+		if err := present(); err != nil { // what was looked at before does not count
+			l.Unlock()
+			return nil, err
+		}
+		return func() { l.Unlock() }, nil
+	}
+	l := New(root, wire.Address{Agent: agent, Team: wire.Name(filepath.Base(team))}, lock, present)
+	if err := present(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// New returns the log of a mailbox, for package maildir: lock locks it for an append, and present is called before each
+// look. Both return an error if there is no mailbox.
+func New(root *durable.Root, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error) *Log {
+	return &Log{root, owner, lock, present}
+}
+
+// Close closes the team's directory, of a log that was opened with Open.
+func (l *Log) Close() error { return l.root.Close() }
+
+func (l *Log) dir() string     { return string(l.owner.Agent) + "/events" }
 func (l *Log) archive() string { return ".archive/" + l.dir() }
 
-// Append appends all of the events or none, and sets their Seq and At, in the caller's slice too. It leaves out an
-// event whose EventID, of the same Source, is in the last MiB of the log, and refuses one that could not be read back.
+// Append appends the events, and sets their Seq, At, Team and Agent in the caller's slice too. It leaves out an event
+// whose EventID, of the same Source, is in the last MiB of the log, and refuses all if one could not be read back. After
+// an error those events are in the log that have a Seq: several may become fewer if the disk is full.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }
@@ -72,7 +120,10 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 	if len(events) == 0 {
 		return nil
 	}
-	unlock, err := l.Lock(ctx)
+	for i := range events {
+		events[i].Seq = 0
+	}
+	unlock, err := l.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,13 +131,13 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 	n, err := l.openNewest(os.O_RDWR | os.O_APPEND)
 	defer func() { n.file.Close() }() // nil too
 	if err == nil {
-		err = l.mend(&n)
+		err = l.write(&n, events)
 	}
-	if err == nil {
-		err = l.write(&n, events, sync)
+	if err == nil && sync {
+		err = l.sync(&n)
 	}
 	if err != nil {
-		return fmt.Errorf("append to %s: %w", l.Root.Join(l.dir()), err)
+		return fmt.Errorf("append to %s: %w", l.root.Join(l.dir()), err)
 	}
 	return nil
 }
@@ -95,129 +146,140 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 type newest struct {
 	first uint64
 	file  *os.File // nil if there is no segment yet
-	size  int64    // up to the end of the last event
-	seq   uint64   // the log's last number
+	size  int64
+	seq   uint64 // the log's last number
 }
 
-// openNewest opens the newest segment. The caller has looked whether there is a mailbox, or holds the lock.
+// openNewest opens the newest segment. To append to it, it first ends an unfinished line: what then is an event counts.
 func (l *Log) openNewest(flag int) (n newest, err error) {
 	segs, err := l.segmentsIn(l.dir())
 	if err != nil || len(segs) == 0 {
-		base, _, baseErr := l.Base()
-		n.seq = base.Seq // numbers go on
-		return n, cmp.Or(err, baseErr)
-	}
-	n.first = segs[len(segs)-1]
-	if n.file, err = l.Root.OpenFile(l.segment(n.first), flag); err != nil {
 		return n, err
 	}
-	// Another program may have written the last line, with a number of its own. If later events were numbered before
-	// that, followers would skip them. So the highest number counts, up to two lines that follow each other.
-	n.seq = n.first - 1
-	_, err = readBackward(n.file, func(line []byte, offset int64) bool {
-		e, ok := decode(line, n.first, offset)
-		if !ok {
-			return false
+	n.first = segs[len(segs)-1]
+	if n.file, err = l.root.OpenFile(l.segment(n.first), flag); err != nil {
+		return n, err
+	}
+	info, err := n.file.Stat()
+	if err != nil {
+		return n, err
+	}
+	n.size = info.Size()
+	if end := make([]byte, 1); flag != os.O_RDONLY && n.size > 0 {
+		if _, err = n.file.ReadAt(end, n.size-1); err == nil && end[0] != '\n' {
+			n.size++
+			_, err = l.root.Write(n.file, []byte{'\n'})
 		}
-		isSure := n.size > 0 && e.Seq+1 == n.seq
-		n.seq, n.size = max(n.seq, e.Seq), max(n.size, offset+int64(len(line)))
-		return isSure
-	})
+		if err != nil {
+			return n, err
+		}
+	}
+	n.seq, err = lastSeq(n.file, n.first)
 	return n, err
 }
 
-// mend cuts off what follows the last event, unless that is the next event without its line feed, which it adds. The
-// caller holds the lock.
-func (l *Log) mend(n *newest) error {
-	if n.file == nil {
-		return nil
-	}
-	tail := io.NewSectionReader(n.file, n.size, 1<<62)
-	torn, err := io.ReadAll(io.LimitReader(tail, maxLine+1))
-	if err != nil || len(torn) == 0 {
+// lastSeq returns the last number of a segment. Another program may have written the last line, with a number of its
+// own, and readers skip what is numbered lower than they have seen. So the highest number counts, up to two lines that
+// follow each other.
+func lastSeq(file *os.File, first uint64) (seq uint64, err error) {
+	hasEvent := false
+	seq = first - 1
+	_, err = readBackward(file, func(line []byte, offset int64) bool {
+		e, ok := decode(line, first, offset)
+		if !ok {
+			return false
+		}
+		isSure := hasEvent && e.Seq+1 == seq
+		seq, hasEvent = max(seq, e.Seq), true
+		return isSure
+	})
+	return seq, err
+}
+
+// write appends the events that the log does not have yet, in one write.
+func (l *Log) write(n *newest, events []wire.Event) error {
+	numbered := slices.Clone(events)
+	lines, err := l.encode(numbered, n.seq)
+	text := bytes.Join(lines, nil)
+	if err != nil || len(text) == 0 {
 		return err
 	}
-	if e, ok := decode(torn, n.first, n.size); ok && e.Seq == n.seq+1 { // only its line feed is missing
-		n.seq, n.size = e.Seq, n.size+int64(len(torn))+1
-		return l.Root.Write(n.file, []byte{'\n'})
+	if n.file != nil && n.size >= segmentSize {
+		l.root.SyncFile(n.file) // if that fails, a power cut may take the end of this segment, but not these events
+		n.file.Close()
+		n.file = nil
 	}
-	name := l.bad() + "/events." + segmentName(n.first) + "." + string(wire.NewID())
-	if err = l.Root.MkdirAll(l.bad()); err == nil {
-		_, err = tail.Seek(0, io.SeekStart)
+	if n.file == nil {
+		if err := l.create(n); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = l.Root.Publish(name, tail, false)
-	}
-	if err == nil {
-		err = l.Root.Replace(name+".reason", []byte("a truncated line of the event log\n"), false)
-	}
-	if err == nil {
-		err = n.file.Truncate(n.size)
+	written, err := l.root.Write(n.file, text)
+	for i, line := range lines {
+		if written -= len(line); written < 0 {
+			break
+		}
+		if len(line) > 0 {
+			events[i] = numbered[i]
+			n.seq++
+		}
 	}
 	return err
 }
 
-func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
-	lines, err := l.encode(events, n.seq)
-	if err != nil {
-		return err
+// create makes the segment of the next event.
+func (l *Log) create(n *newest) (err error) {
+	if err = l.root.MkdirAll(l.dir()); err == nil {
+		n.first = n.seq + 1
+		n.file, err = l.root.OpenFile(l.segment(n.first), os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	}
-	if len(lines) > 0 {
-		if n.file != nil && n.size >= segmentSize {
-			// If that fails, a power cut may take the end of this segment. It says nothing about these events, and another
-			// sync would seem to succeed.
-			l.Root.SyncFile(n.file)
-			n.file.Close()
-			n.file = nil
-		}
-		if n.file == nil {
-			if err = l.Root.MkdirAll(l.dir()); err == nil {
-				n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
-			}
-			if n.size = 0; err != nil {
-				return err
-			}
-		}
-		if err := l.Root.Write(n.file, lines); err != nil {
-			n.file.Truncate(n.size) // if that fails, the next append does it
-			return err
-		}
-	}
-	if !sync || n.file == nil {
-		return nil
-	}
-	return cmp.Or(l.Root.SyncFile(n.file), l.Root.Sync(l.dir()))
+	return err
 }
 
-// encode numbers the events that the log does not have yet, and encodes them as lines.
-func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) {
+func (l *Log) sync(n *newest) error {
+	if n.file == nil {
+		return nil
+	}
+	err := l.root.SyncFile(n.file)
+	if err != nil { // another sync of the same file would seem to succeed, so the next events go into another
+		n.file.Close()
+		l.create(n)
+	}
+	if err = cmp.Or(err, l.root.Sync(l.dir())); err != nil {
+		err = fmt.Errorf("the events are in the log, but may not survive a power cut: %w", err)
+	}
+	return err
+}
+
+// encode numbers the events that the log does not have yet, and returns their lines; nil: it has that event.
+func (l *Log) encode(events []wire.Event, seq uint64) (lines [][]byte, err error) {
 	known, err := l.known(events)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
-	for i, e := range events {
+	lines = make([][]byte, len(events))
+	for i := range events {
+		e := &events[i]
 		key := eventKey{e.Source, e.EventID}
 		if known[key] {
 			continue
 		}
 		known[key] = e.EventID != ""
 		seq++
-		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
-		events[i] = e
+		e.Seq, e.At, e.Team, e.Agent = seq, now, l.owner.Team, l.owner.Agent
 		line := e.Append(nil)
 		if int64(len(line)) >= maxLine {
 			return nil, fmt.Errorf("%w: it is %d bytes long, the limit is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
-		// The next append would cut off a line that cannot be read back.
-		back, err := wire.DecodeEvent(line)
+		back, err := wire.DecodeEvent(line) // readers would skip a line that cannot be read back
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoEvent, err)
 		}
 		if !bytes.Equal(back.Append(nil), line) || bytes.IndexByte(line, '\n') >= 0 {
 			return nil, fmt.Errorf("%w: it reads back differently: %.200s", ErrNoEvent, line)
 		}
-		lines = append(append(lines, line...), '\n')
+		lines[i] = append(line, '\n')
 	}
 	return lines, nil
 }
@@ -250,15 +312,24 @@ func (l *Log) known(events []wire.Event) (known map[eventKey]bool, err error) {
 	})
 }
 
+// FirstSeq returns the number of the oldest event that is not archived, or 0.
+func (l *Log) FirstSeq() (uint64, error) {
+	segs, err := l.segments()
+	if err != nil || len(segs) == 0 {
+		return 0, err
+	}
+	return segs[0], nil
+}
+
 // LastSeq returns the number of the newest event, or 0.
 func (l *Log) LastSeq() (uint64, error) {
-	if err := l.Present(); err != nil {
+	if err := l.present(); err != nil {
 		return 0, err
 	}
 	n, err := l.openNewest(os.O_RDONLY)
 	n.file.Close()                      // nil too
 	if errors.Is(err, fs.ErrNotExist) { // the agent may have been retired meanwhile
-		err = cmp.Or(l.Present(), err)
+		err = cmp.Or(l.present(), err)
 	}
 	return n.seq, err
 }
@@ -269,7 +340,7 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 }
 
 // Tail returns the newest events, oldest first. It reads backwards until enough returns true for an event, which is the
-// oldest that it returns.
+// oldest that it returns; archived ones are not read.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
 	err = l.backward(func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)

@@ -32,20 +32,38 @@ func segmentFirst(name string) uint64 {
 
 // segments lists the first numbers of the segments, ascending.
 func (l *Log) segments() ([]uint64, error) {
-	if err := l.Present(); err != nil {
+	if err := l.present(); err != nil {
 		return nil, err
 	}
 	return l.segmentsIn(l.dir())
 }
 
 func (l *Log) segmentsIn(dir string) (segs []uint64, err error) {
-	names, err := l.Root.Names(dir)
+	names, err := l.root.Names(dir)
 	for _, name := range names {
 		if first := segmentFirst(name); first > 0 {
 			segs = append(segs, first)
 		}
 	}
 	return segs, err
+}
+
+// openSegment opens a segment, wherever it is: one that is archived meanwhile is found there.
+func (l *Log) openSegment(first uint64) (*os.File, error) {
+	f, err := l.root.Open(l.segment(first))
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = l.root.Open(path.Join(l.archive(), segmentName(first)))
+	}
+	return f, err
+}
+
+// statSegment describes a segment, wherever it is.
+func (l *Log) statSegment(first uint64) (fs.FileInfo, error) {
+	info, err := l.root.Lstat(l.segment(first))
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err = l.root.Lstat(path.Join(l.archive(), segmentName(first)))
+	}
+	return info, err
 }
 
 // backward calls f with the whole lines of the segments, last line first, until f returns true.
@@ -55,7 +73,7 @@ func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough b
 		return err
 	}
 	for _, first := range slices.Backward(segs) {
-		file, err := l.Root.Open(l.segment(first))
+		file, err := l.root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // archived meanwhile
 		}
@@ -85,7 +103,7 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 		lines = slices.Grow(lines, more)[:more+len(lines)]
 		copy(lines[more:], lines)
 		n, err := file.ReadAt(lines[:more], begin)
-		if err != nil && err != io.EOF { // a torn line may have been cut off meanwhile
+		if err != nil && err != io.EOF {
 			return false, err
 		}
 		lines = slices.Delete(lines, n, more)
@@ -100,7 +118,7 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 			}
 		}
 		if int64(len(lines)) > maxLine {
-			lines = lines[:0] // the rest of this line is dropped like a torn one
+			lines = lines[:0] // the rest of this line is skipped
 		}
 	}
 	return false, nil

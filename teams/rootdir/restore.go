@@ -3,7 +3,6 @@ package rootdir
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,35 +41,4 @@ func CheckRestored(root string) error {
 	}
 	e.Root = root
 	return e
-}
-
-// BeginRestore records that a backup, a file with that SHA-256, is being restored into a root, and that nobody has
-// accepted the root since. It returns an *UnfinishedError if the restore of another one did not finish. The record
-// stays until EndRestore: what is half restored must not look whole.
-func BeginRestore(root *durable.Root, file, sha256 string) error {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return err
-	}
-	before, isUnfinished := errors.AsType[*UnfinishedError](CheckRestored(root.Path()))
-	if isUnfinished && before.SHA256 != sha256 {
-		return before
-	}
-	record, err := json.Marshal(UnfinishedError{File: file, SHA256: sha256})
-	if err == nil {
-		err = root.Replace(RestoringFile, append(record, '\n'), true)
-	}
-	if err == nil {
-		err = root.Replace(RestoredFile, nil, true)
-	}
-	return err
-}
-
-// EndRestore removes the record of BeginRestore.
-func EndRestore(root *durable.Root) error {
-	err := root.Remove(RestoringFile)
-	if err == nil {
-		err = root.Sync(".")
-	}
-	return err
 }

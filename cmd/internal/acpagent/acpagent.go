@@ -15,7 +15,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -42,15 +41,15 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		return s.Await((&agent{c: c, Scope: s, member: member}).serve)
+		return s.Await((&agent{version: c.App.Version, Scope: s, member: member}).serve)
 	})
 }
 
 type agent struct {
 	*app.Scope
-	c      *cli.Context
-	member *maildir.Box
-	conn   *acp.AgentSideConnection
+	version string
+	member  *maildir.Box
+	conn    *acp.AgentSideConnection
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -59,11 +58,11 @@ const byteOrderMark = "\ufeff"
 
 func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
-	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
-	a.conn.SetLogger(newLogger())
+	a.conn = acp.NewAgentSideConnection(a, a.Given.Out, in)
+	a.conn.SetLogger(newLogger(a.Given.Err))
 	connected, disconnect := context.WithCancel(ctx)
 	go func() {
-		client := bufio.NewReader(os.Stdin)
+		client := bufio.NewReader(a.Given.In)
 		if mark, _ := client.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 			client.Discard(len(mark))
 		}
@@ -84,7 +83,7 @@ func (a *agent) serve(ctx context.Context) error {
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber, // a client with another version decides what to do
-		AgentInfo:       &acp.Implementation{Name: "atm", Title: acp.Ptr(string(a.name()) + " (atm)"), Version: a.c.App.Version},
+		AgentInfo:       &acp.Implementation{Name: "atm", Title: acp.Ptr(string(a.name()) + " (atm)"), Version: a.version},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession: true, PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
 		},
@@ -141,13 +140,13 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Ite
 			return
 		}
 	}
-	if output.WaitUntilRead(ctx, os.Stdout, time.Now().Add(time.Hour)) == nil {
+	if output.WaitUntilRead(ctx, a.Given.Out, time.Now().Add(time.Hour)) == nil {
 		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // if that fails it is shown again
 	}
 }
 
 func (a *agent) rpcError(err error) *acp.RequestError {
-	e := command.Given(a.c).Explain(err)
+	e := a.Given.Explain(err)
 	code := cmp.Or(map[string]int{"usage": -32602, "not_found": -32002}[e.Code], -32603)
 	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }

@@ -2,8 +2,8 @@ package acpagent
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -11,11 +11,11 @@ import (
 
 // newLogger returns a logger for what the SDK does not understand of the client. It never waits for whoever reads
 // stderr, which may be nobody: it writes a short line a second, a hundred in all, and drops the others.
-func newLogger() *slog.Logger {
+func newLogger(stderr io.Writer) *slog.Logger {
 	lines := make(chan []byte, 10)
 	go func() {
 		for range 100 {
-			os.Stderr.Write(<-lines)
+			stderr.Write(<-lines)
 			time.Sleep(time.Second)
 		}
 	}()

@@ -64,7 +64,7 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
-			if hasReader && output.ReaderGone(os.Stdout) {
+			if hasReader && output.ReaderGone(s.Given.Out) {
 				cancel(syscall.EPIPE)
 			} else if err := s.Root.CheckPaths(); err != nil {
 				cancel(err)

@@ -330,8 +330,11 @@ func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTi
 		}
 		return f
 	}
+	if c.sent == nil { // it is about a state, which the look itself has seen
+		return f
+	}
 	for _, a := range f.late {
-		if now, err := s.summary(ctx, a); c.sent != nil && err == nil && now.State == reducer.WordOff {
+		if now, err := s.summary(ctx, a); err == nil && now.State == reducer.WordOff {
 			f.off = append(f.off, now)
 		}
 	}

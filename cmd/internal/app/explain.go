@@ -30,7 +30,6 @@ var known = []struct {
 	make    func(format string, args ...any) *failure.Error
 	hint    string
 }{
-	{IsOutputError, failure.Failed, "only the output failed: mail not shown stays unread, everything else was done"},
 	{isA[*config.Error], failure.Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], failure.Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*maildir.LeasedError], failure.Refused, "atm trace ID says who has it"},
@@ -86,9 +85,10 @@ func isGitUnsure(err error) bool {
 }
 
 // IsOutputError reports whether writing to stdout failed.
-func IsOutputError(err error) bool {
+func (g *Given) IsOutputError(err error) bool {
 	p, ok := errors.AsType[*fs.PathError](err)
-	return ok && p.Path == os.Stdout.Name()
+	f, isFile := g.Out.(*os.File)
+	return ok && isFile && p.Path == f.Name()
 }
 
 // Explain gives any error an exit code and a hint. A *failure.Error keeps its own, and gets the message of what wraps it.
@@ -103,6 +103,9 @@ func (g *Given) explain(err error) *failure.Error {
 		wrapped := *own
 		wrapped.Message = err.Error()
 		return &wrapped
+	}
+	if g.IsOutputError(err) {
+		return failure.Failed("%w", err).WithHint("only the output failed: mail not shown stays unread, everything else was done")
 	}
 	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
 		return unknownAgent(err, e)

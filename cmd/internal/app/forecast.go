@@ -15,18 +15,34 @@ import (
 
 // Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
 func Forecast(r *teams.Root, to teams.Recipient, sent *wire.Message) (m teams.Member, when string) {
-	a := to.Address
-	m, _ = r.Summary(a) // with an error it has no State
-	if when := handed(&m, to.Pushed); when != "" {
-		return m, when
-	}
-	if t, noTeam := r.Team(a.Team); a.Host != "" && noTeam == nil {
-		if t.IsBridged() {
-			return m, "the bridge sends it"
+	m = lookOnce(r)(to.Address)
+	return m, forecastFor(r, &m, to, sent)
+}
+
+// lookOnce returns a function that looks at a member at its first call. What it cannot read has no State.
+func lookOnce(r *teams.Root) func(wire.Address) teams.Member {
+	known := map[wire.Address]teams.Member{}
+	return func(a wire.Address) teams.Member {
+		m, isKnown := known[a]
+		if !isKnown {
+			m, _ = r.Summary(a)
+			known[a] = m
 		}
-		return m, "bridge is off: goes out when it runs"
+		return m
 	}
-	return m, forecast(&m, sent)
+}
+
+func forecastFor(r *teams.Root, m *teams.Member, to teams.Recipient, sent *wire.Message) string {
+	if when := handed(m, to.Pushed); when != "" {
+		return when
+	}
+	if t, err := r.Team(to.Address.Team); to.Address.Host != "" && err == nil {
+		if t.IsBridged() {
+			return "the bridge sends it"
+		}
+		return "bridge is off: goes out when it runs"
+	}
+	return forecast(m, sent)
 }
 
 // forecast says in a few words when the member is likely to see a message: `idle: typed in now`.

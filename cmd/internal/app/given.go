@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -16,6 +17,8 @@ import (
 // Given is what a program was told by flags and arguments. The environment and the working directory are looked up when
 // they are needed.
 type Given struct {
+	output.Streams                   // of this process
+	Args           []string          // what was typed behind the program's name
 	Root, Team, As string            // --root, --team and --as; "": not given
 	Via            string            // the program of ours that runs this one for its own client, as "mcp"; "": none
 	LockTimeout    time.Duration     // 0: try once
@@ -80,7 +83,7 @@ func (g *Given) Flags(text string, names ...string) (flags string) {
 
 // Warn writes a line to stderr, escaped and with its commands complete, unless IsQuiet.
 func (g *Given) Warn(format string, args ...any) {
-	if !g.IsQuiet {
-		failure.PrintLine("atm: " + g.CompleteHint(fmt.Sprintf(format, args...)))
+	if !g.IsQuiet && g.Err != nil {
+		failure.PrintLine(g.Err, "atm: "+g.CompleteHint(fmt.Sprintf(format, args...)))
 	}
 }

@@ -195,10 +195,16 @@ const aboutMember = "atm read --from %s, atm ls %[1]s, atm status %[1]s, atm scr
 
 // MemberAsVerb is the error for a member's name where a verb should be; nil: it is no member's, or nothing can tell.
 func MemberAsVerb(g *Given, name string) error {
-	if s, err := OpenTeam(g); err != nil || !s.IsMember(name) {
+	if !IsMember(g, name) {
 		return nil
 	}
 	return failure.Usage("%q is a member, not a command", name).WithHint(aboutMember, strings.TrimPrefix(name, "@"))
+}
+
+// IsMember reports whether a word is the name of a member of the team that was given.
+func IsMember(g *Given, word string) bool {
+	s, err := OpenTeam(g)
+	return err == nil && s.IsMember(word)
 }
 
 // Names are the team's members; none where the team cannot be listed.

@@ -28,6 +28,7 @@ type Outcome struct {
 	Warnings []string `json:"-"`
 
 	team wire.Name // whose members need no team behind their names
+	look func(wire.Address) teams.Member
 }
 
 // Delivered is a recipient that has the message.
@@ -51,7 +52,7 @@ type Failed struct {
 
 // NewOutcome is the outcome of a message that nobody has yet.
 func (s *Scope) NewOutcome(id wire.ID) *Outcome {
-	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name}
+	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root)}
 }
 
 func (o *Outcome) warn(format string, args ...any) {
@@ -61,7 +62,8 @@ func (o *Outcome) warn(format string, args ...any) {
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
 // seen.
 func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, note string) teams.Member {
-	member, forecast := Forecast(s.Root, to, m)
+	member := o.look(to.Address)
+	forecast := forecastFor(s.Root, &member, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
 		To: to.Address.String(), Running: member.Running, State: cmp.Or(string(member.State), "unknown"), Inject: member.Inject,
 		By: to.Pushed.By, IsIn: to.Pushed.IsIn, IsUnsure: to.Pushed.IsUnsure, note: cmp.Or(note, forecast),

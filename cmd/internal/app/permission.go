@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -30,8 +29,8 @@ func hasAgentMark(env func(string) string) bool {
 	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })
 }
 
-// Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !hasAgentMark(os.Getenv) && term.IsTerminal(int(os.Stdin.Fd())) }
+// isPerson reports whether a person types this at a terminal of their own.
+func (g *Given) isPerson() bool { return !hasAgentMark(os.Getenv) && output.IsTerminal(g.In) }
 
 // agentOf returns the member, of any team, whose program started this process (zero: unknown), and whether an agent's
 // program did so at all.

@@ -24,8 +24,8 @@ const ProjectDir = "ATM_PROJECT"
 //
 // What counts is what the shell was started with: Claude Code 2.1.197 asks nobody about "CLAUDECODE=; atm send …", nor
 // about "ATM_ROOT=/other; atm read".
-func isUnasked() bool {
-	isForm := len(os.Args) > 1 && slices.Contains(policy.Unasked, os.Args[1])
+func (g *Given) isUnasked() bool {
+	isForm := len(g.Args) > 0 && slices.Contains(policy.Unasked, g.Args[0])
 	return isForm && (hasAgentMark(os.Getenv) || len(agentEnvironments()) > 0)
 }
 
@@ -54,7 +54,7 @@ func isKept(variable string) bool {
 
 // isConfined reports whether the command may open files of the project only. The tools of atm mcp count too: once they
 // are allowed, nobody sees their arguments.
-func (g *Given) isConfined() bool { return isUnasked() || g.Via == "mcp" }
+func (g *Given) isConfined() bool { return g.isUnasked() || g.Via == "mcp" }
 
 // OpenFile opens a file that a flag names, also a FIFO. A confined command opens regular files of the project only.
 func (g *Given) OpenFile(flag, name string) (*os.File, error) {
@@ -107,8 +107,12 @@ func (g *Given) MakeDir(flag, name string) (*os.Root, error) {
 // CheckStdin refuses to a confined command a file on stdin that is outside of the project. A shell has opened it, and
 // not every program asks about that: Claude Code 2.1.197 does not. A here-document may be a file without a name.
 func (g *Given) CheckStdin() error {
-	info, err := os.Stdin.Stat()
-	if !g.isConfined() || err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
+	stdin, isFile := g.In.(*os.File)
+	if !g.isConfined() || !isFile {
+		return nil
+	}
+	info, err := stdin.Stat()
+	if err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
 		return nil
 	}
 	name, err := os.Readlink("/proc/self/fd/0")
@@ -142,7 +146,7 @@ func (g *Given) inProject(flag, name, advice string) (dir *os.Root, rel string, 
 	if err != nil {
 		return nil, "", err
 	}
-	all := projectDirs(place, root.Path)
+	all := g.projectDirs(place, root.Path)
 	for _, at := range all {
 		if rel, err = filepath.Rel(at, real); err == nil && filepath.IsLocal(rel) {
 			dir, err = os.OpenRoot(at)
@@ -158,7 +162,7 @@ func (g *Given) inProject(flag, name, advice string) (dir *os.Root, rel string, 
 	if g.Via == "mcp" {
 		return nil, "", e.WithHint("%sask a person to send it", hint)
 	}
-	return nil, "", e.WithHint("%slet your person decide: %s", hint, askedForm(root.Path, os.Args[1:]))
+	return nil, "", e.WithHint("%slet your person decide: %s", hint, askedForm(root.Path, g.Args))
 }
 
 // askedForm is a command that none of the rules of atm install allows.
@@ -174,7 +178,7 @@ func askedForm(root string, words []string) string {
 // runner names, the one that its program has started atm mcp in, the linked worktree around the working directory, and
 // the one that holds the root. The working directory of a command is the agent's choice, and what is in the root its
 // work.
-func projectDirs(p rootdir.Place, root string) (dirs []string) {
+func (g *Given) projectDirs(p rootdir.Place, root string) (dirs []string) {
 	add := func(dir string) {
 		real, err := filepath.EvalSymlinks(dir)
 		home, _ := filepath.EvalSymlinks(p.Home)
@@ -185,7 +189,7 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 	if isKept(ProjectDir) {
 		add(os.Getenv(ProjectDir))
 	}
-	if !isUnasked() {
+	if !g.isUnasked() {
 		add(p.Dir)
 	}
 	if filepath.Base(root) != rootdir.Name {
@@ -203,8 +207,8 @@ func projectDirs(p rootdir.Place, root string) (dirs []string) {
 
 // checkNamedRoot refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
 // the project; and an ATM_ROOT that is not the one of the agent's program.
-func checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
-	if p.Flag == "" && p.Env == "" || !isUnasked() {
+func (g *Given) checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
+	if p.Flag == "" && p.Env == "" || !g.isUnasked() {
 		return nil
 	}
 	isChanged := p.Env != "" && len(inherited("ATM_ROOT")) > 0 && !isKept("ATM_ROOT")
@@ -213,7 +217,7 @@ func checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
 		return nil
 	case p.Flag == "":
 		return failure.Refused("ATM_ROOT was changed, to the team of another project: %s", named.Path).
-			WithHint("leave it as it is; or let your person decide: %s", askedForm(named.Path, os.Args[1:]))
+			WithHint("leave it as it is; or let your person decide: %s", askedForm(named.Path, g.Args))
 	case isChanged:
 		p.Env = ""
 	}
@@ -224,11 +228,11 @@ func checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
 		rel, err := filepath.Rel(dir, named.Path)
 		return err == nil && filepath.IsLocal(rel)
 	}
-	if err == nil && (own.Path == named.Path || slices.ContainsFunc(projectDirs(p, own.Path), isNear)) {
+	if err == nil && (own.Path == named.Path || slices.ContainsFunc(g.projectDirs(p, own.Path), isNear)) {
 		return nil
 	}
 	return failure.Refused("--root names the team of another project: %s", named.Path).
-		WithHint("leave it out; or let your person decide: %s", askedForm(flag, withoutFlag(os.Args[1:], "--root")))
+		WithHint("leave it out; or let your person decide: %s", askedForm(flag, withoutFlag(g.Args, "--root")))
 }
 
 // withoutFlag removes a flag and its value.

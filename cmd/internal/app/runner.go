@@ -11,9 +11,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"

@@ -59,7 +59,7 @@ func OpenRoot(g *Given) (*Scope, error) {
 		g.Warn("%s", reason)
 	}
 	if err == nil {
-		err = checkNamedRoot(place, found)
+		err = g.checkNamedRoot(place, found)
 	}
 	if err != nil {
 		return nil, err

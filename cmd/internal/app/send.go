@@ -36,25 +36,58 @@ type Message struct {
 // Send sends a message as Me, gives it to the programs of its recipients, marks the message that it answers, and says
 // what became of it at each recipient. With an error nothing was sent.
 func (s *Scope) Send(ctx context.Context, m *Message) (*Outcome, error) {
-	o, err := s.outgoing(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range m.Files {
-		f, err := s.openAttached(name)
-		if err != nil {
-			return nil, err
+	sent := s.SendAll(ctx, []*Message{m})[0]
+	return sent.Outcome, sent.Err
+}
+
+// OutcomeOrErr is what Send returns for one message of several.
+type OutcomeOrErr struct {
+	*Outcome
+	Err error
+}
+
+// SendAll is Send for several messages, as teams.Root.SendAll sends them.
+func (s *Scope) SendAll(ctx context.Context, all []*Message) []OutcomeOrErr {
+	outcomes := make([]OutcomeOrErr, len(all))
+	outgoing, doubts := make([]*teams.Outgoing, len(all)), make([][]string, len(all))
+	var ready []*teams.Outgoing
+	for i, m := range all {
+		o, err := s.outgoing(ctx, m)
+		for _, name := range m.Files {
+			var f *os.File
+			if err == nil {
+				f, err = s.openAttached(name)
+			}
+			if err == nil {
+				defer f.Close()
+				o.Files = append(o.Files, teams.File{Name: filepath.Base(name), Content: f})
+			}
 		}
-		defer f.Close()
-		o.Files = append(o.Files, teams.File{Name: filepath.Base(name), Content: f})
+		if outcomes[i].Err = err; err == nil {
+			doubts[i], outgoing[i] = s.doubtsOf(o), o
+			ready = append(ready, o)
+		}
 	}
-	doubts := s.doubtsOf(o)
-	sent, err := s.Root.Send(ctx, o)
-	if sent == nil {
-		return nil, err
+	sent, look := s.Root.SendAll(ctx, ready), lookOnce(s.Root)
+	for i, m := range all {
+		if outgoing[i] == nil {
+			continue
+		}
+		if sent[0].Sent == nil {
+			outcomes[i].Err = sent[0].Err
+		} else {
+			outcomes[i].Outcome = s.outcomeOf(m, sent[0].Sent, look)
+			outcomes[i].Warnings = append(doubts[i], outcomes[i].Warnings...)
+		}
+		sent = sent[1:]
 	}
+	return outcomes
+}
+
+// outcomeOf says what became of a message. look returns what is known of a recipient.
+func (s *Scope) outcomeOf(m *Message, sent *teams.Sent, look func(wire.Address) teams.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
-	out.Warnings = doubts
+	out.look = look
 	isStored := slices.ContainsFunc(sent.To, func(to teams.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
 		switch {
@@ -75,13 +108,13 @@ func (s *Scope) Send(ctx context.Context, m *Message) (*Outcome, error) {
 	if sent.Unlisted != nil {
 		out.warn("sent, but atm ls --sent shows it only after atm doctor --fix: %v", sent.Unlisted)
 	}
-	return out, nil
+	return out
 }
 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
 func (s *Scope) outgoing(ctx context.Context, m *Message) (o *teams.Outgoing, err error) {
-	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: Person(), Once: m.Once}
+	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: s.Given.isPerson(), Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.All, err = s.addresses(m.To); err != nil {

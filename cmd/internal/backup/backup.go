@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func Write(ctx context.Context, r *teams.Root, to io.Writer, progress func(messa
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
-	format, err := r.Dir().ReadFile(rootdir.FormatFile, 20)
+	format, err := durable.ReadRegular(filepath.Join(r.Path, rootdir.FormatFile), 20)
 	w.fail(err)
 	w.writeData(rootdir.FormatFile, format, time.Now())
 	for _, n := range names {

@@ -55,12 +55,12 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))
 	must(t, err)
-	err = rootdir.BeginRestore(root.Dir(), "all.tar", content.SHA256)
+	err = root.BeginRestore("all.tar", content.SHA256)
 	if err == nil {
 		_, err = restore(root, data)
 	}
 	if err == nil {
-		err = rootdir.EndRestore(root.Dir())
+		err = root.EndRestore()
 	}
 	if err != nil && !errors.Is(err, killed) {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRestoreKilled(t *testing.T) {
 		if isWhole := cmp.Equal(got, want); isUnfinished && isOver || !isUnfinished && !isWhole && len(got) > 2 {
 			t.Fatalf("killed at %d: unfinished %v, with %d files", points, isUnfinished, len(got))
 		}
-		if isUnfinished && rootdir.BeginRestore(openRoot(t, path).Dir(), "other.tar", "other") == nil {
+		if isUnfinished && openRoot(t, path).BeginRestore("other.tar", "other") == nil {
 			t.Fatalf("killed at %d: another backup is restored over it", points)
 		}
 		var arrived wire.ID

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,20 +71,8 @@ func BenchmarkDelivery(b *testing.B) {
 		}
 		return err
 	}
-	// The fewest system calls for a durable file that appears whole, in the same directory.
 	inbox := filepath.Join(bob.Path(), "inbox")
-	raw := func() error {
-		m := message()
-		data, _ := m.Encode()
-		f, err := os.OpenFile(filepath.Join(inbox, "tmp", string(m.ID)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(data)
-		err = cmp.Or(err, f.Sync(), f.Close(), os.Link(f.Name(), filepath.Join(inbox, "new", string(m.ID)+".json")))
-		d, e := os.Open(filepath.Join(inbox, "new"))
-		return cmp.Or(err, e, d.Sync(), d.Close())
-	}
+	raw := func() error { return storeRaw(inbox) }
 	one := func() error { return deliver(1) }
 	repeat(b, "one", one)
 	repeat(b, "one by system calls", raw)
@@ -98,6 +87,55 @@ func BenchmarkDelivery(b *testing.B) {
 		})
 	}
 	repeat(b, "batch of 100", func() error { return deliver(100) })
+}
+
+// send --batch of 10,000 lines, to one and to two recipients, and a loop of the system calls of as many durable files.
+func BenchmarkBatch(b *testing.B) {
+	const lines = 10_000
+	bin, dir := b.TempDir(), b.TempDir()
+	run := func(stdin string, name string, args ...string) error {
+		cmd := exec.Command(name, args...)
+		cmd.Dir, cmd.Stdin, cmd.Env = dir, strings.NewReader(stdin), append(os.Environ(), "HOME="+dir, "ATM_ROOT="+filepath.Join(dir, ".atm"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	}
+	build := exec.Command("go", "build", "-o", bin, "../../../cmd/atm")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		b.Fatal(string(out))
+	}
+	atm := filepath.Join(bin, "atm")
+	must(b, run("", atm, "init", "lead", "bob", "carol"))
+	body := strings.Repeat("0123456789abcdef", 16)
+	one := strings.Repeat(`{"to":"bob","body":"`+body+"\"}\n", lines)
+	two := strings.Repeat(`{"to":["bob","carol"],"body":"`+body+"\"}\n", lines/2)
+	repeat(b, "to one", func() error { return run(one, atm, "send", "--as", "lead", "--batch") })
+	repeat(b, "to two", func() error { return run(two, atm, "send", "--as", "lead", "--batch") })
+	repeat(b, "by system calls", func() error {
+		inbox, err := os.MkdirTemp(dir, "raw")
+		err = cmp.Or(err, os.Mkdir(filepath.Join(inbox, "tmp"), 0o700), os.Mkdir(filepath.Join(inbox, "new"), 0o700))
+		for range lines {
+			err = cmp.Or(err, storeRaw(inbox))
+		}
+		return err
+	})
+}
+
+// storeRaw stores a message with the fewest system calls for a durable file that appears whole.
+func storeRaw(inbox string) error {
+	m := message()
+	data, _ := m.Encode()
+	f, err := os.OpenFile(filepath.Join(inbox, "tmp", string(m.ID)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = cmp.Or(err, f.Sync(), f.Close(), os.Rename(f.Name(), filepath.Join(inbox, "new", string(m.ID)+".json")))
+	d, e := os.Open(filepath.Join(inbox, "new"))
+	return cmp.Or(err, e, d.Sync(), d.Close())
 }
 
 func BenchmarkLargeInbox(b *testing.B) {

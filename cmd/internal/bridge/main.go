@@ -20,7 +20,8 @@ import (
 // Main runs the program atm-bridge and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
-		s, err := app.OpenTeam(command.Given(c))
+		p := command.PrinterOf(c)
+		s, err := app.OpenTeam(p.Given)
 		if err != nil {
 			return err
 		}
@@ -34,9 +35,9 @@ func Main(version string, words []string) int {
 			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
 			Report: func(t Transfer) {
 				hasReported.Store(true)
-				command.PrintAs(c, t, letter.Escape(t.String())) // on a broken pipe, Follow ends
+				p.PrintAs(t, letter.Escape(t.String())) // on a broken pipe, Follow ends
 			},
-			Warn: func(line string) { command.Warn(c, "%s", line) },
+			Warn: func(line string) { p.Warn("%s", line) },
 		}
 		if b.Host == "" {
 			return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
@@ -52,8 +53,8 @@ func Main(version string, words []string) int {
 		}
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
-		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !c.Bool("json") {
-			err = command.PrintAs(c, nil, "nothing to carry over")
+		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !p.IsJSON {
+			err = p.PrintAs(nil, "nothing to carry over")
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
 			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")

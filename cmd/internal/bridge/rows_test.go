@@ -252,7 +252,7 @@ func FuzzRows(f *testing.F) {
 		members, err := m.Team.Members(t.Context())
 		for _, r := range members[1:] { // behind alice
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
-			shown := strings.Join(command.Team([]teams.Member{r}, 0), "")
+			shown := strings.Join(command.Team([]teams.Member{r}, 0, false), "")
 			for _, q := range r.Questions {
 				if q.Kind == policy.KindDraft || q.Host != "build" || q.Agent != r.Name {
 					t.Errorf("%q asks %+v", data, q)

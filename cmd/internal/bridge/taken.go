@@ -118,7 +118,7 @@ func appendEntries(b *Bridge, file string, entries []byte) error {
 		err = f.Truncate(info.Size() - info.Size()%sha256.Size)
 	}
 	if err == nil {
-		err = dir.Write(f, entries)
+		_, err = dir.Write(f, entries)
 	}
 	return err
 }

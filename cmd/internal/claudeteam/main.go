@@ -21,20 +21,20 @@ func Main(version string, words []string) int {
 	return command.RunCompanion("claude", version, words, command.With(app.OpenTeam, run))
 }
 
-func run(c *cli.Context, s *app.Scope) error {
-	dir, err := claudeTeam(c)
+func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	dir, err := claudeTeam(c.Args().First())
 	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
 	sync := &Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t Transfer) {
-		command.PrintAs(c, t, letter.Escape(t.String())) // Follow ends once nobody reads the output
+		p.PrintAs(t, letter.Escape(t.String())) // Follow ends once nobody reads the output
 	}}
 	if c.Bool("once") {
 		err = s.Await(sync.Pass)
 	} else {
-		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
+		p.Warn("carrying mail between team %s and %s", s.Team.Name, dir)
 		err = s.Follow(func(ctx context.Context) error {
-			return sync.Run(ctx, func(err error) { s.Given.Explain(explainFile(dir, err)).Print() })
+			return sync.Run(ctx, func(err error) { s.Given.Explain(explainFile(dir, err)).Print(p.Err) })
 		})
 	}
 	if errors.Is(err, ErrEnded) {
@@ -54,10 +54,10 @@ func explainFile(dir string, err error) error {
 }
 
 // claudeTeam returns the directory of the team that the argument names, or of the only one.
-func claudeTeam(c *cli.Context) (string, error) {
+func claudeTeam(name string) (string, error) {
 	home, _ := os.UserHomeDir()
 	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
-	found, _ := filepath.Glob(filepath.Join(teams, cmp.Or(c.Args().First(), "*"), "config.json"))
+	found, _ := filepath.Glob(filepath.Join(teams, cmp.Or(name, "*"), "config.json"))
 	if len(found) == 1 {
 		return filepath.Dir(found[0]), nil
 	}
@@ -68,6 +68,6 @@ func claudeTeam(c *cli.Context) (string, error) {
 	if len(found) > 0 {
 		return "", failure.Usage("which team? there are %s", app.Join(names)).WithHint("atm claude sync %s", names[0]).WithCandidates(names...)
 	}
-	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, c.Args().First())).
+	return "", failure.NotFound("no Claude Code team in %s", filepath.Join(teams, name)).
 		WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 }

@@ -35,7 +35,7 @@ func Run(version string, words []string) int {
 	}
 	line, err := cmdline.Sort(program, words)
 	if line.IsUnknown() {
-		if code, found := runExternal(line); found {
+		if code, found := runExternal(program, line); found {
 			return code
 		}
 	}
@@ -61,7 +61,7 @@ func prepare(commands []*cli.Command, parent string) {
 		c.HelpName = parent + c.Name // App.Run puts the program's name in front
 		c.Action = func(c *cli.Context) error {
 			if c.Bool("help") && !c.Command.Hidden {
-				return printHelp(c, helpPage(c.Command, command.Width()))
+				return printHelp(c, helpPage(c.Command, command.PrinterOf(c).Width()))
 			}
 			return act(c)
 		}

@@ -92,30 +92,30 @@ func runCompanion(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return failure.Exit(replaceBy(path, cmdline.LineOf(c).CompanionArgs()))
+	return failure.Exit(replaceBy(c.App, path, cmdline.LineOf(c).CompanionArgs()))
 }
 
 // runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.
-func runExternal(line *cmdline.Line) (code int, found bool) {
+func runExternal(program *cli.App, line *cmdline.Line) (code int, found bool) {
 	name := line.Typed[line.At]
 	path, err := app.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) { // a path: a program in the working directory is not ours
 		return 0, false
 	}
-	return replaceBy(path, slices.Delete(slices.Clone(line.Typed), line.At, line.At+1)), true
+	return replaceBy(program, path, slices.Delete(slices.Clone(line.Typed), line.At, line.At+1)), true
 }
 
 // replaceBy replaces this process by a program; Windows cannot, so there it waits for the exit code.
-func replaceBy(path string, args []string) (code int) {
+func replaceBy(program *cli.App, path string, args []string) (code int) {
 	cmd := exec.Command(path, args...)
 	err := syscall.Exec(path, cmd.Args, os.Environ())
 	if errors.Is(err, errors.ErrUnsupported) {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = program.Reader, program.Writer, program.ErrWriter
 		err = cmd.Run()
 	}
 	if cmd.ProcessState != nil {
 		return cmd.ProcessState.ExitCode()
 	}
-	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
+	fmt.Fprintf(program.ErrWriter, "atm: run %s: %v\n", path, err)
 	return failure.ExitFailed
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"embed"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ atm completion fish > ~/.config/fish/completions/atm.fish`,
 		if err != nil {
 			return failure.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
-		_, err = os.Stdout.Write(script) // even with --json: a shell reads it
+		_, err = c.App.Writer.Write(script) // even with --json: a shell reads it
 		return err
 	},
 }
@@ -56,23 +55,23 @@ func complete(program *cli.App, words []string) {
 func completeBehind(c *cli.Context, line *cmdline.Line, before []string, last string) {
 	for _, f := range slices.Concat(line.Command.VisibleFlags(), c.App.VisibleFlags()) {
 		if name := "--" + f.Names()[0]; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) && name != last {
-			fmt.Fprintln(os.Stdout, name)
+			fmt.Fprintln(c.App.Writer, name)
 		}
 	}
 	if name, wantsValue := line.ValueName(last); wantsValue {
-		printOffers(offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
+		printOffers(c.App.Writer, offers(c, line.Command, name, nil, ""), cmdline.Choices(line.Command, last))
 		return
 	}
 	begun := "" // bob,
 	if strings.HasSuffix(last, ",") && len(before) > 0 {
 		begun, before = last, before[:len(before)-1]
 	}
-	printOffers(offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
+	printOffers(c.App.Writer, offers(c, line.Command, nameAt(line.Command, len(before)), before, begun))
 	verbs := line.Command.VisibleCommands()
 	if line.Command.Name == "" || line.Command == helpCommand && len(before) == 0 {
 		verbs = c.App.VisibleCommands()
 	}
 	for _, sub := range verbs {
-		fmt.Fprintln(os.Stdout, sub.Name)
+		fmt.Fprintln(c.App.Writer, sub.Name)
 	}
 }

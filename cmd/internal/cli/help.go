@@ -3,7 +3,7 @@ package cli
 import (
 	_ "embed"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,7 +25,7 @@ atm help all`,
 	Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}, &cli.BoolFlag{Name: "man", Usage: "print the manual page: atm help --man | man -l -"}},
 	Action: func(c *cli.Context) error {
 		if c.Bool("man") {
-			_, err := os.Stdout.WriteString(manual(c.App))
+			_, err := io.WriteString(c.App.Writer, manual(c.App))
 			return err
 		}
 		if c.Args().First() == "all" || c.Bool("all") {
@@ -41,13 +41,13 @@ atm help all`,
 			case sub == nil && i == 0:
 				return cmdline.UnknownCommand(c.App, name)
 			case sub == nil:
-				return cmdline.UnknownWord(c.App, found, name)
+				return cmdline.UnknownWord(c.App, found, strings.Join(c.Args().Slice()[:i], " "), name)
 			case sub.Hidden:
 				return failure.Usage("unknown command %q", name).WithHint("%s", sub.Usage)
 			}
 			found = sub
 		}
-		return printHelp(c, helpPage(found, command.Width()))
+		return printHelp(c, helpPage(found, command.PrinterOf(c).Width()))
 	},
 }
 
@@ -55,16 +55,16 @@ var versionCommand = &cli.Command{
 	Name: "version", Usage: "print the version",
 	UsageText: "atm version",
 	Action: func(c *cli.Context) error {
-		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
+		return command.PrinterOf(c).PrintAs(map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
 	},
 }
 
 func printHelp(c *cli.Context, text string) error {
 	shown := text
-	if width := command.Width(); width > 0 {
+	if width := command.PrinterOf(c).Width(); width > 0 {
 		shown = layOut(text, width)
 	}
-	return command.PrintAs(c, map[string]string{"help": text}, shown)
+	return command.PrinterOf(c).PrintAs(map[string]string{"help": text}, shown)
 }
 
 // layOut breaks the lines of a help page that are longer than a row of a terminal. In a table it breaks the

@@ -57,7 +57,7 @@ func home(c *cli.Context) error {
 		text = fmt.Sprintf("%s, %s\n\n%s", o.Agent, where, text)
 	}
 	o.Members, err = s.Team.Members(c.Context)
-	if err := command.WarnUnreadable(err); err != nil {
+	if err := command.PrinterOf(c).WarnUnreadable(err); err != nil {
 		return err
 	}
 	questions, _ := s.Team.Pending(c.Context, o.Members) // shows what could be read
@@ -68,11 +68,11 @@ func home(c *cli.Context) error {
 	for _, q := range questions[:min(maxShown, len(questions))] {
 		text += fmt.Sprintf("  %s %s\n", q.Agent, letter.OneLine(q.Summary(), 80))
 	}
-	lines, room := command.Team(o.Members, command.Width()), max(13-strings.Count(text, "\n"), 6)
+	lines, room := command.PrinterOf(c).Team(o.Members), max(13-strings.Count(text, "\n"), 6)
 	if len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("%d more: atm team", len(o.Members)-room+1))
 	}
-	return command.PrintAs(c, o, text+"\n"+strings.Join(lines, "\n"))
+	return command.PrinterOf(c).PrintAs(o, text+"\n"+strings.Join(lines, "\n"))
 }
 
 // readMail adds my mail to the overview, and returns the lines about it.
@@ -87,9 +87,9 @@ func (o *overview) readMail(c *cli.Context, s *app.Scope) (text string, err erro
 	if o.Unread > 0 {
 		text = fmt.Sprintf("%d unread: atm read%s\n", o.Unread, s.Given.Flags("", "root", "team", "as"))
 		for _, it := range unread.Items {
-			r := command.Renderer(s)
+			r := command.PrinterOf(c).Renderer(s)
 			about := app.JoinFilled(", ", r.Who(it.From)+" "+letter.Sent(r.Now, it.Message), command.Notes(r, it))
-			room := cmp.Or(command.Width(), 110) - letter.Columns(about)
+			room := cmp.Or(command.PrinterOf(c).Width(), 110) - letter.Columns(about)
 			text += fmt.Sprintf("  %s %s\n", about, letter.Quote(it.Title(), max(room-6, 20)))
 		}
 	}

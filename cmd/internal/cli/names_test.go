@@ -22,12 +22,13 @@ import (
 // that.
 func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]string{ // a file, or one text
-		"mailbox/letter/frame.go":  "how a message is answered stands with it, also where no command shows it",
-		"mailbox/letter/letter.go": "the same of what a message is cut by",
-		"ptyrun/letter.go":         "what it types into an agent is mail",
-		"ptyrun/sessions/input.go": "the same of what people say in a session",
-		"teams/due.go":             "a reminder is mail, and kept",
-		"teams/notify.go":          "so is a question to the lead",
+		"mailbox/letter/frame.go":    "how a message is answered stands with it, also where no command shows it",
+		"mailbox/letter/letter.go":   "the same of what a message is cut by",
+		"internal/maildir/frames.go": "what hooks hand over is mail",
+		"ptyrun/letter.go":           "what it types into an agent is mail",
+		"ptyrun/sessions/input.go":   "the same of what people say in a session",
+		"teams/due.go":               "a reminder is mail, and kept",
+		"teams/notify.go":            "so is a question to the lead",
 
 		"a dropped file has at most %d MiB; atm send %s --attach FILE takes any size": "kept as the reason beside the file",
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",

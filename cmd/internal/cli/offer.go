@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +17,10 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-func printOffers(lists ...[]string) {
+func printOffers(w io.Writer, lists ...[]string) {
 	for _, list := range lists {
 		for _, word := range list {
-			fmt.Fprintln(os.Stdout, word)
+			fmt.Fprintln(w, word)
 		}
 	}
 }

@@ -95,7 +95,7 @@ type census struct {
 	messages []found
 	others   []other
 	logs     map[string][]logLine // by agent, each from its first event on; a retired one's by name.time
-	torn     []string             // what is under a message's name and is none, and half lines inside a log
+	torn     []string             // what is under a message's name and is none
 }
 
 var idName = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.json$`)
@@ -169,13 +169,10 @@ func (c *census) add(path string) error {
 }
 
 func (c *census) addLog(log, rel string, data []byte) {
-	lines := slices.Collect(bytes.Lines(data))
-	for i, line := range lines {
+	for line := range bytes.Lines(data) {
 		e := logLine{path: rel, line: string(line)}
-		if err := json.Unmarshal(line, &e); err == nil {
+		if json.Unmarshal(line, &e) == nil { // else it was torn, and whoever appended next has ended it
 			c.logs[log] = append(c.logs[log], e)
-		} else if i < len(lines)-1 { // the last may be: whoever appends next cuts it off
-			c.torn = append(c.torn, rel+": a line of the events: "+clip(string(line)))
 		}
 	}
 }
@@ -282,12 +279,10 @@ func (w *world) segments(agent string) (paths []string) {
 	return paths
 }
 
-// folded is up to which event the older ones of an agent may be in the archive.
-func (w *world) folded(agent string) uint64 {
-	var base struct{ Seq uint64 }
-	data, err := os.ReadFile(filepath.Join(w.team(), agent, "events", "base.json"))
-	if err == nil && json.Unmarshal(data, &base) != nil {
-		w.wrong("torn: the base of %s: %s", agent, clip(string(data)))
+// archived is up to which event those of an agent are in the archive.
+func (w *world) archived(agent string) (seq uint64) {
+	if segs := w.segments(agent); len(segs) > 0 {
+		fmt.Sscanf(filepath.Base(segs[0]), "%d", &seq)
 	}
-	return base.Seq
+	return max(seq, 1) - 1
 }

@@ -52,7 +52,7 @@ func newTemplate(t *testing.T) *template {
 	if err := os.Remove(w.stateFile("bob")); err != nil {
 		t.Fatal("status has written no state.json: ", err)
 	}
-	if w.folded("bob") == 0 || len(w.segments("bob")) != 2 {
+	if w.archived("bob") == 0 || len(w.segments("bob")) != 2 {
 		t.Fatal("nothing of the log is in the archive, or all")
 	}
 	w.dropNote()

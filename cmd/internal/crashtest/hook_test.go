@@ -296,7 +296,7 @@ func (r *record) handedOver(me, text string, began time.Time) error {
 		return fmt.Errorf("it says %s messages, %s of them marked, and has %d and %d", said, saidMarked, len(heads), marked)
 	}
 	tokens, begun := shown(text)
-	r.saw(me, tokens, begun, false)
+	r.saw(me, tokens, begun, time.Time{})
 	return nil
 }
 

@@ -49,8 +49,8 @@ type item struct {
 
 	shown         int // how often it came out whole
 	begun         bool
-	alone         int       // so often to readers that were neither killed nor slow: once at most
-	read          time.Time // when to the last of those
+	again         int       // so often to readers that began after it was read
+	read          time.Time // when the last reader that was neither killed nor slow had ended
 	plain, marked int       // so often by hooks: as new, and as a possible repeat
 }
 
@@ -110,7 +110,7 @@ func (r *record) setBroken(broken bool) {
 	r.broken = broken
 	// That a message was read is not synced: after a power cut it may be shown once more.
 	for _, it := range r.items {
-		it.alone = 0
+		it.read = time.Time{}
 	}
 }
 
@@ -174,10 +174,13 @@ func (r *record) note(c call, res result, took time.Duration) {
 	r.add("processes", 1)
 	r.check(res, c.exits...)
 	if c.reader != "" {
-		alone := c.args[0] == "read" && c.out == nil && res.code == 0 && res.err == "" && took < time.Second
+		var began time.Time
+		if c.args[0] == "read" && c.out == nil && res.code == 0 && res.err == "" && took < time.Second {
+			began = time.Now().Add(-took)
+		}
 		tokens, begun := shown(res.out)
-		r.saw(c.reader, tokens, begun, alone)
-		r.saw(c.reader, inJSON(res.out), nil, false)
+		r.saw(c.reader, tokens, begun, began)
+		r.saw(c.reader, inJSON(res.out), nil, time.Time{})
 	}
 	for line := range strings.Lines(res.out) {
 		var p printed
@@ -273,8 +276,9 @@ func (r *record) promise(to string, t token, id string, seq uint64) {
 	it.promised, it.at, it.id, it.seq = true, time.Now(), id, cmp.Or(seq, it.seq)
 }
 
-// saw records what a reader of agent's mail got; alone: what no other such reader may get.
-func (r *record) saw(agent string, tokens, begun []token, alone bool) {
+// saw records what a reader of agent's mail got. began is when a reader began that was neither killed nor slow: what it got
+// no later one may get.
+func (r *record) saw(agent string, tokens, begun []token, began time.Time) {
 	defer r.locked()()
 	for _, t := range slices.Concat(tokens, begun) {
 		if r.items[key{agent, t}] == nil {
@@ -289,8 +293,10 @@ func (r *record) saw(agent string, tokens, begun []token, alone bool) {
 		it := r.items[key{agent, t}]
 		it.shown++
 		r.count["shown"]++
-		if alone {
-			it.alone++
+		if !began.IsZero() {
+			if !it.read.IsZero() && began.After(it.read) {
+				it.again++
+			}
 			it.read = time.Now()
 		}
 	}

@@ -73,7 +73,7 @@ func TestStressUpDown(t *testing.T) {
 	for _, agent := range started { // what counts as read is in the log of the program that it was typed to
 		log, _ := os.ReadFile(filepath.Join(filepath.Dir(w.root), agent+".log"))
 		for _, m := range headLine.FindAllSubmatch(log, -1) {
-			w.saw(agent, []token{token(m[1])}, nil, false)
+			w.saw(agent, []token{token(m[1])}, nil, time.Time{})
 		}
 	}
 	w.judge(c)

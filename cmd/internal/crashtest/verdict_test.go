@@ -71,8 +71,8 @@ func (r *record) judgeItem(k key, it *item, at []place) {
 // once more, marked, if nothing showed that it arrived.
 func (r *record) judgeReads(c *census) {
 	for k, it := range r.items {
-		if it.alone > 1 && k.agent != "carol" { // whose mail is put back
-			r.breach("doubled", "shown to %d readers: %s of %s", it.alone, k.token, k.agent)
+		if it.again > 0 && k.agent != "carol" { // whose mail is put back
+			r.breach("doubled", "shown %d times after it was read: %s of %s", it.again, k.token, k.agent)
 		}
 		if (it.plain > 1 || it.marked > 1) && !r.isPutBack(k.agent) {
 			r.breach("doubled", "handed over %d times, and %d times marked as a repeat: %s of %s", it.plain, it.marked, k.token, k.agent)

@@ -179,20 +179,21 @@ func (d *doctor) checkRoot() {
 		d.add("root.unaccepted", "warning", fix,
 			"%v: atm starts and answers nobody here, takes in no dropped file, and hands over no mail", err)
 	}
-	if hidden, err := d.root.Dir().Exists(rootdir.IgnoreFile); !hidden && err == nil && d.fix && rootdir.Hide(d.root.Path) == nil {
+	_, err := os.Lstat(filepath.Join(d.root.Path, rootdir.IgnoreFile))
+	isSeen := errors.Is(err, fs.ErrNotExist)
+	if isSeen && d.fix && rootdir.Hide(d.root.Path) == nil {
 		d.add("root.visible", "ok", "", "hid the root from npm and others, with a .gitignore")
-	} else if !hidden && err == nil {
+	} else if isSeen {
 		d.add("root.visible", "warning", "atm doctor --fix", "the root has no .gitignore: npm, cargo and others would publish its mail")
 	}
 	if ignore, isSeen := rootdir.SeenByDocker(d.root.Path); isSeen {
 		d.add("root.docker", "warning", "echo "+policy.Quote(filepath.Base(d.root.Path))+" >>"+policy.Quote(ignore),
 			"docker would put the mail into an image that it builds beside the root")
 	}
-	names, _ := d.root.Dir().Names(".")
-	for _, n := range names {
-		info, err := d.root.Dir().Lstat(n)
-		if err == nil && info.Mode().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
-			fix := d.moveAway(d.root.Dir().Join(n), nil)
+	entries, _ := os.ReadDir(d.root.Path)
+	for _, e := range entries {
+		if n := e.Name(); e.Type().IsRegular() && n != rootdir.FormatFile && !strings.HasPrefix(n, ".") {
+			fix := d.moveAway(filepath.Join(d.root.Path, n), nil)
 			d.add("drop.misplaced", "warning", fix, "%s in the root: nobody looks for mail there", n)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 )

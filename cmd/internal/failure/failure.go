@@ -3,16 +3,15 @@
 package failure
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/xrash/smetrics"
-	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -96,52 +95,40 @@ func Timeout(format string, args ...any) *Error   { return New("timeout", format
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
 // Print prints an error on stderr.
-func (e *Error) Print() {
-	PrintLine("atm: " + e.Message)
+func (e *Error) Print(stderr io.Writer) {
+	PrintLine(stderr, "atm: "+e.Message)
 	if e.Hint != "" {
-		printWrapped("atm: hint: "+e.Hint, letter.WrapHint)
+		printWrapped(stderr, "atm: hint: "+e.Hint, letter.WrapHint)
 	}
 }
 
 // PrintLine prints a line on stderr, escaped. On a terminal only its beginning is in column 0.
-func PrintLine(text string) { printWrapped(text, letter.Wrap) }
+func PrintLine(stderr io.Writer, text string) { printWrapped(stderr, text, letter.Wrap) }
 
-func printWrapped(text string, wrap func(string, int) string) {
-	ShowStatus("")
-	fmt.Fprintln(os.Stderr, wrap(EscapeLine(text), Width(os.Stderr)))
-}
-
-// Width is the width of a terminal in columns, 80 if it does not say; 0: it is none.
-func Width(f *os.File) int {
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return cmp.Or(w, 80)
+func printWrapped(stderr io.Writer, text string, wrap func(string, int) string) {
+	ShowStatus(stderr, "")
+	fmt.Fprintln(stderr, wrap(EscapeLine(text), output.Width(stderr)))
 }
 
 // EscapeLine puts a text, which may be several joined errors, on one line.
 func EscapeLine(text string) string { return letter.Escape(strings.ReplaceAll(text, "\n", "; ")) }
 
-// Nearest returns the known word with the fewest typing mistakes, case aside: at most one for every three letters, and
-// at most three. The first letter must be right unless it is the only mistake in a word of four letters or more.
-func Nearest(word string, known []string) (string, bool) {
-	best, fewest := "", 4
+// Nearest returns the known word most like another, case aside, by the measure with which urfave/cli suggests commands.
+// That has no bound, so for a word like none of them it would name one as well; and it misses reordered short words.
+func Nearest(word string, known []string) (best string, ok bool) {
+	most := 0.85
 	for _, name := range known {
-		n := typos(strings.ToLower(word), strings.ToLower(name))
-		isAlike := n < 2 && len(word) > 3 || strings.EqualFold(word[:min(1, len(word))], name[:1])
-		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
-			best, fewest = name, n
+		likeness := smetrics.JaroWinkler(strings.ToLower(name), strings.ToLower(word), 0.7, 4)
+		if sortedLetters(name) == sortedLetters(word) {
+			likeness = max(likeness, 0.95)
+		}
+		if likeness > most {
+			best, most = name, likeness
 		}
 	}
 	return best, best != ""
 }
 
-// typos counts added, missing and wrong letters; any reordering counts as one.
-func typos(a, b string) int {
-	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	if a != b && sorted(a) == sorted(b) {
-		return 1
-	}
-	return smetrics.WagnerFischer(a, b, 1, 1, 1)
+func sortedLetters(word string) string {
+	return string(slices.Sorted(slices.Values([]byte(strings.ToLower(word)))))
 }

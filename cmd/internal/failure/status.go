@@ -1,9 +1,10 @@
 package failure
 
 import (
-	"os"
+	"io"
 	"sync"
 
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -14,12 +15,12 @@ var status struct {
 
 // ShowStatus shows a line on stderr, which must be a terminal, in place of the one before; "" removes it. PrintLine
 // removes it too.
-func ShowStatus(text string) {
+func ShowStatus(stderr io.Writer, text string) {
 	status.Lock()
 	defer status.Unlock()
 	if text == "" && !status.isShown {
 		return
 	}
 	status.isShown = text != ""
-	os.Stderr.WriteString("\r\x1b[K" + letter.Fit(text, max(Width(os.Stderr)-1, 1)))
+	io.WriteString(stderr, "\r\x1b[K"+letter.Fit(text, max(output.Width(stderr)-1, 1)))
 }

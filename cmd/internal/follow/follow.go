@@ -25,7 +25,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"regexp"
 	"time"
 
@@ -58,7 +57,7 @@ func Main(version string, words []string) int {
 		}
 		f := &follower{
 			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"),
-			log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 		}
 		return s.Await(f.run)
 	})

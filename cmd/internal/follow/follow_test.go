@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -273,7 +274,7 @@ func TestKilledBesideThePush(t *testing.T) {
 		s := newScene(t)
 		m := s.send("Once.", nil)
 		claimedAt := time.Now().Add(-11 * time.Second) // its time is over
-		h, err := s.bob.HandOver(t.Context(), maildir.HookCall{Session: "T", Name: "push 1", IsPush: true, CanCarryMail: true, Now: claimedAt}, maildir.ReadOptions{})
+		h, err := s.bob.HandOver(t.Context(), maildir.Recipient{Owner: maildir.PushedTo("T"), Call: "push 1", Now: claimedAt}, maildir.ReadOptions{})
 		must(t, err)
 		if len(h.Items) != 1 {
 			t.Fatal("nothing claimed")
@@ -317,8 +318,8 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	s.follow()
 	m := s.send("Once.", nil)
 	eventually(t, "the message in the queue", s.isQueued(m))
-	begins := maildir.HookCall{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
-	h, err := s.bob.HandOver(t.Context(), begins, maildir.ReadOptions{})
+	begins := handover.Call{Session: "T", Name: "SessionStart", IsNewProgram: true, KeepsPushed: true, CanCarryMail: true, Now: time.Now()}
+	h, err := begins.HandOver(t.Context(), s.bob, maildir.ReadOptions{})
 	must(t, err)
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")

@@ -49,21 +49,24 @@ func (f *follower) settle(ctx context.Context, turn string) error {
 }
 
 func (f *follower) settleItems(ctx context.Context, turn string, items []codex.Item) error {
-	call := maildir.HookCall{Session: f.thread, Name: "receipt", Now: time.Now()}
+	var received []maildir.Given
+	given := f.box.Given(time.Now())
 	for _, item := range items {
-		if item.Type == codex.UserMessage && f.isMail(item.ClientID) {
-			call.Shown = append(call.Shown, wire.ID(item.ClientID).Short(32))
-			delete(f.inside, wire.ID(item.ClientID))
+		if item.Type != codex.UserMessage || !f.isMail(item.ClientID) {
+			continue
+		}
+		delete(f.inside, wire.ID(item.ClientID))
+		for _, g := range given {
+			if string(g.ID) == item.ClientID && g.To.Session() == f.thread {
+				received = append(received, g)
+			}
 		}
 	}
-	if len(call.Shown) == 0 {
-		return nil
+	events, err := f.box.Settle(ctx, received)
+	for i := range events {
+		events[i].TurnID = turn
 	}
-	h, err := f.box.HandOver(ctx, call, maildir.ReadOptions{})
-	for i := range h.Received {
-		h.Received[i].TurnID = turn
-	}
-	err = errors.Join(err, f.box.Log().Append(ctx, h.Received...))
+	err = errors.Join(err, f.box.Log().Append(ctx, events...))
 	if f.isUnsettled = err != nil; f.isUnsettled && ctx.Err() == nil {
 		f.log.Error("noting what the agent has read", "err", err)
 	}

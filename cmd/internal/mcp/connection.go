@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,7 +66,7 @@ const maxMessage = 32 << 20
 // receive passes on the messages on stdin. At its end it waits until all calls are answered: the SDK would drop them, and
 // the client may be a file.
 func (c *connection) receive() {
-	for in, end := bufio.NewReader(os.Stdin), error(nil); end == nil; {
+	for in, end := bufio.NewReader(c.given.In), error(nil); end == nil; {
 		var line []byte
 		var size int64
 		line, size, end = wire.ReadLine(in, maxMessage)
@@ -154,7 +153,7 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	err = c.writeLine(data)
 	if p, isRead := c.unconfirmed.LoadAndDelete(nameOf(r.ID)); isRead {
 		if err == nil {
-			err = output.WaitUntilRead(c.running, os.Stdout, time.Now().Add(receiveTimeout))
+			err = output.WaitUntilRead(c.running, c.given.Out, time.Now().Add(receiveTimeout))
 		}
 		c.confirming.Go(func() { p.(*process).confirm(err == nil) })
 	}
@@ -167,7 +166,7 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 func (c *connection) writeLine(data []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err := os.Stdout.Write(append(data, '\n'))
+	_, err := c.given.Out.Write(append(data, '\n'))
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -40,7 +39,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	}
 	var boxes []*maildir.Box
 	var w *watcher.Watcher
-	at, err := app.OpenMe(command.Given(s.c))
+	at, err := app.OpenMe(s.given)
 	if err == nil {
 		boxes, err = at.Team.Boxes()
 	}
@@ -48,7 +47,7 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 		w, err = watcher.Open(s.running, boxes, watcher.Options{Messages: true, Events: true, Boxes: at.Team.Boxes})
 	}
 	if err != nil {
-		return withHint(command.Given(s.c).Explain(err))
+		return withHint(s.given.Explain(err))
 	}
 	s.isWatching = true
 	go s.notify(w, at.Me.Agent())

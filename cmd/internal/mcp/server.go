@@ -39,7 +39,7 @@ func Main(version string, args []string) int {
 
 type server struct {
 	*sdk.Server
-	c           *cli.Context
+	given       *app.Given
 	program     string   // the path of atm
 	flags       []string // the global flags for each command
 	unconfirmed sync.Map // reads whose response is not written yet: a *process by the name of its call
@@ -54,8 +54,8 @@ type server struct {
 
 // serve serves one client until it closes stdin or the context ends.
 func serve(ctx context.Context, c *cli.Context, program string) error {
-	c.Set("via", name)
-	s := &server{c: c, program: program}
+	s := &server{given: command.Given(c), program: program}
+	s.given.Via = name
 	s.running, s.stop = context.WithCancel(ctx)
 	s.connected, s.disconnect = context.WithCancel(s.running)
 	defer s.stop()
@@ -66,7 +66,7 @@ func serve(ctx context.Context, c *cli.Context, program string) error {
 	}
 	s.flags = append(s.flags, "--lock-timeout="+cmdline.Duration(c, "lock-timeout").String(), "--json", "--via="+name)
 	say := instructions
-	if at, err := app.OpenMe(command.Given(c)); err == nil {
+	if at, err := app.OpenMe(s.given); err == nil {
 		say = "You are " + string(at.Me.Agent()) + ", in team " + string(at.Team.Name) + ". " + say
 	}
 	known := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(version string) bool { return version == withBatches })

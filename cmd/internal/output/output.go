@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// Show writes the pieces to f and returns how many of them, from the first on, were received. err is nil if all were;
+// Show writes the pieces to w and returns how many of them, from the first on, were received. err is nil if all were;
 // else it is the first write error (EPIPE: the reader closed the pipe; on stdout only after IgnoreSIGPIPE) or that of
 // ctx.
-func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]byte) (received int, err error) {
+func Show(ctx context.Context, w io.Writer, patience time.Duration, pieces [][]byte) (received int, err error) {
 	deadline := time.Now().Add(patience)
 	bytesRead := 0
 	for line := range bytes.Lines(slices.Concat(pieces...)) {
 		var n int
-		n, err = f.Write(line)
+		n, err = w.Write(line)
 		bytesRead += n
 		if err == nil {
-			err = WaitUntilRead(ctx, f, deadline)
+			err = WaitUntilRead(ctx, w, deadline)
 		}
 		if err != nil {
-			unread, _ := Unread(f)
+			unread, _ := Unread(file(w))
 			bytesRead -= unread
 			break
 		}
@@ -59,13 +59,14 @@ func bytesLeft(f *os.File) int {
 }
 
 // WaitUntilRead returns nil once the pipe is empty or the deadline has passed.
-func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
+func WaitUntilRead(ctx context.Context, w io.Writer, deadline time.Time) error {
+	f := file(w)
 	for time.Now().Before(deadline) {
 		unread, _ := Unread(f)
 		if unread == 0 {
 			return nil
 		}
-		if ReaderGone(f) {
+		if ReaderGone(w) {
 			return &os.PathError{Op: "write", Path: f.Name(), Err: syscall.EPIPE}
 		}
 		if ctx.Err() != nil {

@@ -3,6 +3,7 @@
 package output
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -21,7 +22,8 @@ func inPipe(f *os.File) (n int, ok bool) {
 
 // BytesWaiting returns how many bytes can be read from a pipe or a regular file. While a pipe is empty and has a writer,
 // it waits for them as long as patience allows.
-func BytesWaiting(f *os.File, patience time.Duration) int {
+func BytesWaiting(r io.Reader, patience time.Duration) int {
+	f := file(r)
 	if _, isPipe := inPipe(f); isPipe {
 		poll(f, unix.POLLIN, patience)
 		n, _ := inPipe(f)
@@ -31,7 +33,9 @@ func BytesWaiting(f *os.File, patience time.Duration) int {
 }
 
 // ReaderGone reports whether the reading end of a pipe is closed.
-func ReaderGone(f *os.File) bool { return poll(f, unix.POLLOUT, 0)&(unix.POLLERR|unix.POLLHUP) != 0 }
+func ReaderGone(w io.Writer) bool {
+	return poll(file(w), unix.POLLOUT, 0)&(unix.POLLERR|unix.POLLHUP) != 0
+}
 
 // poll waits for events on a file and returns those that occurred.
 func poll(f *os.File, events int16, patience time.Duration) int16 {

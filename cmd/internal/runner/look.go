@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -25,18 +26,18 @@ const lookWord = "look"
 // maxRecording is how much of a recording is read: more than the runner writes into one.
 const maxRecording = 64 << 20
 
-func runLook() int {
+func runLook(std output.Streams) int {
 	var spec runspec.Look
-	err := json.NewDecoder(os.Stdin).Decode(&spec)
+	err := json.NewDecoder(std.In).Decode(&spec)
 	var r *runspec.Reading
 	if err == nil {
 		r, err = look(spec)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(std.Err, err)
 		return failure.ExitFailed
 	}
-	command.PrintJSON(r)
+	command.WriteJSON(std.Out, r)
 	return failure.ExitDone
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,19 +36,19 @@ import (
 const lockTimeout = 5 * time.Second
 
 // Main runs the program and returns its exit code.
-func Main(version string, words []string) int {
+func Main(version string, words []string, std output.Streams) int {
 	version = command.Version(version)
 	if len(words) == 1 && words[0] == "version" {
-		fmt.Println("atm-runner " + version)
+		fmt.Fprintln(std.Out, "atm-runner", version)
 		return failure.ExitDone
 	}
 	if len(words) == 1 && words[0] == lookWord {
-		return runLook()
+		return runLook(std)
 	}
 	var spec runspec.Spec
-	stdin := json.NewDecoder(os.Stdin)
+	stdin := json.NewDecoder(std.In)
 	if err := stdin.Decode(&spec); err != nil || len(words) > 0 {
-		fmt.Fprintln(os.Stderr, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
+		fmt.Fprintln(std.Err, "atm-runner: atm starts this program; to run an agent: atm run bob -- claude")
 		return failure.ExitUsage
 	}
 	debug.SetGCPercent(30) // measured: 22 MiB after a flood instead of 28
@@ -61,7 +62,7 @@ func Main(version string, words []string) int {
 		}()
 	}
 	endIfStuck(ctx, spec.Run)
-	exit, err := run(ctx, version, spec)
+	exit, err := run(ctx, version, spec, std.Err)
 	report := runspec.Report{Code: exit.Code, Loop: exit.Loop, Tail: exit.Tail}
 	if err != nil {
 		report.Error = (&app.Given{}).Explain(err)
@@ -70,7 +71,7 @@ func Main(version string, words []string) int {
 		}
 		report.Code = report.Error.Exit
 	}
-	command.PrintJSON(report)
+	command.WriteJSON(std.Out, report)
 	if err != nil {
 		return report.Code
 	}
@@ -109,7 +110,7 @@ func openTeam(spec runspec.Spec) (*teams.Team, error) {
 
 // run returns when the agent's program has exited for good and everything that it started is gone. If ctx ends it stops
 // the agent, which may take some seconds.
-func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Writer) (exit ptyrun.Exit, err error) {
 	team, err := openTeam(spec)
 	if err != nil {
 		return exit, err
@@ -151,7 +152,7 @@ func run(ctx context.Context, version string, spec runspec.Spec) (exit ptyrun.Ex
 	}
 	if len(agent.Leftovers) > 0 {
 		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
-		fmt.Fprintln(os.Stderr, letter.Escape(left))
+		fmt.Fprintln(stderr, letter.Escape(left))
 	}
 	return agent.Wait()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
 )
@@ -23,9 +24,11 @@ import (
 // binary under these names.
 func Main(m *testing.M, programs map[string]func(version string, words []string) int) {
 	commands := map[string]func(){
-		"atm":        func() { os.Exit(cli.Run("dev", os.Args[1:])) },
-		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
-		"fakeagent":  func() { os.Exit(testagent.Main()) },
+		"atm": func() { os.Exit(cli.Run("dev", os.Args[1:])) },
+		"atm-runner": func() {
+			os.Exit(runner.Main("dev", os.Args[1:], output.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		},
+		"fakeagent": func() { os.Exit(testagent.Main()) },
 	}
 	for name, program := range programs {
 		commands[name] = func() { os.Exit(program("dev", os.Args[1:])) }

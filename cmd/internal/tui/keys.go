@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -253,7 +252,7 @@ func (m *model) attach() tea.Cmd {
 	}
 	var stderr bytes.Buffer
 	c := exec.Command(atm, words...)
-	c.Stderr = io.MultiWriter(os.Stderr, &stderr)
+	c.Stderr = io.MultiWriter(m.room.Scope.Given.Err, &stderr)
 	return tea.ExecProcess(c, func(err error) tea.Msg {
 		if err != nil {
 			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")

@@ -63,6 +63,7 @@ type model struct {
 
 	now           time.Time
 	width, height int
+	isColoured    bool
 	snapshot      *room.Snapshot
 	declared      map[string]string // what the terminal was told last; see declare
 	mail          []wire.ID         // unread, owed, read
@@ -98,6 +99,7 @@ func newModel(ctx context.Context, r *room.Room) *model {
 	return &model{
 		ctx: ctx, room: r, now: time.Now(), snapshot: s, focus: middlePane, status: "looking…",
 		pages: []*page{{kind: mailPage, title: title}}, drafts: map[string]*composer{},
+		isColoured: command.IsColoured(r.Scope.Given.Out),
 	}
 }
 

@@ -12,6 +12,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,21 +21,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/room"
 )
 
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("tui", version, words, func(c *cli.Context) error {
-		if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() {
+		g := command.Given(c)
+		if !output.IsTerminal(g.In) || !output.IsTerminal(g.Out) {
 			return failure.Usage("tui needs a terminal").WithHint("atm team, atm ls, atm pending")
 		}
-		s, err := app.OpenMeIfGiven(command.Given(c))
+		s, err := app.OpenMeIfGiven(g)
 		if err != nil {
 			return err
 		}
@@ -73,9 +75,9 @@ func show(ctx context.Context, r *room.Room) error {
 			}
 		}
 	}()
-	os.Stdout.WriteString("\x1b[22;2t") // save the terminal's title
+	io.WriteString(r.Scope.Given.Out, "\x1b[22;2t") // save the terminal's title
 	_, err := p.Run()
-	os.Stdout.WriteString(ansi.ClearProgramStatus + "\x1b[23;2t")
+	io.WriteString(r.Scope.Given.Out, ansi.ClearProgramStatus+"\x1b[23;2t")
 	cancel()
 	runErr := <-ended
 	if errors.Is(err, tea.ErrInterrupted) || len(terminated) > 0 {

@@ -213,12 +213,12 @@ func (m *model) waitingLines() (lines []string, at []int) {
 
 func (m *model) memberLines(width int) []string {
 	lines := []string{m.rule("members", width, membersPane)}
-	all := command.Team(m.snapshot.Members, width-1) // it keeps one more column free
+	all := command.Team(m.snapshot.Members, width-1, m.isColoured) // it keeps one more column free
 	for i := m.members.top; i < len(m.snapshot.Members); i++ {
 		lines = append(lines, m.marker(membersPane, i == m.members.selected)+all[i])
 	}
 	if i := m.members.selected; i < len(m.snapshot.Members) { // what was cut of the selected one is shown below
-		whole := command.Team(m.snapshot.Members[i:i+1], 0)[0]
+		whole := command.Team(m.snapshot.Members[i:i+1], 0, m.isColoured)[0]
 		if !slices.Equal(strings.Fields(ansi.Strip(whole)), strings.Fields(ansi.Strip(all[i]))) {
 			lines = append(lines, "")
 			for _, line := range wrap(whole, width-3) {
@@ -242,7 +242,7 @@ func (m *model) pageTitle() string {
 		if !isMember {
 			return string(p.agent) + " is no longer a member"
 		}
-		return ansi.Strip(command.Team([]teams.Member{row}, 0)[0])
+		return command.Team([]teams.Member{row}, 0, false)[0]
 	}
 	return letter.Escape(p.title)
 }

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -17,8 +15,7 @@ import (
 )
 
 // export writes the present pages as files that need no server and no script.
-func export(ctx context.Context, c *cli.Context, s *app.Scope) error {
-	dir := c.String("export")
+func export(ctx context.Context, s *app.Scope, p *command.Printer, dir string) error {
 	if dir == "" {
 		return failure.Usage("--export needs a directory").WithHint("--export NEWDIR")
 	}
@@ -31,7 +28,7 @@ func export(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	command.Warn(c, "screens and mail may contain secrets: check %s before you share it", dir)
+	p.Warn("screens and mail may contain secrets: check %s before you share it", dir)
 	pages := newServer(ctx, s)
 	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(dir, name), data, 0o600) }
 	if err := cmp.Or(write("style.css", staticFile("style.css")), write("icon.svg", staticFile("icon.svg"))); err != nil {
@@ -42,24 +39,24 @@ func export(ctx context.Context, c *cli.Context, s *app.Scope) error {
 		list = append(list, [2]string{"agent", string(m.Name)})
 	}
 	for i := 0; i < len(list); i++ {
-		p := pages.newPage(list[i][0])
-		p.Static = true
-		if err := cmp.Or(context.Cause(pages.ctx), p.fill(ctx, list[i][1])); err != nil {
+		page := pages.newPage(list[i][0])
+		page.Static = true
+		if err := cmp.Or(context.Cause(pages.ctx), page.fill(ctx, list[i][1])); err != nil {
 			return err
 		}
-		data, err := p.render()
+		data, err := page.render()
 		if err == nil {
-			err = write(p.Path, data)
+			err = write(page.Path, data)
 		}
 		if err != nil {
 			return err
 		}
-		for _, id := range p.threads { // the page has links to them
+		for _, id := range page.threads { // the page has links to them
 			if thread := [2]string{"thread", string(id)}; !slices.Contains(list, thread) {
 				list = append(list, thread)
 			}
 		}
 	}
 	first := filepath.Join(dir, "index.html")
-	return command.PrintAs(c, map[string]any{"file": first, "pages": len(list)}, fmt.Sprintf("%s: %s", first, letter.Many(len(list), "page")))
+	return p.PrintAs(map[string]any{"file": first, "pages": len(list)}, fmt.Sprintf("%s: %s", first, letter.Many(len(list), "page")))
 }

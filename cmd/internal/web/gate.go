@@ -19,8 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -182,7 +180,7 @@ func (d door) save(s *app.Scope) (remove func(), err error) {
 }
 
 // printTokens prints an address of each running server of the team. An agent may get in only as itself.
-func printTokens(c *cli.Context, s *app.Scope) error {
+func printTokens(s *app.Scope, p *command.Printer) error {
 	prefix, err := s.StateFile("web", string(s.Team.Name), "-")
 	if err != nil {
 		return err
@@ -209,5 +207,5 @@ func printTokens(c *cli.Context, s *app.Scope) error {
 	if len(addresses) == 0 {
 		return failure.NotFound("no atm web is running for team %q", s.Team.Name).WithHint("atm web")
 	}
-	return command.PrintAs(c, map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
+	return p.PrintAs(map[string]any{"urls": addresses}, strings.Join(addresses, "\n"))
 }

@@ -41,17 +41,31 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("web", version, words, func(c *cli.Context) error {
-		s, err := app.OpenMeIfGiven(command.Given(c))
+		p := command.PrinterOf(c)
+		s, err := app.OpenMeIfGiven(p.Given)
 		switch {
 		case err != nil:
 			return err
 		case c.Bool("token"):
-			return printTokens(c, s)
+			return printTokens(s, p)
 		case c.IsSet("export"):
-			return s.Await(func(ctx context.Context) error { return export(ctx, c, s) })
+			return s.Await(func(ctx context.Context) error { return export(ctx, s, p, c.String("export")) })
 		}
-		return s.Await(func(ctx context.Context) error { return serve(ctx, c, s) })
+		o := options{
+			listen: cmp.Or(c.String("listen"), "127.0.0.1:0"), allowsRemote: c.Bool("allow-remote"), opens: !c.Bool("no-open"),
+			hasCert: c.IsSet("tls-cert"), hasKey: c.IsSet("tls-key"), cert: c.String("tls-cert"), key: c.String("tls-key"),
+		}
+		return s.Await(func(ctx context.Context) error { return serve(ctx, s, p, o) })
 	})
+}
+
+// options are what the flags say of a server.
+type options struct {
+	listen          string
+	allowsRemote    bool // other machines may come in
+	hasCert, hasKey bool
+	cert, key       string // files
+	opens           bool   // a browser, if stdout is a terminal
 }
 
 type server struct {
@@ -70,8 +84,8 @@ func newServer(ctx context.Context, s *app.Scope) *server {
 	return &server{Room: r, ctx: ctx, CSRF: rand.Text()}
 }
 
-func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
-	ln, cert, err := listen(c)
+func serve(ctx context.Context, s *app.Scope, p *command.Printer, o options) error {
+	ln, cert, err := listen(o)
 	if err != nil {
 		return err
 	}
@@ -81,15 +95,15 @@ func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	g := newGate(ln.Addr(), cert, pages.CSRF, pages.routes())
 	g.As = now.Me
 	if remove, err := g.door.save(s); err != nil {
-		command.Warn(c, "atm web --token will not work: %v", err)
+		p.Warn("atm web --token will not work: %v", err)
 	} else {
 		defer remove()
 	}
-	if command.Terminal() && !c.Bool("no-open") {
+	if p.IsTerminal() && o.opens {
 		openBrowser(g.address())
 	}
 	address := g.address()
-	if err := command.PrintAs(c, map[string]string{"url": address}, address); err != nil {
+	if err := p.PrintAs(map[string]string{"url": address}, address); err != nil {
 		return err
 	}
 	web := &http.Server{
@@ -103,30 +117,28 @@ func serve(ctx context.Context, c *cli.Context, s *app.Scope) error {
 }
 
 // listen opens the port. One that other machines can reach needs a certificate and --allow-remote.
-func listen(c *cli.Context) (ln net.Listener, cert *x509.Certificate, err error) {
-	address := cmp.Or(c.String("listen"), "127.0.0.1:0")
-	at, err := net.ResolveTCPAddr("tcp", address)
+func listen(o options) (ln net.Listener, cert *x509.Certificate, err error) {
+	at, err := net.ResolveTCPAddr("tcp", o.listen)
 	if err != nil {
 		return nil, nil, failure.Usage("--listen: %v", err).WithHint("--listen 127.0.0.1:8080")
 	}
-	hasTLS := c.IsSet("tls-cert")
-	if hasTLS != c.IsSet("tls-key") {
+	if o.hasCert != o.hasKey {
 		return nil, nil, failure.Usage("a certificate needs its key, and a key its certificate").WithHint("--tls-cert FILE --tls-key FILE")
 	}
-	if !at.IP.IsLoopback() && !(hasTLS && c.Bool("allow-remote")) {
-		return nil, nil, failure.Refused("other machines can reach %s", address).
+	if !at.IP.IsLoopback() && !(o.hasCert && o.allowsRemote) {
+		return nil, nil, failure.Refused("other machines can reach %s", o.listen).
 			WithHint("--allow-remote --tls-cert FILE --tls-key FILE; or ssh -L 8080:127.0.0.1:8080 HOST, and --listen 127.0.0.1:8080 there")
 	}
 	var pair tls.Certificate
-	if hasTLS {
-		if pair, err = tls.LoadX509KeyPair(c.String("tls-cert"), c.String("tls-key")); err != nil {
+	if o.hasCert {
+		if pair, err = tls.LoadX509KeyPair(o.cert, o.key); err != nil {
 			return nil, nil, failure.Usage("--tls-cert: %v", err)
 		}
 	}
 	if ln, err = net.ListenTCP("tcp", at); err != nil {
 		return nil, nil, failure.Failed("%w", err).WithHint("--listen 127.0.0.1:0 picks a free port")
 	}
-	if hasTLS {
+	if o.hasCert {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}})
 	}
 	return ln, pair.Leaf, nil

@@ -134,7 +134,7 @@ func (r *result) tellResumed(s control.Status) {
 }
 
 func (k *call) print(r result, err error) error {
-	return command.PrintUnlessError(k.c, err, r, r.String())
+	return command.PrinterOf(k.c).PrintUnlessError(err, r, r.String())
 }
 
 func (r result) String() string {

@@ -41,7 +41,7 @@ atm history bob --limit 1 --json`,
 	Action: withAgent(func(ctx context.Context, k *call) error {
 		k.box.Ingest(ctx) // dropped files may be events
 		turns, err := k.s.Team.Turns(k.name(), k.c.Int("limit"))
-		return command.PrintUnlessError(k.c, err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
+		return command.PrinterOf(k.c).PrintUnlessError(err, map[string]any{"agent": k.name(), "turns": turns}, command.Turns(k.name(), turns))
 	}),
 }
 
@@ -53,16 +53,16 @@ type answer struct {
 	From     string `json:"from"`   // who has answered
 }
 
-// String is the answer alone. On a terminal it is indented, as whatever others wrote.
-func (a answer) String() string {
-	if width := command.Width(); width > 0 {
+// text is the answer alone. On a terminal it is indented, as whatever others wrote.
+func (a answer) text(width int) string {
+	if width > 0 {
 		shown, _ := (&letter.Renderer{Width: width}).Body(a.Response, 0, 0)
 		return string(shown)
 	}
 	return letter.EscapeBody(a.Response)
 }
 
-func ask(c *cli.Context, s *app.Scope) error {
+func ask(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	to := c.Args().First()
 	if strings.Contains(to, ",") || to == "all" {
 		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
@@ -89,7 +89,7 @@ func ask(c *cli.Context, s *app.Scope) error {
 	err = s.Follow(func(ctx context.Context) error {
 		r, err := s.Ask(ctx, o, cmdline.Duration(c, "timeout"), func(forecast string) {
 			if isSent = true; !c.Bool("json") {
-				command.Warn(c, "sent %s to %s (%s)", m.ID.Short(6), box.Agent(), forecast)
+				p.Warn("sent %s to %s (%s)", m.ID.Short(6), box.Agent(), forecast)
 			}
 		})
 		if err != nil {
@@ -108,13 +108,13 @@ func ask(c *cli.Context, s *app.Scope) error {
 // printAnswer prints the answer, and marks a reply as read.
 func printAnswer(ctx context.Context, c *cli.Context, s *app.Scope, r *teams.Response) error {
 	a := answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status, r.From.String()}
-	if err := command.Print(c, a); err != nil || r.Reply == nil {
+	if err := command.PrinterOf(c).PrintAs(a, a.text(command.PrinterOf(c).Width())); err != nil || r.Reply == nil {
 		return err
 	}
 	if !c.Bool("json") {
-		command.Warn(c, "%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
+		command.PrinterOf(c).Warn("%s answered: %s", s.Who(r.From), r.Reply.ID.Short(6))
 	}
-	command.SetPrinted(c)
+	command.PrinterOf(c).SetPrinted()
 	if err := s.MayWrite(); err != nil { // my runner may have started in the meantime
 		return err
 	}

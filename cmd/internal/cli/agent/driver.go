@@ -99,8 +99,8 @@ func listDrivers(c *cli.Context) error {
 		}
 		lines, rows = append(lines, l), append(rows, []string{e.Name, from, tried})
 	}
-	text := strings.Join(command.Columns(rows, "", "", ""), "\n") + "\n"
-	return command.PrintAs(c, map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
+	text := strings.Join(command.PrinterOf(c).Columns(rows, "", "", ""), "\n") + "\n"
+	return command.PrinterOf(c).PrintAs(map[string]any{"drivers": lines, "directory": agents.Dir()}, text+faults)
 }
 
 // findDriver returns the driver that the first argument names.
@@ -127,14 +127,14 @@ func showDriver(c *cli.Context) error {
 	}
 	from := cmp.Or(e.Path, "built in")
 	if err := e.Fault(); err != nil {
-		command.Warn(c, "%v", err)
+		command.PrinterOf(c).Warn("%v", err)
 		from = "built in"
 	}
 	text := string(e.File.Text)
-	if command.Terminal() {
+	if command.PrinterOf(c).IsTerminal() {
 		text = letter.Reveal(text)
 	}
-	return command.PrintAs(c, map[string]any{"name": e.Name, "from": from, "text": text}, text)
+	return command.PrinterOf(c).PrintAs(map[string]any{"name": e.Name, "from": from, "text": text}, text)
 }
 
 func tryDriver(c *cli.Context) error {
@@ -174,7 +174,7 @@ func tryDriver(c *cli.Context) error {
 	if err != nil {
 		return failure.Failed("try driver %s: %w", spec.Driver, err)
 	}
-	return command.PrintAs(c, r, letter.Reveal(readingText(r)))
+	return command.PrinterOf(c).PrintAs(r, letter.Reveal(readingText(command.PrinterOf(c), r)))
 }
 
 // readScreen has atm-runner read a recorded screen, for which it has an emulator.
@@ -198,7 +198,7 @@ func readScreen(program string, spec runspec.Look) (*runspec.Reading, error) {
 const maxEvidence = 40 // columns of the text that a rule matched
 
 // readingText is a reading for a person.
-func readingText(r *runspec.Reading) string {
+func readingText(p *command.Printer, r *runspec.Reading) string {
 	var b strings.Builder
 	field := func(name, value string) {
 		if value != "" {
@@ -247,6 +247,6 @@ func readingText(r *runspec.Reading) string {
 		text := strings.ReplaceAll(m.Text, "\n", " ")
 		rows = append(rows, []string{row, line, m.Rule, m.Means, letter.Fit(text, min(maxEvidence, letter.Columns(text))), m.Style})
 	}
-	b.WriteString(strings.Join(command.Columns(rows, "", "", "", "", "", ""), "\n") + "\n")
+	b.WriteString(strings.Join(p.Columns(rows, "", "", "", "", "", ""), "\n") + "\n")
 	return b.String()
 }

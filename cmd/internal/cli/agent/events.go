@@ -6,18 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -89,7 +88,7 @@ func event(c *cli.Context) error {
 	if e.Seq == 0 {
 		text = fmt.Sprintf("event %s, already there", e.Kind)
 	}
-	return command.PrintUnlessError(c, err, &e, text)
+	return command.PrinterOf(c).PrintUnlessError(err, &e, text)
 }
 
 // appendEvent returns the event as it is in the log. Its Seq is 0 if the log had an event of this id already.
@@ -122,7 +121,7 @@ func (n ingested) String() string {
 
 // ingest appends each event of stdin when its line is complete: to my log or, with --route, to that of its agent.
 func ingest(c *cli.Context) error {
-	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
+	if c.Args().Present() || output.IsTerminal(c.App.Reader) {
 		return failure.Usage("--stdin reads NDJSON from a pipe or a file").
 			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
@@ -137,7 +136,7 @@ func ingest(c *cli.Context) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	var total ingested
-	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+	err = command.EachLine(c.App.Reader, func(n int, line []byte, err error) error {
 		var e wire.Event
 		var to *maildir.Box
 		if err == nil {
@@ -152,7 +151,7 @@ func ingest(c *cli.Context) error {
 		case isBad:
 			message := strings.TrimPrefix(command.Given(c).Explain(err).Message, "line 1, ") // a decoder counts its own lines
 			total.Bad, total.Errors = total.Bad+1, append(total.Errors, badLine{n, message})
-			failure.PrintLine(fmt.Sprintf("atm: line %d: %s", n, message))
+			failure.PrintLine(c.App.ErrWriter, fmt.Sprintf("atm: line %d: %s", n, message))
 		case err != nil: // stop, so that no later event is in the log without this one
 			return cmp.Or(ctx.Err(), fmt.Errorf("line %d: %w", n, err))
 		case e.Seq == 0:
@@ -163,7 +162,7 @@ func ingest(c *cli.Context) error {
 		return ctx.Err()
 	})
 	if err == nil {
-		err = command.Print(c, total)
+		err = command.PrinterOf(c).Print(total)
 	}
 	if err == nil && total.Bad > 0 {
 		return failure.Exit(failure.ExitFailed)
@@ -198,12 +197,12 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	k.box.Ingest(c.Context)            // dropped files may be events; a read-only disk keeps them for later
-	base, _, err := k.box.Log().Base() // archived events are not missing
+	k.box.Ingest(c.Context)              // dropped files may be events; a read-only disk keeps them for later
+	first, err := k.box.Log().FirstSeq() // archived events are not missing
 	if err != nil {
 		return err
 	}
-	since, from := c.Uint64("since"), base.Seq
+	since, from := c.Uint64("since"), max(first, 1)-1
 	if c.IsSet("since") {
 		from = min(since, from)
 	}
@@ -227,16 +226,16 @@ func events(c *cli.Context) error {
 	if limit := c.Int("limit"); limit > 0 {
 		lines = lines[max(0, len(lines)-limit):]
 	}
-	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
+	if _, err := io.WriteString(c.App.Writer, strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
 	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): cursor.Seq()}}
 	return k.s.FollowFor(command.GivenTimeout(k.c), func(ctx context.Context) error {
 		return watcher.Until(ctx, []*maildir.Box{k.box}, o, func(e watcher.Entry) (done bool, err error) {
 			if e.Event != nil {
-				_, err = os.Stdout.WriteString(k.eventLines(d, e.Event, e.Gap))
+				_, err = io.WriteString(c.App.Writer, k.eventLines(d, e.Event, e.Gap))
 			} else if e.Box != nil {
-				command.Warn(c, "%v", e.Err)
+				command.PrinterOf(c).Warn("%v", e.Err)
 			}
 			return false, err
 		})
@@ -249,7 +248,7 @@ func (k *call) eventLines(d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (l
 		line, _ := command.JSON(map[string]any{"gap": gap})
 		lines = string(line)
 	} else if gap != nil {
-		command.Warn(k.c, "events %d to %d are not in the log", gap.From, gap.To)
+		command.PrinterOf(k.c).Warn("events %d to %d are not in the log", gap.From, gap.To)
 	}
 	events, kinds, as := []wire.Event{*e}, cmdline.List(k.c, "kind"), k.c.String("as-wire")
 	if as == "daemon" {
@@ -261,14 +260,14 @@ func (k *call) eventLines(d *aswire.Daemon, e *wire.Event, gap *eventlog.Gap) (l
 		case as != "":
 			theirs, isTheirs := foreign.AsWire(&e, foreign.Vocabulary(as))
 			isWanted = isWanted && isTheirs && !foreign.IsHearsay(&e)
-			if line = string(theirs); command.Terminal() {
+			if line = string(theirs); command.PrinterOf(k.c).IsTerminal() {
 				line = string(command.EscapeJSON(theirs))
 			}
 		case k.c.Bool("json"):
 			line = string(command.EscapeJSON(e.Append(nil)))
 		default:
 			line = letter.Clip(app.JoinFilled("  ", letter.Stamp(e.At), letter.Escape(e.Kind), letter.Escape(foreign.Line(&e))), 400)
-			line = letter.Wrap(line, command.Width())
+			line = letter.Wrap(line, command.PrinterOf(k.c).Width())
 		}
 		if isWanted {
 			lines += line + "\n"

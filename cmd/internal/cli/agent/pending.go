@@ -35,11 +35,11 @@ atm approve 9f3a1c`,
 		cmdline.NoFlag("agent from name", "atm pending lists all open questions; atm approve NAME answers that agent's"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 	},
-	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenTeam, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("watch") {
 			return watchPending(c, s)
 		}
-		return command.Print(c, lookPending(c.Context, c, s))
+		return p.Print(lookPending(c.Context, c, s))
 	}),
 }
 
@@ -63,8 +63,8 @@ func lookPending(ctx context.Context, c *cli.Context, s *app.Scope) pendingList 
 	members, err := s.Team.Members(ctx)
 	waiting, waitingErr := s.Team.Pending(ctx, members)
 	overdue, overdueErr := s.Team.OverdueAnswers(ctx)
-	if err := command.WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
-		command.Warn(c, "%v", err)
+	if err := command.PrinterOf(c).WarnUnreadable(cmp.Or(err, waitingErr, overdueErr)); err != nil && ctx.Err() == nil {
+		command.PrinterOf(c).Warn("%v", err)
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue, c: c}
 	for _, m := range members {
@@ -83,7 +83,7 @@ func watchPending(c *cli.Context, s *app.Scope) error {
 		known[fmt.Sprint(key...)] = true
 		return len(known) == before
 	}
-	return command.Watch(c, s, func(ctx context.Context) (lines []string, err error) {
+	return command.PrinterOf(c).Watch(s, command.GivenTimeout(c), func(ctx context.Context) (lines []string, err error) {
 		l := lookPending(ctx, c, s)
 		lines = strings.Split(l.String(), "\n")
 		// By the time it began: the same dialog may get an id and further details later.
@@ -93,10 +93,10 @@ func watchPending(c *cli.Context, s *app.Scope) error {
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			return lines, nil
 		}
-		if !command.Repaints(c) {
-			err = command.Print(c, l)
+		if !command.PrinterOf(c).Repaints() {
+			err = command.PrinterOf(c).Print(l)
 		}
-		command.Notify("atm", "something is waiting for you")
+		command.PrinterOf(c).Notify("atm", "something is waiting for you")
 		return lines, err
 	})
 }
@@ -133,20 +133,20 @@ func (l pendingList) String() string {
 		add([]string{command.Given(l.c).CompleteHint("atm attach " + string(h.Agent))}, "-", string(h.Agent), "mail", "", about)
 	}
 	var lines []string
-	if command.Terminal() {
+	if command.PrinterOf(l.c).IsTerminal() {
 		for i, cells := range rows { // who answers has to see all of it
-			if about := cells[4]; letter.Columns(about) > command.Width()/2 {
+			if about := cells[4]; letter.Columns(about) > command.PrinterOf(l.c).Width()/2 {
 				cells[4], below[i] = "", slices.Insert(below[i], 0, about)
 			}
 		}
-		lines = command.Columns(rows, "36", "1", "33", "2", "")
+		lines = command.PrinterOf(l.c).Columns(rows, "36", "1", "33", "2", "")
 	}
 	for i, cells := range rows {
-		if !command.Terminal() {
+		if !command.PrinterOf(l.c).IsTerminal() {
 			lines = append(lines, app.JoinFilled("  ", cells...))
 		}
 		for _, text := range below[i] { // a command that is cut is of no use
-			lines[i] += "\n" + letter.Wrap("    "+text, max(command.Width()-1, 0))
+			lines[i] += "\n" + letter.Wrap("    "+text, max(command.PrinterOf(l.c).Width()-1, 0))
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
@@ -212,7 +212,7 @@ atm reject bob`,
 	Action: command.With(app.OpenTeam, answerQuestion),
 }
 
-func answerQuestion(c *cli.Context, s *app.Scope) error {
+func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	a := app.Answer{IsDeny: c.Command.Name == "reject", Option: strings.Join(c.Args().Tail(), " "), Reason: c.String("reason"), Artifact: c.String("artifact")}
 	if c.NArg() > 1 && strings.TrimSpace(a.Option) == "" || c.IsSet("artifact") && a.Artifact == "" {
 		return failure.Usage("the option or the artifact is empty").WithHint("leave it out to answer as usual, or the whole draft")
@@ -235,7 +235,7 @@ func answerQuestion(c *cli.Context, s *app.Scope) error {
 	}
 	o, err := s.Decide(ctx, q, a)
 	r := resultOf(q.Agent, o)
-	return command.PrintUnlessError(c, err, r, r.String())
+	return p.PrintUnlessError(err, r, r.String())
 }
 
 // whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it

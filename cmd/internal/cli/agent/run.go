@@ -24,11 +24,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -103,16 +103,16 @@ func run(c *cli.Context) error {
 			return failure.Failed("run %s: %w", spec.Command[0], err).
 				WithHint("install it, or name another program: atm run %s -- bash", k.name())
 		}
-		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
+		command.PrinterOf(c).Warn("%s is new in team %s", k.name(), k.s.Team.Name)
 		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
 			return err
 		}
 	}
 	for _, other := range k.s.Team.Programs(k.name()) {
-		command.Warn(c, "%s was started as %s, too, and gets no mail while this one runs", other, k.name())
+		command.PrinterOf(c).Warn("%s was started as %s, too, and gets no mail while this one runs", other, k.name())
 	}
 	spec.Attended = !c.Bool("detach")
-	p, err := startRunner(program, spec)
+	p, err := startRunner(program, spec, c.App.ErrWriter)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func run(c *cli.Context) error {
 		defer stop()
 		return k.print(k.awaitReady(ctx, p))
 	}
-	if onTerminal() {
+	if onTerminal(command.PrinterOf(c)) {
 		return k.runAttached(p)
 	}
 	return k.runHere(p)
@@ -131,7 +131,7 @@ func run(c *cli.Context) error {
 func warnOfDrivers(c *cli.Context) {
 	for _, e := range agents.Own(agents.Dir()) {
 		if err := e.Fault(); err != nil {
-			command.Warn(c, "%v: atm driver ls", err)
+			command.PrinterOf(c).Warn("%v: atm driver ls", err)
 		}
 	}
 }
@@ -139,7 +139,8 @@ func warnOfDrivers(c *cli.Context) {
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
 func (k *call) mayAdd(e *teams.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
-	_, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	near, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
+	isNear = isNear && max(len(near)-len(e.Name), len(e.Name)-len(near)) < 2 // bob and bobby are two
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
@@ -232,7 +233,7 @@ func (k *call) chooseDir(m config.Member, isPlanned bool, root string) (string, 
 			return "", err
 		}
 		if done != "" {
-			command.Warn(k.c, "%s: %s", k.name(), done)
+			command.PrinterOf(k.c).Warn("%s: %s", k.name(), done)
 		}
 	case isPlanned || m.Cwd != "":
 		dir = k.s.Team.WorkDir(m.Cwd)
@@ -278,11 +279,11 @@ type runnerProcess struct {
 
 // startRunner starts atm-runner in a session of its own. Its stderr goes to ours while this process lives, and to
 // run/run.log once it holds its lock.
-func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
+func startRunner(program string, spec runspec.Spec, stderr io.Writer) (*runnerProcess, error) {
 	cmd := exec.Command(program)
 	var report bytes.Buffer
 	cmd.Stdout = &report
-	cmd.Stderr = struct{ io.Writer }{os.Stderr} // a pipe: the runner must not keep our stderr open
+	cmd.Stderr = struct{ io.Writer }{stderr} // a pipe: the runner must not keep our stderr open
 	app.Detach(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -412,7 +413,7 @@ func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := output.UntilSignal(k.c.Context)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { p.stdin.Close() })()
-	command.Warn(k.c, "no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
+	command.PrinterOf(k.c).Warn("no terminal here: %s runs until it ends, or this command does; atm attach %[1]s joins it, --detach does not wait", k.name())
 	return k.awaitEnd(p)
 }
 
@@ -439,7 +440,7 @@ func (k *call) runAttached(p *runnerProcess) error {
 	}
 	<-p.ended
 	if end.Exit == nil && p.err == nil { // the program ended before this terminal could attach
-		fmt.Fprintln(os.Stdout, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
+		fmt.Fprintln(k.c.App.Writer, letter.Reveal(strings.Join(p.exit.Tail, "\n")))
 		end.Exit = &control.Exit{Code: p.exit.Code}
 	}
 	if end.Exit != nil {

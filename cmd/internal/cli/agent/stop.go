@@ -13,9 +13,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -89,7 +89,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 					p.Kill()
 				}
 				began = time.Now() // the answer may have taken all the time
-				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
+				command.PrinterOf(k.c).Warn("%s: its runner, process %d, did not answer and was killed", r.Name, silent.PID)
 				r.State = "stopped"
 			}
 		}

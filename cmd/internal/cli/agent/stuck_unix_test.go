@@ -20,9 +20,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 func TestMain(m *testing.M) {

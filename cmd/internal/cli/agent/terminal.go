@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,12 +14,12 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
@@ -73,7 +74,7 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 		return err
 	}
 	text := strings.TrimRight(strings.Join(seen.Lines, "\n"), " \n")
-	if command.Terminal() {
+	if command.PrinterOf(k.c).IsTerminal() {
 		text = letter.Reveal(text)
 	}
 	shown := map[string]any{
@@ -84,7 +85,7 @@ func screen(ctx context.Context, k *call, client *control.Client) error {
 		shown["ansi"] = seen.ANSI
 		text = strings.TrimRight(seen.ANSI, "\n")
 	}
-	return command.PrintAs(k.c, shown, text)
+	return command.PrinterOf(k.c).PrintAs(shown, text)
 }
 
 // typeText checks the text before it looks for the agent.
@@ -155,10 +156,10 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	isReadOnly := c.Bool("read-only")
-	if !onTerminal() && (command.Terminal() || !isReadOnly) {
+	if !onTerminal(command.PrinterOf(c)) && (command.PrinterOf(c).IsTerminal() || !isReadOnly) {
 		return failure.Usage("attach needs a terminal").WithHint("atm screen %s", k.name())
 	}
-	if c.Bool("json") && !onTerminal() {
+	if c.Bool("json") && !onTerminal(command.PrinterOf(c)) {
 		return failure.Usage("attach --read-only prints the bytes of a terminal, which are no JSON").
 			WithHint("atm screen %[1]s --json; for what happens: atm events %[1]s --follow --json", k.name())
 	}
@@ -169,10 +170,10 @@ func attach(c *cli.Context) error {
 		return err
 	}
 	return k.s.AskRunner(c.Context, k.name(), func(client *control.Client) error {
-		if !onTerminal() {
+		if !onTerminal(command.PrinterOf(c)) {
 			return k.s.Follow(func(ctx context.Context) error {
 				size := control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}
-				_, err := client.Attach(ctx, size, control.Terminal{Out: os.Stdout})
+				_, err := client.Attach(ctx, size, control.Terminal{Out: c.App.Writer})
 				return cmp.Or(err, ctx.Err())
 			})
 		}
@@ -184,7 +185,7 @@ func attach(c *cli.Context) error {
 	})
 }
 
-func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() }
+func onTerminal(p *command.Printer) bool { return output.IsTerminal(p.In) && p.IsTerminal() }
 
 // showTerminal attaches this terminal to the agent's until the user detaches or the program ends. If this terminal is
 // closed, its error is silent, since nobody is left to read it.
@@ -194,10 +195,10 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 	if isReadOnly {
 		format = "watching %s; %s leaves"
 	}
-	command.Warn(k.c, format, k.name(), control.DetachKey)
+	command.PrinterOf(k.c).Warn(format, k.name(), control.DetachKey)
 	ctx, stop := signal.NotifyContext(k.c.Context, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
-	terminal, leaveRaw, restore, err := openTerminal(os.Stdin, os.Stdout)
+	terminal, leaveRaw, restore, err := openTerminal(k.c.App.Reader, k.c.App.Writer)
 	if err != nil {
 		return end, err
 	}
@@ -209,7 +210,7 @@ func (k *call) showTerminal(client *control.Client) (end control.Ending, err err
 	})()
 	defer restore()
 	app.Sleep(ctx, readingTime)
-	size := sizeOf(os.Stdout)
+	size := sizeOf(k.c.App.Writer)
 	end, err = client.Attach(ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: isReadOnly, Status: true}, terminal)
 	if end.Exit != nil || !end.TerminalGone && ctx.Err() == nil {
 		return end, err
@@ -224,7 +225,7 @@ func (k *call) printEnd(end control.Ending) error {
 	} else if !end.Detached {
 		return failure.Failed("the runner of %s detached this terminal: %s", k.name(), end.Reason).WithHint("atm attach %s", k.name())
 	}
-	return command.Print(k.c, r)
+	return command.PrinterOf(k.c).Print(r)
 }
 
 // resetModes clears what a program declared of its state, switches off the modes and links that it may have switched on,
@@ -239,12 +240,12 @@ const (
 
 // openTerminal puts this terminal into raw mode to show an agent's. Defer restore, so that a panic restores it too;
 // leaveRaw never blocks. Two goroutines, for the input and for new sizes, run until the process ends.
-func openTerminal(in, out *os.File) (t control.Terminal, leaveRaw, restore func(), err error) {
-	before, err := term.MakeRaw(int(in.Fd()))
+func openTerminal(in io.Reader, out io.Writer) (t control.Terminal, leaveRaw, restore func(), err error) {
+	leaveRaw, err = output.MakeRaw(in)
 	if err != nil {
 		return t, nil, nil, err
 	}
-	out.WriteString(saveTitle)
+	io.WriteString(out, saveTitle)
 	input, sizes, resizes := make(chan []byte), make(chan control.Size), make(chan os.Signal, 1)
 	signal.Notify(resizes, resized)
 	go func() {
@@ -263,14 +264,13 @@ func openTerminal(in, out *os.File) (t control.Terminal, leaveRaw, restore func(
 			input <- buf[:n]
 		}
 	}()
-	leaveRaw = func() { term.Restore(int(in.Fd()), before) }
 	return control.Terminal{In: input, Out: out, Sizes: sizes}, leaveRaw, func() {
 		leaveRaw()
-		out.WriteString(resetModes)
+		io.WriteString(out, resetModes)
 	}, nil
 }
 
-func sizeOf(terminal *os.File) control.Size {
-	cols, rows, _ := term.GetSize(int(terminal.Fd()))
+func sizeOf(terminal io.Writer) control.Size {
+	cols, rows, _ := output.Size(terminal)
 	return control.Size{Cols: cmp.Or(cols, 80), Rows: cmp.Or(rows, 24)}
 }

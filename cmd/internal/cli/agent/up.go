@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -69,9 +68,9 @@ func (l *resultList) add(r result) {
 	switch {
 	case l.isDocument():
 	case r.State == "failed" && l.c.Bool("quiet"): // its reason is no confirmation
-		failure.PrintLine("atm: " + r.String())
+		failure.PrintLine(l.c.App.ErrWriter, "atm: "+r.String())
 	default:
-		command.Print(l.c, r) // up and down go on without a reader
+		command.PrinterOf(l.c).Print(r) // up and down go on without a reader
 	}
 }
 
@@ -80,7 +79,7 @@ func (l *resultList) end(err error) error {
 	if !l.isDocument() || err != nil && len(l.Members) == 0 {
 		return err
 	}
-	return command.PrintDone(l.c, l, "printed", err)
+	return command.PrinterOf(l.c).PrintDone(l, "printed", err)
 }
 
 // A startup is one call of up.
@@ -93,7 +92,7 @@ type startup struct {
 	results *resultList
 }
 
-func up(c *cli.Context, s *app.Scope) (err error) {
+func up(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	u := &startup{c: c, s: s, results: &resultList{c: c, isStream: c.Bool("foreground")}}
 	u.plan, err = s.Team.Config()
 	if err = cmp.Or(s.CheckAccepted(), err); err != nil { // in this order: git may write the file meanwhile
@@ -115,7 +114,7 @@ func up(c *cli.Context, s *app.Scope) (err error) {
 	ctx, stop := output.UntilSignal(c.Context)
 	defer stop()
 	err = u.start(ctx)
-	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && app.Sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(c.App.Writer) && app.Sleep(ctx, time.Second) {
 	}
 	var agents []*call
 	for _, n := range u.names {
@@ -218,7 +217,7 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (r result, err e
 	if err != nil {
 		return r, err
 	}
-	p, err := startRunner(u.program, spec)
+	p, err := startRunner(u.program, spec, u.c.App.ErrWriter)
 	if err != nil {
 		return r, err
 	}
@@ -236,7 +235,7 @@ func (u *startup) isRunning(n wire.Name) bool {
 }
 
 // down does not read team.toml, so that a mistake there keeps nothing from being stopped.
-func down(c *cli.Context, s *app.Scope) error {
+func down(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	var agents []*call
 	for _, word := range c.Args().Slice() {
 		its := *s
@@ -261,7 +260,7 @@ func down(c *cli.Context, s *app.Scope) error {
 	results := &resultList{c: c, Members: []result{}}
 	err := stopAll(ctx, results, agents, isNamed || c.Bool("json"))
 	if err == nil && !isNamed && !slices.ContainsFunc(results.Members, wasStopped) {
-		command.Warn(c, "no agent of team %s was running", s.Team.Name)
+		p.Warn("no agent of team %s was running", s.Team.Name)
 	}
 	return results.end(err)
 }

@@ -48,6 +48,11 @@ func (l *Line) CompanionArgs() []string {
 	return slices.Concat(l.globals, l.flags, []string{"--"}, l.Words)
 }
 
+// HasJSON reports whether --json is there: urfave/cli does not say it after an error in another flag of the app.
+func (l *Line) HasJSON() bool {
+	return slices.ContainsFunc(l.globals, func(word string) bool { return strings.TrimLeft(word, "-") == "json" })
+}
+
 // Sort sorts the words behind the program's name, so that a flag means the same wherever it is typed before "--". What
 // follows CMD belongs to another program. After an error it reads on: a --json behind it decides how the error is
 // printed.
@@ -109,6 +114,12 @@ func (l *Line) addFlag(word string, rest []string) ([]string, error) {
 	switch letters := l.splitLetters(name); {
 	case (f == nil || isMisnomer) && (l.Command.Hidden || l.IsUnknown()):
 		return rest, nil // the error is that there is no such command
+	case (f == nil || isMisnomer && slices.Contains(l.app.Flags, f)) && isNoun(l.Command, strings.TrimLeft(name, "-")) && value+next != "":
+		wrong, right := []string{word}, []string{}
+		if hasValue {
+			right = []string{value}
+		}
+		return rest, unknownFlag(l.Command, name).WithHint("%s", l.Repaired(wrong, right))
 	case isMisnomer:
 		return rest, unknownFlag(l.Command, name).WithHint("%s", other.hint)
 	case f == nil && letters != nil && !hasValue: // -al, -n5
@@ -213,7 +224,7 @@ func CheckWords(c *cli.Context) error {
 	if len(words) <= len(names) || strings.Contains(command.ArgsUsage, "…") {
 		return nil
 	}
-	e := UnknownWord(c.App, command, words[len(names)])
+	e := UnknownWord(c.App, command, strings.Join(LineOf(c).names, " "), words[len(names)])
 	if hint := Meant(c.App, command, words[0]); hint != "" { // ls messages bob
 		e.WithHint("%s", hint)
 	}

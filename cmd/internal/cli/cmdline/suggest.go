@@ -3,6 +3,7 @@ package cmdline
 import (
 	"flag"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -91,8 +93,8 @@ func quoted(names []string) (out []string) {
 	return out
 }
 
-// UnknownWord is the error for a word that a command does not take.
-func UnknownWord(program *cli.App, c *cli.Command, word string) *failure.Error {
+// UnknownWord is the error for a word that a command does not take; called is the command as it was typed.
+func UnknownWord(program *cli.App, c *cli.Command, called, word string) *failure.Error {
 	subs, overview := c.VisibleCommands(), Example(c)
 	if c.ArgsUsage != "" {
 		overview = "one at a time: " + Synopsis(c)
@@ -100,7 +102,7 @@ func UnknownWord(program *cli.App, c *cli.Command, word string) *failure.Error {
 	e := failure.Usage("unexpected argument %q for %s", letter.Clip(word, 40), Synopsis(c))
 	if len(subs) > 0 {
 		overview = c.HelpName + " " + listed(subs, "|")
-		e = failure.Usage("unknown command \"%s %s\"", strings.TrimPrefix(c.HelpName, program.HelpName+" "), letter.Clip(word, 40))
+		e = failure.Usage("unknown command \"%s %s\"", called, letter.Clip(word, 40))
 	}
 	if hint := Meant(program, c, word); hint != "" {
 		return e.WithHint("%s", hint)
@@ -108,11 +110,26 @@ func UnknownWord(program *cli.App, c *cli.Command, word string) *failure.Error {
 	return suggest(e, word, commandNames(subs), overview)
 }
 
+// nouns are names that other tools have for an argument, or for a flag in place of it, by what ArgsUsage calls it.
+var nouns = map[string]string{
+	"agent": "NAME AGENT", "name": "NAME AGENT", "member": "NAME AGENT", "id": "ID", "message": "ID", "message-id": "ID",
+	"file": "FILE", "tool": "TOOL",
+}
+
+// isNoun reports whether a word says what a command takes anyway: ack --id 9f3a1c, status agent bob.
+func isNoun(c *cli.Command, word string) bool {
+	return slices.ContainsFunc(ArgNames(c), func(arg string) bool { return slices.Contains(strings.Fields(nouns[word]), arg) })
+}
+
 // Meant says what a word may mean that a command does not know: "done" behind "ls" is a flag, "agents" another
-// command. "" for all other words.
+// command, "notes.txt" a file. "" for all other words.
 func Meant(program *cli.App, c *cli.Command, word string) string {
+	l := program.Metadata["line"].(*Line)
 	if word == "help" {
 		return c.HelpName + " --help"
+	}
+	if i := slices.Index(l.Words, word); i >= 0 && i+1 < len(l.Words) && isNoun(c, word) {
+		return l.Repaired([]string{word}, nil)
 	}
 	for _, f := range c.Flags {
 		if other, ok := f.(*misnomer); ok && slices.Contains(f.Names(), word) {
@@ -122,16 +139,26 @@ func Meant(program *cli.App, c *cli.Command, word string) string {
 			return c.HelpName + " " + typed
 		}
 	}
-	switch other := program.Command(word); {
+	other := program.Command(word)
+	switch {
+	case other == nil && isFile(word) && !slices.Contains(ArgNames(c), "FILE"):
+		return "a file goes with a message: atm send NAME --attach " + policy.Quote(word)
 	case other == nil:
 		return ""
-	case other == c: // list messages
-		return c.HelpName
 	case other.Hidden:
 		return other.Usage
-	default:
-		return "did you mean " + strconv.Quote(Synopsis(other)) + "?"
 	}
+	if others := len(l.Words) - 1; others == 0 || others <= len(ArgNames(other)) || strings.Contains(other.ArgsUsage, "…") {
+		if line := l.Repaired(append(slices.Clone(l.names), word), []string{other.Name}); line != "" { // message send bob
+			return line
+		}
+	}
+	return "did you mean " + strconv.Quote(Synopsis(other)) + "?"
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func unknownFlag(c *cli.Command, flag string) *failure.Error {

@@ -24,25 +24,27 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/output"
 )
 
 // With is the action of a verb that works in a scope.
-func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope) error) cli.ActionFunc {
+func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app.Scope, *Printer) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		s, err := open(Given(c))
+		p := PrinterOf(c)
+		s, err := open(p.Given)
 		if err != nil {
 			return err
 		}
-		return act(c, s)
+		return act(c, s, p)
 	}
 }
 
 // Given returns what the command line says about the root, the team and the identity: the same one for each call.
-func Given(c *cli.Context) *app.Given {
-	if g, ok := c.App.Metadata["given"].(*app.Given); ok {
-		return g
-	}
+func Given(c *cli.Context) *app.Given { return PrinterOf(c).Given }
+
+func newGiven(c *cli.Context) *app.Given {
 	g := &app.Given{
+		Streams: output.Streams{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}, Args: cmdline.LineOf(c).Typed,
 		Root: c.String("root"), Team: c.String("team"), As: c.String("as"), Via: c.String("via"),
 		LockTimeout: cmdline.Duration(c, "lock-timeout"), IsQuiet: c.Bool("quiet"), Verb: c.Command.HelpName,
 	}
@@ -52,6 +54,5 @@ func Given(c *cli.Context) *app.Given {
 	if c.NArg() == 1 {
 		g.Word = c.Args().First()
 	}
-	c.App.Metadata["given"] = g
 	return g
 }

@@ -74,15 +74,15 @@ func Version(linked string) string {
 // version; the help page is atm's.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
 	version = Version(version)
-	if len(words) == 1 && words[0] == "version" {
-		fmt.Printf("atm-%s %s\n", verb, version)
-		return failure.ExitDone
-	}
 	program := &cli.App{
 		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Action: act,
 		Flags: append(cmdline.Flags(), CompanionFlags[verb]...),
 	}
 	Prepare(program)
+	if len(words) == 1 && words[0] == "version" {
+		fmt.Fprintln(program.Writer, program.Name, version)
+		return failure.ExitDone
+	}
 	line, err := cmdline.Sort(program, words)
 	return Run(program, line, err)
 }

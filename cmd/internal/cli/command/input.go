@@ -48,16 +48,17 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	}
 	text := strings.Join(words, " ")
 	if len(words) > 0 && text != "-" {
-		return text, cmp.Or(NotPiped(), app.CheckText(text))
+		return text, cmp.Or(NotPiped(c.App.Reader), app.CheckText(text))
 	}
-	if !HasText(os.Stdin) {
+	p := PrinterOf(c)
+	if !HasText(p.In) {
 		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
 	}
-	if err := Given(c).CheckStdin(); err != nil {
+	if err := p.CheckStdin(); err != nil {
 		return "", err
 	}
-	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
-	in := bufio.NewReader(os.Stdin)
+	slow := time.AfterFunc(stdinPatience, func() { p.Warn("reading the text from stdin") })
+	in := bufio.NewReader(p.In)
 	in.Peek(1) // an interrupt ends the process
 	slow.Stop()
 	return ReadText(in)
@@ -65,9 +66,9 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 
 // NotPiped refuses a file, or a pipe with data in it, beside a text: one of them would be lost. What a loop over a list
 // or a script reads is not meant for the commands in it.
-func NotPiped() error {
-	n := output.BytesWaiting(os.Stdin, pipePatience)
-	if n == 0 || isReadByOthers(os.Stdin) {
+func NotPiped(stdin io.Reader) error {
+	n := output.BytesWaiting(stdin, pipePatience)
+	if n == 0 || isReadByOthers(stdin.(*os.File)) {
 		return nil
 	}
 	return failure.Usage("a text and %s on stdin: only one can be sent", letter.Many(n, "byte")).
@@ -86,8 +87,12 @@ func isReadByOthers(stdin *os.File) bool {
 	return err == nil && os.SameFile(mine, parents)
 }
 
-// HasText reports whether f is a file, a pipe or a socket.
-func HasText(f *os.File) bool {
+// HasText reports whether stdin is a file, a pipe or a socket.
+func HasText(stdin io.Reader) bool {
+	f, isFile := stdin.(*os.File)
+	if !isFile {
+		return true
+	}
 	info, err := f.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }

@@ -68,8 +68,8 @@ func parseQuery(words []string) (q teams.Query, err error) {
 }
 
 // Renderer renders messages for this terminal or pipe.
-func Renderer(s *app.Scope) *letter.Renderer {
-	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: Width(), Bold: isColoured(),
+func (p *Printer) Renderer(s *app.Scope) *letter.Renderer {
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Width: p.Width(), Bold: IsColoured(p.Out),
 		Show: s.Given.Flags("", "root", "team")}
 }
 
@@ -79,7 +79,7 @@ func Letters(r *letter.Renderer, items, behind []*maildir.Item) (pieces [][]byte
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
-		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done || it.WasAcked
+		f.Withdrawn, f.Done = it.State == maildir.Withdrawn, it.State == maildir.Done
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
@@ -95,7 +95,7 @@ func Notes(r *letter.Renderer, m *maildir.Item) string {
 	}
 	isUnread, isDone := m.State == maildir.Unread, m.State == maildir.Done
 	state := when(!isUnread && !isDone, strings.ReplaceAll(string(m.State), string(maildir.Owed), "to ack")) + when(isDone, "read")
-	return app.JoinFilled(", ", state, when(m.RequiresAck && !m.WasAcked && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
+	return app.JoinFilled(", ", state, when(m.RequiresAck && (isUnread || state == ""), "wants ack"), r.Lease(teams.LeaseFlags(m)),
 		when(m.Urgent(), "urgent"), r.Due(m.Message, isDone), when(m.Expired(r.Now), "expired"))
 }
 

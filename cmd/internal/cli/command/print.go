@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,59 +14,78 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
-// Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
-// stream calls it for each value.
-func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
+// A Printer prints what one command has to say: values on stdout, warnings on stderr.
+type Printer struct {
+	*app.Given
+	IsJSON bool // a value is a JSON document, else text
 
-// PrintAs is Print for a value with a text of its own.
-func PrintAs(c *cli.Context, v any, text string) error {
-	if !c.Bool("json") && c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name) {
-		return nil
+	isSilent   bool // --quiet, and the text only confirms what the verb did
+	hasPrinted bool // see SetPrinted
+}
+
+// PrinterOf returns the printer of the command line: the same one for each call.
+func PrinterOf(c *cli.Context) *Printer {
+	if p, ok := c.App.Metadata["printer"].(*Printer); ok {
+		return p
 	}
-	out, err := Encode(c, v, text)
-	failure.ShowStatus("")
-	if err == nil {
-		_, err = os.Stdout.Write(out)
-	}
-	return err
+	p := &Printer{Given: newGiven(c), IsJSON: c.Bool("json")}
+	p.isSilent = p.IsQuiet && !c.Bool("dry-run") && slices.Contains(confirming, c.Command.Name)
+	c.App.Metadata["printer"] = p
+	return p
 }
 
 // confirming are the verbs whose text only confirms what they did: --quiet omits it.
 var confirming = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
 	"run up down stop interrupt restart type approve reject message pause resume complete abort")
 
+// Print writes one value to stdout: with --json as a JSON document on a line, else as its String and a newline. A
+// stream calls it for each value.
+func (p *Printer) Print(v fmt.Stringer) error { return p.PrintAs(v, v.String()) }
+
+// PrintAs is Print for a value with a text of its own.
+func (p *Printer) PrintAs(v any, text string) error {
+	if p.isSilent && !p.IsJSON {
+		return nil
+	}
+	out, err := p.Encode(v, text)
+	failure.ShowStatus(p.Err, "")
+	if err == nil {
+		_, err = p.Out.Write(out)
+	}
+	return err
+}
+
 // Encode returns what PrintAs writes.
-func Encode(c *cli.Context, v any, text string) ([]byte, error) {
+func (p *Printer) Encode(v any, text string) ([]byte, error) {
 	switch {
-	case c.Bool("json") && Given(c).Via != "":
+	case p.IsJSON && p.Via != "":
 		return JSON(map[string]any{"document": v, "text": text})
-	case c.Bool("json"):
+	case p.IsJSON:
 		return JSON(v)
 	case text != "" && !strings.HasSuffix(text, "\n"):
 		text += "\n"
 	}
-	return []byte(letter.Wrap(text, Width())), nil
+	return []byte(letter.Wrap(text, p.Width())), nil
 }
 
 // SetPrinted says that with --json stdout has its one document: an error that follows goes to stderr.
-func SetPrinted(c *cli.Context) { c.App.Metadata[printed] = true }
-
-const printed = "printed"
+func (p *Printer) SetPrinted() { p.hasPrinted = true }
 
 // PrintDone is PrintAs for what was done (text "": nothing), and returns the error for the rest. With --json both are
 // one document.
-func PrintDone(c *cli.Context, done any, text string, err error) error {
-	if err == nil || text != "" && !c.Bool("json") {
-		return cmp.Or(PrintAs(c, done, text), err)
+func (p *Printer) PrintDone(done any, text string, err error) error {
+	if err == nil || text != "" && !p.IsJSON {
+		return cmp.Or(p.PrintAs(done, text), err)
 	}
-	e := Given(c).Explain(err)
+	e := p.Explain(err)
 	if text != "" {
 		e.Done = done
 	}
@@ -73,20 +93,20 @@ func PrintDone(c *cli.Context, done any, text string, err error) error {
 }
 
 // PrintUnlessError is PrintAs unless there was an error.
-func PrintUnlessError(c *cli.Context, err error, v any, text string) error {
+func (p *Printer) PrintUnlessError(err error, v any, text string) error {
 	if err != nil {
 		return err
 	}
-	return PrintAs(c, v, text)
+	return p.PrintAs(v, text)
 }
 
-// PrintJSON writes a value to stdout as one JSON document on a line.
-func PrintJSON(v any) error {
+// WriteJSON writes a value as one JSON document on a line.
+func WriteJSON(w io.Writer, v any) error {
 	line, err := JSON(v)
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.Write(line)
+	_, err = w.Write(line)
 	return err
 }
 
@@ -114,26 +134,25 @@ func EscapeJSON(doc []byte) []byte {
 	return out
 }
 
-// Warn is Given.Warn.
-func Warn(c *cli.Context, format string, args ...any) { Given(c).Warn(format, args...) }
-
 // WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
-func WarnUnreadable(err error) error {
+func (p *Printer) WarnUnreadable(err error) error {
 	if _, ok := errors.AsType[*teams.UnreadableError](err); ok {
-		(&failure.Error{Message: err.Error(), Hint: "atm doctor"}).Print() // also with --quiet
+		(&failure.Error{Message: err.Error(), Hint: "atm doctor"}).Print(p.Err) // also with --quiet
 		return nil
 	}
 	return err
 }
 
-// Terminal reports whether stdout is a terminal.
-func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
+// IsTerminal reports whether stdout is a terminal.
+func (p *Printer) IsTerminal() bool { return output.IsTerminal(p.Out) }
 
-// isColoured reports whether stdout may be coloured.
-func isColoured() bool { return Terminal() && os.Getenv("NO_COLOR") == "" && !isDumb() }
+// IsColoured reports whether a stream may be coloured.
+func IsColoured(out io.Writer) bool {
+	return output.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && !isDumb()
+}
 
 // isDumb reports whether TERM says that the terminal knows no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // Width is the width of the terminal in columns, 80 if it does not say; 0: stdout is not a terminal.
-func Width() int { return failure.Width(os.Stdout) }
+func (p *Printer) Width() int { return output.Width(p.Out) }

@@ -2,12 +2,10 @@ package command
 
 import (
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 )
 
 const (
@@ -17,15 +15,15 @@ const (
 
 // Progress returns a function that long work calls with how much of it is done: "sent %d messages". If stderr is a
 // terminal that shows it, in one line, which whatever is printed next removes.
-func Progress(c *cli.Context, format string) func(n int) {
-	if failure.Width(os.Stderr) == 0 || isDumb() || c.Bool("json") || c.Bool("quiet") || Given(c).Via != "" {
+func (p *Printer) Progress(format string) func(n int) {
+	if !output.IsTerminal(p.Err) || isDumb() || p.IsJSON || p.IsQuiet || p.Via != "" {
 		return func(int) {}
 	}
 	next := time.Now().Add(quickTime)
 	return func(n int) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(progressEvery)
-			failure.ShowStatus(fmt.Sprintf(format, n))
+			failure.ShowStatus(p.Err, fmt.Sprintf(format, n))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/wire"
 )
@@ -16,33 +15,34 @@ import (
 // Report prints an error, as JSON on stdout or as text on stderr, and returns the exit code. With failsOpen, for verbs
 // that an agent's program calls, it is a line on stderr and exit 0. Text of others is escaped.
 func Report(c *cli.Context, err error, failsOpen bool) int {
-	failure.ShowStatus("")
+	p := PrinterOf(c)
+	failure.ShowStatus(p.Err, "")
 	switch {
 	case err == nil:
 		return failure.ExitDone
 	case failsOpen:
-	case app.IsOutputError(err) && errors.Is(err, syscall.EPIPE): // its reader has enough; a runner's socket is no stdout
+	case p.IsOutputError(err) && errors.Is(err, syscall.EPIPE): // its reader has enough; a runner's socket is no stdout
 		return failure.ExitDone
 	case errors.Is(err, context.Canceled):
 		return failure.ExitInterrupted
 	}
-	e := Given(c).Explain(err)
+	e := p.Explain(err)
 	if e.Silent {
 		return e.Exit
 	}
 	if e.Hint == "" && e.Code == "usage" {
 		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
 	} else if e.Hint == "" {
-		e.Hint = Given(c).CompleteHint("atm doctor")
+		e.Hint = p.CompleteHint("atm doctor")
 	}
 	if failsOpen {
 		e.Hint, e.Exit = "", failure.ExitDone
-	} else if c.Bool("json") && c.App.Metadata[printed] == nil {
-		if PrintJSON(errorObject(e)) == nil { // on a full disk the error goes to stderr
+	} else if p.IsJSON && !p.hasPrinted {
+		if WriteJSON(p.Out, errorObject(e)) == nil { // on a full disk the error goes to stderr
 			return e.Exit
 		}
 	}
-	e.Print()
+	e.Print(p.Err)
 	return e.Exit
 }
 

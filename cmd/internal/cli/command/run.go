@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"flag"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -25,7 +27,9 @@ func Prepare(program *cli.App) {
 		return nil
 	}
 	program.OnUsageError = func(c *cli.Context, err error, _ bool) error {
-		program.Metadata[innermost] = cli.NewContext(c.App, new(flag.FlagSet), c)
+		flags := new(flag.FlagSet)
+		flags.Bool("json", cmdline.LineOf(c).HasJSON(), "")
+		program.Metadata[innermost] = cli.NewContext(c.App, flags, c)
 		return cmdline.BadValue(c, err)
 	}
 	prepare(program, program.Commands)
@@ -44,7 +48,7 @@ func prepare(program *cli.App, commands []*cli.Command) {
 				if len(c.Command.Subcommands) > 0 { // team bob
 					err = cmp.Or(app.MemberAsVerb(Given(c), c.Args().First()), err)
 				}
-				return err
+				return nameInHint(c, err)
 			}
 			return explainWord(c, act(c))
 		}
@@ -69,6 +73,9 @@ func Run(program *cli.App, line *cmdline.Line, err error) int {
 // explainWord adds to the error for a word that is no agent's name or no message's id what it may mean: "ls done" is
 // "ls --done".
 func explainWord(c *cli.Context, err error) error {
+	if c.Command.Hidden { // the hint of a word of other tools
+		return nameInHint(c, err)
+	}
 	word := ""
 	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
 		word = string(e.Name)
@@ -81,4 +88,20 @@ func explainWord(c *cli.Context, err error) error {
 	}
 	e := Given(c).Explain(err)
 	return e.WithHint("%s; %s", hint, e.Hint)
+}
+
+// nameInHint puts the member, or the id of a message, that is among the words into the hint.
+func nameInHint(c *cli.Context, err error) error {
+	e, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
+	}
+	for _, word := range cmdline.LineOf(c).Words {
+		if app.IsMember(Given(c), word) {
+			e.Hint = regexp.MustCompile(`\bNAME\b([^…]|$)`).ReplaceAllString(e.Hint, word+"$1")
+		} else if app.IsID(word) {
+			e.Hint = regexp.MustCompile(`\bID\b`).ReplaceAllString(e.Hint, word)
+		}
+	}
+	return e
 }

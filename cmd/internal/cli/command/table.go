@@ -17,9 +17,12 @@ const gap = 2 // columns between two cells
 // Columns aligns rows of cells. In a narrow terminal a long cell stands out of its column, so that it takes room only
 // from its own row, where the second one, a name, is cut before the last one. The first, an id or a time, never is. Each
 // column has a colour ("1": bold, "": none).
-func Columns(rows [][]string, colours ...string) (lines []string) {
+func (p *Printer) Columns(rows [][]string, colours ...string) (lines []string) {
 	const title = 20 // how much of the last cell is worth more than the whole name
-	width, widths, last := Width(), columnWidths(rows), len(colours)-1
+	width, widths, last := p.Width(), columnWidths(rows), len(colours)-1
+	if !IsColoured(p.Out) {
+		colours = make([]string, len(colours))
+	}
 	isNarrow := width > 0 && lineWidth(widths) >= width
 	for n := 1; n < last && isNarrow; n++ {
 		widths[n] = min(widths[n], max(8, width/5))
@@ -74,7 +77,7 @@ func alignRow(row []string, widths []int, colours []string) (line string) {
 }
 
 func paint(text, colour string) string {
-	if text == "" || colour == "" || !isColoured() {
+	if text == "" || colour == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
@@ -95,7 +98,7 @@ var stateColours = map[reducer.Word]string{
 
 // Team shows each member in a line, and the totals in another. In a narrow terminal long names are cut, then the detail
 // of the state, then its age. The numbers are never cut: a line may be wider than a very narrow terminal.
-func Team(members []teams.Member, width int) []string {
+func Team(members []teams.Member, width int, isColoured bool) []string {
 	const nameColumn, sinceColumn, detailColumn = 0, 2, 3
 	rows := teamRows(members)
 	widths := columnWidths(rows)
@@ -116,12 +119,21 @@ func Team(members []teams.Member, width int) []string {
 		for n := range row {
 			row[n] = letter.Fit(row[n], widths[n])
 		}
-		lines = append(lines, alignRow(row, widths, []string{"", stateColours[members[i].State], "", "", ""}))
+		colours := make([]string, len(row))
+		if isColoured {
+			colours[1] = stateColours[members[i].State]
+		}
+		lines = append(lines, alignRow(row, widths, colours))
 	}
 	if foot := footer(members); foot != "" {
 		lines = append(lines, foot)
 	}
 	return lines
+}
+
+// Team is the function Team for stdout.
+func (p *Printer) Team(members []teams.Member) []string {
+	return Team(members, p.Width(), IsColoured(p.Out))
 }
 
 // shortName is how much of a name has to be seen.

@@ -28,22 +28,22 @@ func TestTeam(t *testing.T) {
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 to ack",
 		"carol  busy     5h  last seen 2h ago", "dave   blocked      permission for a long name  2 unread", "me     person",
 		"5 members: 2 busy, 1 blocked, 1 unknown"}
-	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
+	if diff := cmp.Diff(want, Team(rows, 0, false)); diff != "" {
 		t.Error(diff)
 	}
-	if dave := Team(rows, 40)[3]; dave != "dave   blocked      permissi…  2 unread" {
+	if dave := Team(rows, 40, false)[3]; dave != "dave   blocked      permissi…  2 unread" {
 		t.Errorf("%q", dave)
 	}
 	rows[0].Name, rows[0].Unread = "integration-tests", 12
-	if got, want := Team(rows, 56)[:2], []string{"integration-t…  unknown      never seen       12 unread",
+	if got, want := Team(rows, 56, false)[:2], []string{"integration-t…  unknown      never seen       12 unread",
 		"bob             busy     3h  Bash             1 to ack"}; !slices.Equal(got, want) { // one long name
 		t.Errorf("%q", got)
 	}
-	if got, want := Team(rows, TeamWidth(rows))[:2], []string{"integra…  unknown  12 unread", "bob       busy     1 to ack"}; !slices.Equal(got, want) {
+	if got, want := Team(rows, TeamWidth(rows), false)[:2], []string{"integra…  unknown  12 unread", "bob       busy     1 to ack"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for width := range 100 {
-		for i, line := range Team(rows, width) {
+		for i, line := range Team(rows, width, false) {
 			if displaywidth.String(line) >= max(width, TeamWidth(rows)) && width > 0 && i < len(rows) {
 				t.Errorf("%q is wider than %d", line, width)
 			}

@@ -1,18 +1,19 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
@@ -25,24 +26,24 @@ func GivenTimeout(c *cli.Context) time.Duration {
 }
 
 // Repaints reports whether Watch repaints its lines on the alternate screen.
-func Repaints(c *cli.Context) bool { return Terminal() && !c.Bool("json") && !isDumb() }
+func (p *Printer) Repaints() bool { return p.IsTerminal() && !p.IsJSON && !isDumb() }
 
 // watchEvery is how often Watch looks. It has to poll: the lock of a killed runner writes no event.
 const watchEvery = 500 * time.Millisecond
 
-// Watch calls look until an interrupt, an error or the end of a given --timeout. Where it Repaints, it shows the lines
+// Watch calls look until an interrupt, an error or the end of a timeout (0: none). Where it Repaints, it shows the lines
 // that look returns, and leaves at q too.
-func Watch(c *cli.Context, s *app.Scope, look func(ctx context.Context) (lines []string, err error)) error {
-	err := s.FollowFor(GivenTimeout(c), func(ctx context.Context) error {
+func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(ctx context.Context) (lines []string, err error)) error {
+	err := s.FollowFor(timeout, func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
-		if Repaints(c) {
-			defer enterScreen(quit)()
+		if p.Repaints() {
+			defer p.enterScreen(quit)()
 		}
 		for ctx.Err() == nil {
 			lines, err := look(ctx)
-			if err == nil && Repaints(c) {
-				err = repaint(lines)
+			if err == nil && p.Repaints() {
+				err = p.repaint(lines)
 			}
 			if err != nil {
 				return err
@@ -61,13 +62,12 @@ var errQuit = errors.New("left by q")
 
 // enterScreen switches to the alternate screen without echo, and calls quit at q or Ctrl-C. leave restores the
 // terminal. The goroutine that reads the keys ends with the process.
-func enterScreen(quit func(error)) (leave func()) {
-	stdin := int(os.Stdin.Fd())
-	before, err := term.MakeRaw(stdin)
+func (p *Printer) enterScreen(quit func(error)) (leave func()) {
+	restore, err := output.MakeRaw(p.In)
 	if err == nil {
 		go func() {
 			for key := make([]byte, 1); ; {
-				if _, err := os.Stdin.Read(key); err != nil {
+				if _, err := p.In.Read(key); err != nil {
 					return
 				}
 				switch key[0] {
@@ -79,32 +79,32 @@ func enterScreen(quit func(error)) (leave func()) {
 			}
 		}()
 	}
-	os.Stdout.WriteString("\x1b[?1049h\x1b[?25l\x1b[2J")
+	io.WriteString(p.Out, "\x1b[?1049h\x1b[?25l\x1b[2J")
 	return func() {
-		os.Stdout.WriteString("\x1b[?25h\x1b[?1049l")
-		if before != nil {
-			term.Restore(stdin, before)
+		io.WriteString(p.Out, "\x1b[?25h\x1b[?1049l")
+		if err == nil {
+			restore()
 		}
 	}
 }
 
-func repaint(lines []string) error {
+func (p *Printer) repaint(lines []string) error {
 	foot := "q quits"
-	_, height, _ := term.GetSize(int(os.Stdout.Fd()))
-	lines = strings.Split(letter.WrapPane(strings.Join(lines, "\n"), Width()), "\n")
+	width, height, _ := output.Size(p.Out)
+	lines = strings.Split(letter.WrapPane(strings.Join(lines, "\n"), cmp.Or(width, 80)), "\n")
 	if room := max(height-2, 1); height > 0 && len(lines) > room {
 		foot = fmt.Sprintf("%d more lines; q quits", len(lines)-room)
 		lines = lines[:room]
 	}
 	lines = append(lines, "", foot)
-	_, err := os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
+	_, err := io.WriteString(p.Out, "\x1b[H"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\x1b[J")
 	return err
 }
 
 // Notify rings the bell and shows a desktop notification, if stdout is a terminal.
-func Notify(title, text string) {
-	if Terminal() {
-		os.Stdout.WriteString(Notification(title, text))
+func (p *Printer) Notify(title, text string) {
+	if p.IsTerminal() {
+		io.WriteString(p.Out, Notification(title, text))
 	}
 }
 

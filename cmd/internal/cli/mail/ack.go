@@ -28,7 +28,7 @@ atm ack 9f3a1c --text "after lunch"`,
 	Action: command.With(app.OpenToWrite, ack),
 }
 
-func ack(c *cli.Context, s *app.Scope) (err error) {
+func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	ids, text := c.Args().Slice(), c.String("text")
 	if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
 		ids, text = ids[:last], ids[last]
@@ -52,7 +52,7 @@ func ack(c *cli.Context, s *app.Scope) (err error) {
 		}
 		return did, nil
 	})
-	return command.PrintDone(c, all, lines, err)
+	return p.PrintDone(all, lines, err)
 }
 
 func isAckText(word string) bool {
@@ -98,7 +98,7 @@ var unreadCommand = &cli.Command{
 	UsageText:   "atm unread 9f3a1c    what is unread: atm ls",
 	Description: "A message that you took (atm take) goes back to its inbox.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all limit n count", "atm ls shows unread messages; atm unread ID puts a read one back")},
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		var items []*maildir.Item
 		lines, err := forEach(c, s, c.Args().Slice(), func(m heldMessage) (line string, err error) {
 			if line = m.ID.Short(6) + " unread again"; m.isLeased {
@@ -116,14 +116,14 @@ var unreadCommand = &cli.Command{
 			}
 			return line, err
 		})
-		return command.PrintDone(c, newListing(items, s.Me), lines, err)
+		return p.PrintDone(newListing(p, items, s.Me), lines, err)
 	}),
 }
 
 // warnUnlogged makes a warning of an error that only an event is missing: the work is done.
 func warnUnlogged(c *cli.Context, err error) error {
 	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
-		command.Warn(c, "%v", unlogged)
+		command.PrinterOf(c).Warn("%v", unlogged)
 		return nil
 	}
 	return err
@@ -167,7 +167,7 @@ var withdrawCommand = &cli.Command{
 	UsageText: "atm withdraw 9f3a1c",
 	Description: `If it is unread, it is removed from the inbox. If it is read, or sent to another machine, the
 recipient gets a notice. If it is acked or taken (atm take), nothing changes: exit 5.`,
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		m, err := s.FindSent(c.Args().First())
 		if err != nil {
 			return err
@@ -175,6 +175,6 @@ recipient gets a notice. If it is acked or taken (atm take), nothing changes: ex
 		out := s.Withdraw(c.Context, m)
 		warn(c, out)
 		const did = "withdrawn from"
-		return command.PrintDone(c, out, out.Text(did), out.Err(did))
+		return p.PrintDone(out, out.Text(did), out.Err(did))
 	}),
 }

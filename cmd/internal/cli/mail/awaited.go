@@ -68,7 +68,7 @@ func printAwaited(ctx context.Context, c *cli.Context, s *app.Scope, m *wire.Mes
 		r.Reply = &message{Item: one.Item}
 		read, letters = append(read, one.Item.ID), append(letters, one.Item)
 	}
-	renderer := command.Renderer(s)
+	renderer := command.PrinterOf(c).Renderer(s)
 	renderer.LimitToPage()
 	text = append(text, bytes.Join(command.Letters(renderer, letters, nil), nil)...)
 	_, err := s.Me.Read(ctx, maildir.ReadOptions{IDs: read}, func(b maildir.Batch) (int, error) {

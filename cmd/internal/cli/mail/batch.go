@@ -1,11 +1,11 @@
 package mail
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,57 +29,125 @@ type batchResult struct {
 	Error *failure.Error `json:"error,omitempty"`
 }
 
-func sendBatch(c *cli.Context, s *app.Scope) error {
-	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+// A batchLine is a line of a batch.
+type batchLine struct {
+	n    int
+	text []byte
+	err  error // it could not be read
+}
+
+// batchSize is how many lines are sent at once, if that many are there: more share a flush of the disk.
+const batchSize = 64
+
+func sendBatch(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(p.In) {
 		return failure.Usage("--batch takes no other flag and no text: it reads messages from a pipe or a file on stdin").WithHint(batchExample)
 	}
-	if err := command.Given(c).CheckStdin(); err != nil {
+	if err := p.CheckStdin(); err != nil {
 		return err
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	progress := func(int) {}
-	if !command.Terminal() { // where each message gets its line
-		progress = command.Progress(c, "sent %d messages")
+	b := &batch{c: c, s: s, p: p, progress: func(int) {}}
+	if !p.IsTerminal() { // where each message gets its line
+		b.progress = p.Progress("sent %d messages")
 	}
-	isAnyBad, last, sent := false, 0, 0
-	var printErr error // the lines that follow are sent all the same
-	err := command.EachLine(readUntil(ctx, os.Stdin), func(n int, text []byte, err error) error {
-		r := batchResult{Line: n, Outcome: s.NewOutcome("")}
-		var m *app.Message
-		if err == nil {
-			m, err = batchMessage(s, text)
+	in := bufio.NewReaderSize(readUntil(ctx, p.In), 64<<10)
+	readErr := command.EachLine(in, func(n int, text []byte, err error) error {
+		b.add(batchLine{n, text, err})
+		next, _ := in.Peek(in.Buffered())
+		if len(b.waiting) == batchSize || !bytes.Contains(next, []byte("\n")) { // the next line may be long in coming
+			b.send()
 		}
-		var out *app.Outcome
-		if err == nil {
-			out, err = s.Send(c.Context, m) // whole, also at an interrupt
-		}
-		if err != nil {
-			r.Error = s.Given.Explain(err)
-		} else {
-			r.Outcome = out
-			warn(c, out)
-		}
-		last, sent = n, sent+min(len(r.Delivered), 1)
-		progress(sent)
-		isAnyBad = isAnyBad || err != nil || len(r.Failed) > 0
-		printErr = cmp.Or(printErr, command.PrintJSON(r))
 		return ctx.Err()
 	})
-	if errors.Is(err, context.Canceled) {
-		e := failure.Failed("interrupted: sent %s, of the first %s", letter.Many(sent, "message"), letter.Many(last, "line")).
-			WithHint("to send the rest: tail -n +%d FILE | atm send --batch", last+1)
+	b.send()
+	if ctx.Err() != nil {
+		e := failure.Failed("interrupted: sent %s, of the first %s", letter.Many(b.sent, "message"), letter.Many(b.last, "line")).
+			WithHint("to send the rest: tail -n +%d FILE | atm send --batch", b.last+1)
 		e.Exit = failure.ExitInterrupted
 		return e
 	}
-	if err = cmp.Or(err, printErr); err == nil && isAnyBad {
+	if err := cmp.Or(readErr, b.printErr); err != nil {
+		return err
+	}
+	if b.isAnyBad {
 		return failure.Exit(failure.ExitFailed)
 	}
-	return err
+	return nil
+}
+
+// A batch sends lines in their order, and prints a result for each.
+type batch struct {
+	c        *cli.Context
+	s        *app.Scope
+	p        *command.Printer
+	progress func(sent int)
+	waiting  []batchLine    // read, and not sent yet
+	messages []*app.Message // one for each, nil for a bad one
+
+	last, sent int
+	isAnyBad   bool
+	printErr   error // the lines that follow are sent all the same
+}
+
+// add reads a line. What a message answers or replaces may be in a line before it, which is sent first.
+func (b *batch) add(line batchLine) {
+	var m *app.Message
+	if line.err == nil {
+		m, line.err = batchMessage(b.s, line.text)
+	}
+	if line.err == nil && (m.Content.InReplyTo != "" || m.Content.Supersedes != "") {
+		b.send()
+		if line.err = b.resolve(m); line.err != nil {
+			m = nil
+		}
+	}
+	b.waiting, b.messages = append(b.waiting, line), append(b.messages, m)
+}
+
+// resolve finds the messages that m answers and replaces.
+func (b *batch) resolve(m *app.Message) error {
+	if m.Content.InReplyTo != "" {
+		m.Parent = teams.OwnMessage(b.s.Me, m.Content.InReplyTo)
+	}
+	old := teams.OwnMessage(b.s.Me, m.Content.Supersedes)
+	if m.Content.Supersedes != "" && (old == nil || old.From != b.s.Me.Address()) {
+		return notYours()
+	}
+	return nil
+}
+
+func (b *batch) send() {
+	good := slices.DeleteFunc(slices.Clone(b.messages), func(m *app.Message) bool { return m == nil })
+	sent := b.s.SendAll(b.c.Context, good) // whole, also at an interrupt
+	for i, line := range b.waiting {
+		r := batchResult{Line: line.n, Outcome: b.s.NewOutcome("")}
+		err := line.err
+		if b.messages[i] != nil {
+			if err = sent[0].Err; err == nil {
+				r.Outcome = sent[0].Outcome
+				warn(b.c, r.Outcome)
+			}
+			sent = sent[1:]
+		}
+		if err != nil {
+			r.Error = b.s.Given.Explain(err)
+		}
+		b.last, b.sent = line.n, b.sent+min(len(r.Delivered), 1)
+		b.isAnyBad = b.isAnyBad || err != nil || len(r.Failed) > 0
+		b.printErr = cmp.Or(b.printErr, command.WriteJSON(b.p.Out, r))
+	}
+	b.progress(b.sent)
+	b.waiting, b.messages = nil, nil
+}
+
+func notYours() error {
+	return failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
 }
 
 // readUntil returns a reader of f that fails as soon as the context has ended, though f may be a pipe that stays open.
-func readUntil(ctx context.Context, f *os.File) io.Reader {
+func readUntil(ctx context.Context, f io.Reader) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() { // ends with f, or the process
@@ -89,6 +157,7 @@ func readUntil(ctx context.Context, f *os.File) io.Reader {
 	return r
 }
 
+// batchMessage makes a message of a line; resolve completes it.
 func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
@@ -100,11 +169,8 @@ func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 	if strings.TrimSpace(m.Body) == "" && m.Payload == nil {
 		return nil, failure.Usage("\"body\" is missing or blank").WithHint(batchExample)
 	}
-	me, old := s.Me.Address(), teams.OwnMessage(s.Me, m.Supersedes)
-	isForged := m.From != (wire.Address{}) && m.From != me || m.HasOurMeta()
-	replacesOthers := m.Supersedes != "" && (old == nil || old.From != me)
-	if isForged || replacesOthers {
-		return nil, failure.Refused("\"from\", \"supersedes\" or \"meta.atm\" is not yours to set").WithHint("leave it out")
+	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.HasOurMeta() {
+		return nil, notYours()
 	}
 	m.Hop, m.SentAt = 0, time.Time{}
 	extra, _ := wire.ReadObject(m.Extra)
@@ -113,9 +179,5 @@ func batchMessage(s *app.Scope, line []byte) (*app.Message, error) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
 	}
 	m.Extra = slices.DeleteFunc(extra, func(f wire.Member) bool { return f.Name == "once" }).Encode()
-	out := &app.Message{Content: m, To: to, Once: once, Again: "atm send … --id "}
-	if m.InReplyTo != "" {
-		out.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
-	}
-	return out, nil
+	return &app.Message{Content: m, To: to, Once: once, Again: "atm send … --id "}, nil
 }

@@ -24,14 +24,14 @@ func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
 	warn(c, r)
 	failed, text := r.Err("sent to"), r.Text("sent to")
 	if !o.IsAwaited || text == "" {
-		return command.PrintDone(c, r, text, failed)
+		return command.PrinterOf(c).PrintDone(r, text, failed)
 	}
 	if !c.Bool("json") {
-		if err := command.PrintAs(c, r, text); err != nil {
+		if err := command.PrinterOf(c).PrintAs(r, text); err != nil {
 			return err
 		}
 		if failed != nil {
-			s.Given.Explain(failed).Print()
+			s.Given.Explain(failed).Print(s.Given.Err)
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
@@ -41,6 +41,6 @@ func deliver(c *cli.Context, s *app.Scope, o *sendOptions) error {
 // warn prints what else there is to say about what was sent.
 func warn(c *cli.Context, r *app.Outcome) {
 	for _, w := range r.Warnings {
-		command.Warn(c, "%s", w)
+		command.PrinterOf(c).Warn("%s", w)
 	}
 }

@@ -87,14 +87,14 @@ type listing struct {
 }
 
 // newListing lists messages and, if it is known who I am, those that I owe an ack.
-func newListing(items []*maildir.Item, me *maildir.Box) *listing {
+func newListing(p *command.Printer, items []*maildir.Item, me *maildir.Box) *listing {
 	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
 	for i, it := range items {
 		l.Messages[i].Item = it
 	}
 	if me != nil {
 		owed, err := me.OwedIDs()
-		command.WarnUnreadable(teams.Unreadable(me, err))
+		p.WarnUnreadable(teams.Unreadable(me, err))
 		l.Owed = append(l.Owed, owed...)
 	}
 	return l
@@ -126,17 +126,17 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, ifEmpty string)
 		rows = append(rows, cells(r, m))
 		lines = append(lines, line(r, m))
 	}
-	if command.Terminal() {
-		lines = command.Columns(rows, "36", "1", "2", "33", "")
+	if command.PrinterOf(c).IsTerminal() {
+		lines = command.PrinterOf(c).Columns(rows, "36", "1", "2", "33", "")
 	}
 	if len(l.Messages) == 0 {
 		lines = []string{ifEmpty}
 	}
-	if err := command.PrintAs(c, l, strings.Join(lines, "\n")); err != nil {
+	if err := command.PrinterOf(c).PrintAs(l, strings.Join(lines, "\n")); err != nil {
 		return err
 	}
 	if l.More > 0 && !c.Bool("json") {
-		command.Warn(c, "%d more: add --limit 0", l.More)
+		command.PrinterOf(c).Warn("%d more: add --limit 0", l.More)
 	}
 	return nil
 }
@@ -190,11 +190,11 @@ func statesText(recipients []recipientState) string {
 // printLetters prints whole messages, the last ones up to a limit (0: all), or ifEmpty.
 func printLetters(c *cli.Context, s *app.Scope, r *letter.Renderer, items []*maildir.Item, limit int, ifEmpty string) error {
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
-	l := newListing(items[earlier:], s.Me)
+	l := newListing(command.PrinterOf(c), items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()
 	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text
 	}
-	return command.PrintAs(c, l, cmp.Or(text, ifEmpty))
+	return command.PrinterOf(c).PrintAs(l, cmp.Or(text, ifEmpty))
 }

@@ -54,7 +54,7 @@ atm ls --sent --owed`,
 	Action: command.With(app.OpenMeIfGiven, ls),
 }
 
-func ls(c *cli.Context, s *app.Scope) error {
+func ls(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "all bad sent", "sent done", "unread sent bad", "bad owed", "bad done"); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func ls(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	l, ifEmpty := newListing(nil, nil), "no messages"
+	l, ifEmpty := newListing(p, nil, nil), "no messages"
 	err = l.add(c, s, box, f)
 	if err != nil && len(l.Messages)+l.More == 0 {
 		return teams.Unreadable(box, err) // an empty list would say that there is no mail
@@ -88,13 +88,13 @@ func ls(c *cli.Context, s *app.Scope) error {
 			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
 		}
 	}
-	if err := command.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
+	if err := p.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
 		return err
 	}
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages)+l.More)
 	}
-	return l.printLines(c, command.Renderer(s), ifEmpty)
+	return l.printLines(c, p.Renderer(s), ifEmpty)
 }
 
 // add adds the messages of box in the states that the flags name or, with --sent, those that its owner sent, with --owed
@@ -120,7 +120,7 @@ func (l *listing) add(c *cli.Context, s *app.Scope, box *maildir.Box, f filter) 
 	})
 	l.More = found.More
 	if found.Bad > 0 {
-		command.Warn(c, "%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
+		command.PrinterOf(c).Warn("%s cannot be read as a message; atm doctor says why", letter.Many(found.Bad, "file"))
 	}
 	return err
 }
@@ -149,11 +149,11 @@ func listBad(c *cli.Context, box *maildir.Box) error {
 		}
 	}
 	text += retry
-	return command.PrintAs(c, map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
+	return command.PrinterOf(c).PrintAs(map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}, cmp.Or(text, "0 bad"))
 }
 
 func printCount(c *cli.Context, n int) error {
-	return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
+	return command.PrinterOf(c).PrintAs(map[string]int{"count": n}, fmt.Sprint(n))
 }
 
 var searchCommand = &cli.Command{
@@ -169,7 +169,7 @@ in:new|cur|done, since: and until:. Newest first.`,
 		cmdline.NoFlag("agent", "atm search WORDS from:NAME to:NAME"),
 		cmdline.NoFlag("regex pattern query text body subject i", "atm search WORDS finds words or parts of them in subject and body, in any case"),
 	},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		words := c.Args().Slice()
 		ifEmpty := "no match"
 		if strings.Contains(strings.Join(words, " "), ":") {
@@ -183,16 +183,16 @@ in:new|cur|done, since: and until:. Newest first.`,
 		if len(words) == 0 {
 			return failure.Usage("atm search needs WORDS").WithHint("atm search WORDS from:NAME to:NAME")
 		}
-		s.Team.Progress = command.Progress(c, "searching: %d messages")
+		s.Team.Progress = p.Progress("searching: %d messages")
 		items, err := command.Search(c.Context, s, words)
 		if err != nil && len(items) == 0 { // what could not be read may match
 			return err
-		} else if err := command.WarnUnreadable(err); err != nil {
+		} else if err := p.WarnUnreadable(err); err != nil {
 			return err
 		}
-		r := command.Renderer(s)
+		r := p.Renderer(s)
 		r.Whole = true
-		return newListing(items, s.Me).printLines(c, r, ifEmpty)
+		return newListing(p, items, s.Me).printLines(c, r, ifEmpty)
 	}),
 }
 
@@ -203,22 +203,22 @@ var threadCommand = &cli.Command{
 	Flags: []cli.Flag{
 		cmdline.CountFlag("limit", 50, "the newest `N` (default 50, with --json all); 0: all", "all", "n"),
 	},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		id, err := findThread(s, c.Args().First())
 		if err != nil {
 			return err
 		}
-		s.Team.Progress = command.Progress(c, "searching: %d messages")
+		s.Team.Progress = p.Progress("searching: %d messages")
 		items, err := s.Team.Thread(c.Context, id)
-		if err := command.WarnUnreadable(err); err != nil {
+		if err := p.WarnUnreadable(err); err != nil {
 			return err
 		}
 		if len(items) == 0 {
 			return fmt.Errorf("thread %s: %w", id, maildir.ErrNotFound)
 		}
-		r, limit := command.Renderer(s), c.Int("limit")
+		r, limit := p.Renderer(s), c.Int("limit")
 		r.Whole = true
-		if c.Bool("json") && command.Given(c).Via == "" && !c.IsSet("limit") {
+		if c.Bool("json") && p.Via == "" && !c.IsSet("limit") {
 			limit = 0 // a program wants all of it
 		}
 		return printLetters(c, s, r, items, limit, "")

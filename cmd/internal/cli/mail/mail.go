@@ -12,7 +12,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -57,6 +56,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("acks owed unacked", "those that you owe: atm ls --owed; those of what you sent: atm ls --sent"),
 	cmdline.NoCommand("count unread-count", "atm ls --count"),
 	cmdline.NoCommand("check-mail get-unread new-mail notifications", "atm ls lists unread mail, atm read reads it"),
+	cmdline.NoCommand("head less more", "atm read shows new mail, atm show ID one message, atm ls a line for each"),
 	cmdline.NoCommand("read-all", "atm read shows unread mail; atm ls --all lists read messages too"),
 	cmdline.NoCommand("from", "atm read --from NAME"),
 	cmdline.NoCommand("new", "new mail: atm read; a team: atm init NAME…; a session: atm session new --agent NAME"),
@@ -155,19 +155,18 @@ func printReceived(ctx context.Context, c *cli.Context, s *app.Scope, document a
 		return 0, err
 	}
 	if !c.Bool("json") {
-		return output.Show(ctx, os.Stdout, readerPatience, pieces)
+		return output.Show(ctx, c.App.Writer, readerPatience, pieces)
 	}
-	text, err := command.Encode(c, document, string(bytes.Join(pieces, nil)))
+	text, err := command.PrinterOf(c).Encode(document, string(bytes.Join(pieces, nil)))
 	if err != nil {
 		return 0, err
 	}
 	if !c.Bool("follow") {
-		command.SetPrinted(c)
+		command.PrinterOf(c).SetPrinted()
 	}
-	n, err := output.Show(ctx, os.Stdout, readerPatience, [][]byte{text})
+	n, err := output.Show(ctx, c.App.Writer, readerPatience, [][]byte{text})
 	return n * len(pieces), err
 }
 
-// readerPatience is how long to wait for a slow reader of a pipe. It is a little less than maildir.Box.Read holds its
-// lock, so that the received messages are marked before another reader can choose them.
+// readerPatience is how long to wait for a slow reader of a pipe.
 const readerPatience = 1800 * time.Millisecond

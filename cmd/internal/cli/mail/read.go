@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -58,7 +57,7 @@ Exit 0 if there is no mail, 4 if --wait timed out.`,
 	Action: command.With(app.OpenMe, read),
 }
 
-func read(c *cli.Context, s *app.Scope) error {
+func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "peek follow", "last wait follow"); err != nil {
 		return err
 	}
@@ -66,19 +65,19 @@ func read(c *cli.Context, s *app.Scope) error {
 	if c.Bool("last") {
 		return showLastBatch(c, s)
 	}
-	p, err := newPage(c, s)
-	if err == nil && !p.peeks {
+	g, err := newPage(c, s)
+	if err == nil && !g.peeks {
 		err = s.MayWrite()
 	}
 	if err != nil {
 		return err
 	}
-	if p.follows {
-		return s.FollowFor(command.GivenTimeout(c), p.follow)
-	} else if p.waits {
-		return s.Await(p.wait)
+	if g.follows {
+		return s.FollowFor(command.GivenTimeout(c), g.follow)
+	} else if g.waits {
+		return s.Await(g.wait)
 	}
-	_, err = p.show(c.Context)
+	_, err = g.show(c.Context)
 	return err
 }
 
@@ -90,7 +89,7 @@ func showLastBatch(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	r, limit := command.Renderer(s), 0
+	r, limit := command.PrinterOf(c).Renderer(s), 0
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
@@ -153,7 +152,7 @@ const maxPortion = 16 << 20
 
 // show prints and marks a batch, in portions if it is large, and reports whether there was any mail.
 func (p *page) show(ctx context.Context) (hasMail bool, err error) {
-	r, options := command.Renderer(p.s), p.options
+	r, options := command.PrinterOf(p.c).Renderer(p.s), p.options
 	isPage := !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows
 	if isPage {
 		options.Fits = r.LimitToPage()
@@ -187,10 +186,10 @@ func (p *page) showPortion(ctx context.Context, r *letter.Renderer, options mail
 		b, err = p.s.Me.Read(ctx, options, func(b maildir.Batch) (int, error) { return p.write(ctx, b, r) })
 	}
 	if bad := b.Bad + len(b.Unreadable); bad > 0 && !p.follows && p.isLast(b) {
-		command.Warn(p.c, "%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
+		command.PrinterOf(p.c).Warn("%s cannot be read as mail: atm ls --bad and atm doctor say why", letter.Many(bad, "file"))
 	}
 	if b.LogErr != nil {
-		command.Warn(p.c, "%v; atm read --last does not show this batch", b.LogErr)
+		command.PrinterOf(p.c).Warn("%v; atm read --last does not show this batch", b.LogErr)
 	}
 	if err == nil && b.MarkErr != nil && p.isLast(b) {
 		err = notMarked(b.MarkErr)
@@ -221,12 +220,12 @@ func (p *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 		pieces = append(pieces, []byte(p.foot(l)))
 	}
 	if p.peeks {
-		return 0, command.PrintAs(p.c, document, string(bytes.Join(pieces, nil)))
+		return 0, command.PrinterOf(p.c).PrintAs(document, string(bytes.Join(pieces, nil)))
 	}
 	received, err = printReceived(ctx, p.c, p.s, document, pieces...)
 	isConfirmed := p.c.Bool("json") && p.c.Bool("confirm")
 	if err == nil && isConfirmed && len(b.Items) > 0 {
-		n, _ := os.Stdin.Read(make([]byte, 1))
+		n, _ := p.c.App.Reader.Read(make([]byte, 1))
 		received *= n
 	}
 	return received, err
@@ -234,7 +233,7 @@ func (p *page) write(ctx context.Context, b maildir.Batch, r *letter.Renderer) (
 
 // afterReading lists the messages of a batch with the states that they have once they are marked, and what I owe then.
 func (p *page) afterReading(b maildir.Batch) *listing {
-	l := newListing(b.Items, p.s.Me)
+	l := newListing(command.PrinterOf(p.c), b.Items, p.s.Me)
 	l.More = b.More
 	if b.MarkErr != nil {
 		l.Error = command.Given(p.c).Explain(notMarked(b.MarkErr))
@@ -247,7 +246,7 @@ func (p *page) afterReading(b maildir.Batch) *listing {
 			continue
 		}
 		after.State = maildir.Done
-		if it.RequiresAck && !p.s.Me.HasAcked(it) {
+		if it.RequiresAck {
 			after.State = maildir.Owed
 			l.Owed = append(l.Owed, it.ID)
 		}
@@ -281,14 +280,14 @@ func owedLine(owed []wire.ID, flags string) string {
 	}
 }
 
-// wait prints mail as soon as there is any. If another reader takes it first, the wait goes on.
+// wait prints mail as soon as there is any. If another reader has taken it, the wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := cmdline.Duration(p.c, "timeout")
 	err := app.UntilMail(ctx, timeout, p.s.Me, func() (bool, error) { return p.show(ctx) })
 	if !errors.Is(err, app.ErrTimeout) {
 		return err
 	}
-	none := newListing(nil, p.s.Me)
+	none := newListing(command.PrinterOf(p.c), nil, p.s.Me)
 	owed := strings.TrimSpace(owedLine(none.Owed, p.s.Given.Flags("", "root", "team", "as")))
 	e := failure.Timeout("%s", app.JoinFilled("; ", "no mail within "+timeout.String(), owed)).
 		WithHint("do other work, or end your turn; later: atm read%s", p.s.Given.Flags("", "root", "team", "as"))

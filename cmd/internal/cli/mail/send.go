@@ -36,9 +36,9 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
-			return sendBatch(c, s)
+			return sendBatch(c, s, p)
 		}
 		names, words, err := recipients(c, s)
 		if err != nil {
@@ -88,8 +88,13 @@ var replyCommand = &cli.Command{
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
 		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
 	),
-	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())
+		if id := c.String("id"); err != nil && id != "" && app.IsID(id) { // --id is of the reply
+			line := cmdline.LineOf(c)
+			hint := cmp.Or(line.Repaired([]string{"--id", id}, []string{id}), line.Repaired([]string{"--id=" + id}, []string{id}))
+			return command.Given(c).Explain(err).WithHint("%s", hint)
+		}
 		if err != nil {
 			return err
 		}
@@ -115,6 +120,16 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	}
 	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
 		return nil, nil, noRecipient(s)
+	}
+	if name := words[0]; len(words) <= 2 && wire.IsName(name) && name != "all" && !s.IsMember(name) {
+		_, err := s.Member(name)
+		if err != nil && len(words) == 2 && s.IsMember(words[1]) && c.App.Command(name) == nil { // send hello bob
+			hint := cmdline.LineOf(c).Repaired(words, []string{words[1], name})
+			return nil, nil, command.Given(c).Explain(err).WithHint("%s", hint)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	isSeparator := func(r rune) bool { return r == ',' || r == ' ' }
 	split := strings.FieldsFunc(words[0], isSeparator)
@@ -243,7 +258,7 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 		}
 		return text, err
 	}
-	if err := command.NotPiped(); err != nil {
+	if err := command.NotPiped(c.App.Reader); err != nil {
 		return "", err
 	}
 	f, err := command.Given(c).OpenFile("--file", file)

@@ -41,7 +41,7 @@ as \u200b and <\tag>; --raw prints the exact text.
 	Action: command.With(app.OpenMeIfGiven, show),
 }
 
-func show(c *cli.Context, s *app.Scope) error {
+func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "raw json", "raw save"); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func show(c *cli.Context, s *app.Scope) error {
 		return err
 	}
 	if c.Bool("raw") {
-		_, err := os.Stdout.WriteString(it.Body)
+		_, err := io.WriteString(p.Out, it.Body)
 		return err
 	}
 	m := message{Item: it}
@@ -63,7 +63,7 @@ func show(c *cli.Context, s *app.Scope) error {
 	if c.IsSet("save") {
 		return saveAttachments(c, m, box.Store())
 	}
-	r := command.Renderer(s)
+	r := p.Renderer(s)
 	r.Whole = true
 	text := command.Letters(r, []*maildir.Item{it}, nil)[0]
 	for _, a := range it.Attachments {
@@ -72,7 +72,7 @@ func show(c *cli.Context, s *app.Scope) error {
 	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
 	}
-	return command.PrintAs(c, map[string]message{"message": m}, string(text))
+	return p.PrintAs(map[string]message{"message": m}, string(text))
 }
 
 // saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
@@ -86,7 +86,7 @@ func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
 	}
 	defer dir.Close()
 	if len(m.Attachments) == 0 {
-		command.Warn(c, "%s has no attachments", m.ID.Short(6))
+		command.PrinterOf(c).Warn("%s has no attachments", m.ID.Short(6))
 	}
 	saved := []string{}
 	var failed error
@@ -97,7 +97,7 @@ func saveAttachments(c *cli.Context, m message, store *maildir.Store) error {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 	}
-	return command.PrintDone(c, map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
+	return command.PrinterOf(c).PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
 func saveAs(dir *os.Root, store *maildir.Store, a wire.Attachment) (string, error) {
@@ -141,7 +141,7 @@ var traceCommand = &cli.Command{
 	UsageText:   "atm trace 9f3a1c",
 	Description: "A stage without evidence is left out; it may have been reached all the same.",
 	Flags:       []cli.Flag{cmdline.NoFlag("follow watch wait f w", "atm wait --acked ID or --reply ID waits")},
-	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(app.OpenMeIfGiven, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -149,10 +149,10 @@ var traceCommand = &cli.Command{
 		recipients, text := []app.Trace{}, ""
 		for _, to := range it.To {
 			r := app.TraceOf(c.Context, s.Root, it.Message, to)
-			r.Gate = command.Given(c).CompleteHint(r.Gate)
+			r.Gate = p.CompleteHint(r.Gate)
 			recipients = append(recipients, r)
 			if len(it.To) > 1 {
-				text += command.Renderer(s).Called(r.To) + ": "
+				text += p.Renderer(s).Called(r.To) + ": "
 			}
 			text += stagesText(r) + "\n"
 			for _, more := range []string{r.Due, r.Gate} {
@@ -161,7 +161,7 @@ var traceCommand = &cli.Command{
 				}
 			}
 		}
-		return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
+		return p.PrintAs(map[string]any{"id": it.ID, "recipients": recipients}, text)
 	}),
 }
 

@@ -33,7 +33,7 @@ atm team add jobs --shared. Exit 0 if it is empty.`,
 	Action: command.With(app.OpenToWrite, take),
 }
 
-func take(c *cli.Context, s *app.Scope) error {
+func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := cmdline.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
@@ -45,7 +45,12 @@ func take(c *cli.Context, s *app.Scope) error {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	box, err := s.MemberOrMe(c.Args().First())
+	word := c.Args().First()
+	box, err := s.MemberOrMe(word)
+	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(word)) {
+		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", word).
+			WithHint("atm take QUEUE; it leases messages, no files: atm team add QUEUE --shared, atm send QUEUE \"…\"")
+	}
 	if err != nil {
 		return err
 	}
@@ -67,7 +72,7 @@ func take(c *cli.Context, s *app.Scope) error {
 		if err != nil || taken {
 			return err
 		}
-		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
+		return p.PrintAs(map[string]any{"message": nil}, "nothing to take")
 	}
 	err = s.Await(func(ctx context.Context) error {
 		return app.UntilMail(ctx, timeout, box, func() (bool, error) { return takeOne(ctx, c, s, box, lease) })
@@ -82,7 +87,7 @@ func take(c *cli.Context, s *app.Scope) error {
 // takeOne leases and prints a message, if there is one. The lease counts once the reader of stdout has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *app.Scope, box *maildir.Box, lease time.Duration) (bool, error) {
 	it, err := box.Lease(ctx, s.Me.Address(), lease, maildir.ReadOptions{}, func(it *maildir.Item, l maildir.Lease) (bool, error) {
-		r := command.Renderer(s)
+		r := command.PrinterOf(c).Renderer(s)
 		id := r.Short(it.ID) + s.Given.Flags("", "root", "team", "as")
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.TimesHandedOut}),
 			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
@@ -103,5 +108,5 @@ func renewLease(c *cli.Context, s *app.Scope, lease time.Duration) error {
 		return err
 	}
 	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
-	return command.PrintUnlessError(c, err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
+	return command.PrinterOf(c).PrintUnlessError(err, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+letter.Stamp(until))
 }

@@ -48,7 +48,7 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 // kinds are the flags that name a condition.
 var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
 
-func wait(c *cli.Context, s *app.Scope) error {
+func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err := refuseWords(c, s); err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func wait(c *cli.Context, s *app.Scope) error {
 		text := ""
 		for _, m := range met {
 			all = append(all, newMatch(m))
-			text += m.Kind + ": " + matchText(s, m) + "\n"
+			text += m.Kind + ": " + matchText(s, p, m) + "\n"
 		}
 		all[0].And = all[1:]
-		return command.PrintAs(c, all[0], text)
+		return p.PrintAs(all[0], text)
 	})
 }
 
@@ -100,14 +100,14 @@ func newMatch(m *app.Match) match {
 	return out
 }
 
-func matchText(s *app.Scope, m *app.Match) string {
+func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 	switch {
 	case m.Member != nil:
 		return app.JoinFilled(", ", app.InState(*m.Member), m.Member.StateDetail())
 	case m.Item == nil:
 		return m.Message.Short(6)
 	}
-	text := command.Renderer(s).Header(m.Item.Message, letter.Flags{})
+	text := p.Renderer(s).Header(m.Item.Message, letter.Flags{})
 	if m.Item.Subject != "" {
 		text += ", " + letter.Quote(m.Item.Subject, 100)
 	}

@@ -44,7 +44,7 @@ type logLine struct {
 	at time.Time
 }
 
-func watch(c *cli.Context, s *app.Scope) error {
+func watch(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	var boxes []*maildir.Box
 	words := strings.Join(c.Args().Slice(), ",")
 	for word := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == ',' }) {
@@ -101,7 +101,7 @@ func printEarlier(ctx context.Context, c *cli.Context, s *app.Scope, boxes []*ma
 			}
 			lines = append(lines, l)
 		}
-		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
+		command.PrinterOf(c).WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
 	}
 	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(since) })
 	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
@@ -130,22 +130,22 @@ func (l logLine) key() string {
 
 func (l logLine) print(c *cli.Context, s *app.Scope) error {
 	if l.Err != nil {
-		command.Warn(c, "%v", teams.Unreadable(l.Box, l.Err))
+		command.PrinterOf(c).Warn("%v", teams.Unreadable(l.Box, l.Err))
 		return nil
 	}
 	if l.Gap != nil && c.Bool("json") {
-		if err := command.PrintJSON(map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
+		if err := command.WriteJSON(command.PrinterOf(c).Out, map[string]*eventlog.Gap{"gap": l.Gap}); err != nil {
 			return err
 		}
 	}
 	if l.Message != nil {
-		return command.PrintAs(c, map[string]message{"message": {Item: l.Message}}, l.line(s))
+		return command.PrinterOf(c).PrintAs(map[string]message{"message": {Item: l.Message}}, l.line(s, command.PrinterOf(c)))
 	}
-	return command.PrintAs(c, l.Event, l.line(s))
+	return command.PrinterOf(c).PrintAs(l.Event, l.line(s, command.PrinterOf(c)))
 }
 
-func (l logLine) line(s *app.Scope) string {
-	r, text, colour := command.Renderer(s), "", ""
+func (l logLine) line(s *app.Scope, p *command.Printer) string {
+	r, text, colour := p.Renderer(s), "", ""
 	if l.Gap != nil {
 		text = fmt.Sprintf("(events %d to %d are missing) ", l.Gap.From, l.Gap.To)
 	}
@@ -158,7 +158,7 @@ func (l logLine) line(s *app.Scope) string {
 		colour = map[string]string{"asks:": "31", "error:": "31"}[phrase]
 	}
 	row := []string{letter.Stamp(l.at), r.Who(l.Box.Address()), text}
-	if !command.Terminal() {
+	if !p.IsTerminal() {
 		return strings.Join(row, " ")
 	}
 	widest := 0
@@ -166,8 +166,8 @@ func (l logLine) line(s *app.Scope) string {
 		widest = max(widest, len(n))
 	}
 	// One long name must not take all the room: it is longer than the others' column.
-	row[1] = fmt.Sprintf("%-*s", min(widest, max(8, command.Width()/5)), row[1])
-	return command.Columns([][]string{row}, "2", "1", colour)[0]
+	row[1] = fmt.Sprintf("%-*s", min(widest, max(8, p.Width()/5)), row[1])
+	return p.Columns([][]string{row}, "2", "1", colour)[0]
 }
 
 // phrases are what people read instead of the name of a kind.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -80,52 +80,52 @@ type console struct {
 }
 
 func openConsole(c *cli.Context) (*console, error) {
-	fd := int(os.Stdin.Fd())
-	if !term.IsTerminal(fd) || !command.Repaints(c) {
-		in := bufio.NewReader(os.Stdin)
+	stdin, stdout := c.App.Reader, c.App.Writer
+	if !output.IsTerminal(stdin) || !command.PrinterOf(c).Repaints() {
+		in := bufio.NewReader(stdin)
 		if c.Bool("read-only") {
 			in = bufio.NewReader(strings.NewReader(""))
 		}
 		readLine := func() (string, error) {
 			line, size, err := wire.ReadLine(in, wire.MaxFile)
 			if size > wire.MaxFile {
-				command.Warn(c, "a line of over %d MiB is not sent", wire.MaxFile>>20)
+				command.PrinterOf(c).Warn("a line of over %d MiB is not sent", wire.MaxFile>>20)
 			}
 			return string(line), err
 		}
 		return &console{c: c, readLine: readLine, restore: func() {}}, nil
 	}
-	before, err := term.MakeRaw(fd)
+	leaveRaw, err := output.MakeRaw(stdin)
 	if err != nil {
 		return nil, err
 	}
 	terminal := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{os.Stdin, os.Stdout}, "> ")
+	}{stdin, stdout}, "> ")
 	return &console{c: c, terminal: terminal, readLine: terminal.ReadLine, restore: func() {
-		os.Stdout.WriteString("\r\x1b[K")
-		term.Restore(fd, before)
+		io.WriteString(stdout, "\r\x1b[K")
+		leaveRaw()
 	}}, nil
 }
 
 func (con *console) show(line fmt.Stringer) error {
 	if con.terminal == nil {
-		return command.Print(con.c, line)
+		return command.PrinterOf(con.c).Print(line)
 	}
-	if w, h, _ := term.GetSize(int(os.Stdout.Fd())); w > 0 {
+	if w, h, _ := output.Size(con.c.App.Writer); w > 0 {
 		con.terminal.SetSize(w, h)
 	}
-	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), command.Width()))
+	_, err := fmt.Fprintln(con.terminal, letter.Wrap(line.String(), command.PrinterOf(con.c).Width()))
 	return err
 }
 
 func (con *console) note(format string, args ...any) {
 	if con.terminal == nil {
-		command.Warn(con.c, format, args...)
+		command.PrinterOf(con.c).Warn(format, args...)
 		return
 	}
-	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), command.Width()))
+	fmt.Fprintln(con.terminal, letter.Wrap(letter.Escape("-- "+fmt.Sprintf(format, args...)), command.PrinterOf(con.c).Width()))
 }
 
 func (k *call) attach(ctx context.Context) error {

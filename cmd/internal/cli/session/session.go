@@ -79,7 +79,7 @@ func (k *call) agent() wire.Name { return wire.Name(k.session.AgentID) }
 type opener = func(*app.Given) (*app.Scope, error)
 
 func withSession(open opener, do func(*call) error) cli.ActionFunc {
-	return command.With(open, func(c *cli.Context, s *app.Scope) error {
+	return command.With(open, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		sess, err := find(c, s, c.Args().First())
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ var newCommand = &cli.Command{
 	Action: command.With(app.OpenTeam, begin),
 }
 
-func begin(c *cli.Context, s *app.Scope) error {
+func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" || c.IsSet("agent") && c.Args().Present() {
 		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
@@ -130,7 +130,7 @@ func begin(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	command.Warn(c, "atm session attach %s", short(made))
+	p.Warn("atm session attach %s", short(made))
 	return printSession(c, made, "", string(made.SessionID))
 }
 
@@ -180,7 +180,7 @@ func resume(k *call) error {
 		return failure.Refused("%s is not running, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.session.State).
 			WithHint("%s; then the session continues", again)
 	default:
-		command.Warn(k.c, "%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
+		command.PrinterOf(k.c).Warn("%s is not running, and team.toml has no resume_cmd: %s", k.agent(), again)
 	}
 	return moveTo(sessions.Active)(k)
 }
@@ -189,11 +189,11 @@ func (k *call) startAgent(words []string) error {
 	self, _ := os.Executable()
 	args := []string{"run", k.session.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
 	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = k.c.App.ErrWriter
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	command.Warn(k.c, "%s is running: atm attach %[1]s", k.agent())
+	command.PrinterOf(k.c).Warn("%s is running: atm attach %[1]s", k.agent())
 	k.started = true
 	return nil
 }
@@ -241,7 +241,7 @@ func find(c *cli.Context, s *app.Scope, word string) (*sessions.Session, error) 
 func listNow(c *cli.Context, s *app.Scope) ([]*sessions.Session, error) {
 	all, bad, err := s.Team.Sessions().List()
 	for _, file := range bad {
-		command.Warn(c, "%v", file)
+		command.PrinterOf(c).Warn("%v", file)
 	}
 	for i, sess := range all {
 		if now, err := refresh(c.Context, s, sess.SessionID); err == nil {
@@ -287,7 +287,7 @@ var showCommand = &cli.Command{
 	},
 }
 
-func showACP(c *cli.Context, s *app.Scope) error {
+func showACP(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	word := c.Args().First() // an agent, or a session with one
 	if id, err := s.Team.Sessions().Find(word); err == nil {
 		sess, err := s.Team.Sessions().Get(id)
@@ -304,7 +304,7 @@ func showACP(c *cli.Context, s *app.Scope) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Println(string(command.EscapeJSON(raw)))
+	_, err = fmt.Fprintln(p.Out, string(command.EscapeJSON(raw)))
 	return err
 }
 
@@ -329,7 +329,7 @@ var show = withSession(app.OpenTeam, func(k *call) error {
 	return printSession(k.c, sess, "", text)
 })
 
-func list(c *cli.Context, s *app.Scope) error {
+func list(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	all, err := listNow(c, s)
 	if err != nil {
 		return err
@@ -349,7 +349,7 @@ func list(c *cli.Context, s *app.Scope) error {
 	if over := len(all) - len(shown); over > 0 {
 		text += fmt.Sprintf("%d over: atm session ls --all", over)
 	}
-	return command.PrintAs(c, map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
+	return p.PrintAs(map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
 }
 
 type result struct {
@@ -360,7 +360,7 @@ type result struct {
 
 func printSession(c *cli.Context, sess *sessions.Session, sent wire.ID, text string) error {
 	written, err := wire.Marshal(sess.InteractiveSession)
-	return command.PrintUnlessError(c, err, result{written, sess.State.Alive(), sent}, text)
+	return command.PrinterOf(c).PrintUnlessError(err, result{written, sess.State.Alive(), sent}, text)
 }
 
 func line(sess *sessions.Session) string {

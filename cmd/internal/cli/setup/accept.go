@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -64,17 +66,18 @@ func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, track
 	u := unacceptedRoot{Root: s.Root.Path, Reason: why.Error(), Tracked: tracked, Teams: []unacceptedTeam{}}
 	sum := sha256.New()
 	fmt.Fprintln(sum, u.Root, u.Reason, content)
-	names, err := s.Root.Dir().Names(".")
-	for _, name := range names {
-		if !wire.IsName(name) || s.Root.Dir().IsDir(name) != nil {
+	entries, err := os.ReadDir(s.Root.Path)
+	for _, e := range entries {
+		name := e.Name()
+		if !wire.IsName(name) || !e.IsDir() {
 			continue
 		}
 		t, err := s.Root.Team(wire.Name(name))
 		if errors.Is(err, teams.ErrNoTeam) { // it might become one, and has not been shown
-			err = &teams.LocksError{Path: s.Root.Dir().Join(name + "/.locks")}
+			err = &teams.LocksError{Path: filepath.Join(s.Root.Path, name, ".locks")}
 		}
 		if _, ok := errors.AsType[*teams.LocksError](err); ok {
-			return failure.Refused("%v: %w", why, err).WithHint("mkdir -m 700 %s", policy.Quote(s.Root.Dir().Join(name+"/.locks")))
+			return failure.Refused("%v: %w", why, err).WithHint("mkdir -m 700 %s", policy.Quote(filepath.Join(s.Root.Path, name, ".locks")))
 		}
 		if err != nil {
 			return err
@@ -97,7 +100,7 @@ func mayAccept(c *cli.Context, s *app.Scope, why *rootdir.UnacceptedError, track
 	default:
 		e.Message = "this is not what that code stands for: " + e.Message
 	}
-	return command.PrintDone(c, u, u.text(), e)
+	return command.PrinterOf(c).PrintDone(u, u.text(), e)
 }
 
 // acceptCommand is the same command again, with the code.

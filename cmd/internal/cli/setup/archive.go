@@ -39,11 +39,11 @@ atm gc --keep 7d`,
 	Action: command.With(app.OpenTeam, gc),
 }
 
-func gc(c *cli.Context, s *app.Scope) error {
+func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	options := maildir.GCOptions{Before: time.Now().Add(-cmdline.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
-	looked, progress := 0, command.Progress(c, "looking at old mail: %d messages")
+	looked, progress := 0, p.Progress("looking at old mail: %d messages")
 	options.Progress = func() { looked++; progress(looked) }
 	var total maildir.Moved
 	failed := s.Team.Each(func(b *maildir.Box) error { // the others go on
@@ -72,7 +72,7 @@ func gc(c *cli.Context, s *app.Scope) error {
 		what = fmt.Sprintf("%s, %s, %s", letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes))
 	}
 	text := fmt.Sprintf("%s %s to the archive; %s in the inboxes", verb, what, letter.Many(total.Skipped, "message"))
-	return command.PrintDone(c, total, text, failed)
+	return p.PrintDone(total, text, failed)
 }
 
 var backupCommand = &cli.Command{
@@ -91,7 +91,7 @@ atm restore atm-2026-05-01.tar --root .atm     where there is no root yet`,
 }
 
 // runBackup writes a temp file beside the target, and renames it when it is complete.
-func runBackup(c *cli.Context, s *app.Scope) error {
+func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	path := c.Args().First()
 	if path == "-" {
 		return failure.Usage("atm backup writes a file, not to stdout").WithHint("atm backup atm.tar")
@@ -111,7 +111,7 @@ func runBackup(c *cli.Context, s *app.Scope) error {
 	defer release()
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	moved, missing, err := backup.Write(ctx, s.Root, temp, command.Progress(c, "backing up: %d messages"))
+	moved, missing, err := backup.Write(ctx, s.Root, temp, p.Progress("backing up: %d messages"))
 	if err == nil {
 		err = temp.Sync()
 	}
@@ -133,7 +133,7 @@ func runBackup(c *cli.Context, s *app.Scope) error {
 	}
 	text := fmt.Sprintf("backed up %s, %s; %s skipped",
 		letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), letter.Many(moved.Skipped, "message"))
-	return command.PrintDone(c, moved, text, missing)
+	return p.PrintDone(moved, text, missing)
 }
 
 // publish gives a file its name, durably. It makes no second name, which exFAT does not have.
@@ -189,16 +189,16 @@ func restore(c *cli.Context) error {
 		}
 	}
 	if err == nil { // before anything of it is there
-		err = rootdir.BeginRestore(s.Root.Dir(), f.Name(), content.SHA256)
+		err = s.Root.BeginRestore(f.Name(), content.SHA256)
 	}
 	if err != nil {
 		return err
 	}
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Restore(ctx, s.Root, f, command.Progress(c, fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
+	moved, err := backup.Restore(ctx, s.Root, f, command.PrinterOf(c).Progress(fmt.Sprintf("restoring: %%d of %s", letter.Many(content.Messages, "message"))))
 	if err == nil {
-		err = rootdir.EndRestore(s.Root.Dir())
+		err = s.Root.EndRestore()
 	}
 	if errors.Is(err, context.Canceled) {
 		e := failure.Failed("interrupted: restored %d of %s", moved.Messages+moved.Skipped, letter.Many(content.Messages, "message")).
@@ -207,12 +207,12 @@ func restore(c *cli.Context) error {
 		return e
 	}
 	for _, r := range moved.Refused {
-		command.Warn(c, "not restored: %s: %s", r.Name, r.Reason)
+		command.PrinterOf(c).Warn("not restored: %s: %s", r.Name, r.Reason)
 	}
 	if moved.MoreRefused > 0 {
-		command.Warn(c, "not restored: %s", letter.Many(moved.MoreRefused, "more file"))
+		command.PrinterOf(c).Warn("not restored: %s", letter.Many(moved.MoreRefused, "more file"))
 	}
 	text := fmt.Sprintf("restored %s; %d already there", letter.Many(moved.Messages, "message"), moved.Skipped)
 	text += "\nnothing there acts until somebody has seen it and said yes: " + command.Given(c).CompleteHint("atm init")
-	return command.PrintUnlessError(c, err, moved, text)
+	return command.PrinterOf(c).PrintUnlessError(err, moved, text)
 }

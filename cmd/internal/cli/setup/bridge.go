@@ -33,10 +33,10 @@ atm bridge trust build KEY --replace`,
 	Name: "retry", Usage: "retry what the bridge did not accept",
 	UsageText:   "atm bridge retry",
 	Description: "Rejected messages are in the team's .bridge/bad, with the reasons; atm doctor lists them.",
-	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope) error {
+	Action: command.With(openBridge, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		n, err := s.Team.RetryRejected()
 		text := letter.Many(n, "envelope") + " will be retried when the bridge runs"
-		return command.PrintUnlessError(c, err, map[string]any{"retried": n}, text)
+		return p.PrintUnlessError(err, map[string]any{"retried": n}, text)
 	}),
 }}
 
@@ -49,7 +49,7 @@ func openBridge(g *app.Given) (*app.Scope, error) {
 	return s, err
 }
 
-func keygen(c *cli.Context, s *app.Scope) error {
+func keygen(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	host := cmp.Or(wire.Name(c.String("host")), s.Host())
 	if _, err := hostkey.ParseHost(string(host)); err != nil {
 		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host laptop")
@@ -59,10 +59,10 @@ func keygen(c *cli.Context, s *app.Scope) error {
 		err = s.Root.RaiseFormat()
 	}
 	key := hostkey.EncodeKey(public)
-	return command.PrintUnlessError(c, err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
+	return p.PrintUnlessError(err, map[string]any{"host": host, "key": key}, fmt.Sprintf("run on each other machine:\natm bridge trust %s %s", host, key))
 }
 
-func trust(c *cli.Context, s *app.Scope) error {
+func trust(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	host, err := hostkey.ParseHost(c.Args().First())
 	key, keyErr := hostkey.ParseKey(c.Args().Get(1))
 	if err := cmp.Or(err, keyErr); err != nil {
@@ -78,5 +78,5 @@ func trust(c *cli.Context, s *app.Scope) error {
 	if err == nil {
 		err = s.Root.RaiseFormat()
 	}
-	return command.PrintUnlessError(c, err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
+	return p.PrintUnlessError(err, map[string]any{"host": host}, fmt.Sprintf("host %s is trusted: atm send NAME@%[1]s \"…\"", host))
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/hook"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -57,7 +57,7 @@ func runHook(c *cli.Context) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	h, err := openHook(c)
 	if h == nil {
-		hook.ReadInput(os.Stdin, hookDrain) // to some tools a closed pipe is a failure
+		hook.ReadInput(c.App.Reader, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
 	in, err := h.read()
@@ -79,7 +79,7 @@ func readHookInput(c *cli.Context) ([]byte, error) {
 	if c.Args().Len() > 1 { // Codex's older form
 		return []byte(c.Args().Get(1)), nil
 	}
-	return hook.ReadInput(os.Stdin, hookInput)
+	return hook.ReadInput(c.App.Reader, hookInput)
 }
 
 // A hookCall is one call of a tool's hook, for the agent that it is for.
@@ -109,7 +109,7 @@ func openHook(c *cli.Context) (*hookCall, error) {
 	h := &hookCall{tool: tool, read: sync.OnceValues(func() ([]byte, error) { return readHookInput(c) })}
 	var warning string
 	if h.program, warning, err = findCaller(c, tool, h.read); warning != "" {
-		err = errors.Join(err, warnPerson(warning))
+		err = errors.Join(err, warnPerson(c.App.Writer, warning))
 	}
 	if warning != "" || err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (h *hookCall) options() hook.Options {
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
-		Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdout: s.Given.Out, Stderr: s.Given.Err,
 		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teams.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
 		Arguments:  arguments,

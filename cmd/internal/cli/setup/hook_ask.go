@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/ask"
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"

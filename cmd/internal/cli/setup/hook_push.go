@@ -3,7 +3,7 @@ package setup
 import (
 	"context"
 
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 

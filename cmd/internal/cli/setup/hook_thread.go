@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -79,10 +80,10 @@ func actAs(name string) {
 }
 
 // warnPerson answers a hook with a text for the person.
-func warnPerson(text string) error {
+func warnPerson(stdout io.Writer, text string) error {
 	out, err := wire.Marshal(map[string]string{"systemMessage": "[atm] " + text})
 	if err == nil {
-		_, err = fmt.Printf("%s\n", out)
+		_, err = fmt.Fprintf(stdout, "%s\n", out)
 	}
 	return err
 }

@@ -97,10 +97,10 @@ func install(c *cli.Context) error {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", c.Command.HelpName, r.Tool, flagsOf(r))
 	}
 	if c.Command.Name == "install" && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
-		command.Warn(c, "an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
+		command.PrinterOf(c).Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
 	}
 	for _, note := range report.Notes {
-		command.Warn(c, "%s", note)
+		command.PrinterOf(c).Warn("%s", note)
 	}
 	if report.DryRun {
 		verb = "would change"
@@ -111,7 +111,7 @@ func install(c *cli.Context) error {
 			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return command.PrintAs(c, report, cmp.Or(text, "nothing to change"))
+	return command.PrinterOf(c).PrintAs(report, cmp.Or(text, "nothing to change"))
 }
 
 func installRequest(c *cli.Context) (agentconfig.Request, error) {

@@ -53,14 +53,14 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("state presence whois", "atm status NAME, atm team"),
 	cmdline.NoCommand("set set-status report progress heartbeat", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you are doing; no heartbeat is needed`),
 	cmdline.NoCommand("config configure settings", "who you are: --as NAME, or export ATM_AGENT=NAME; the team: atm init --toml writes a team.toml to edit, atm doctor checks it; atm where shows what is in force"),
-	cmdline.NoCommand("id identity who-am-i root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
-	cmdline.NoCommand("use login auth as su switch switch-client", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
+	cmdline.NoCommand("id identity who-am-i iam root", "atm where says who you are, and the root; --as NAME, or export ATM_AGENT=NAME"),
+	cmdline.NoCommand("use login logout auth as su switch switch-client context contexts namespace", "put --as NAME on each command, or export ATM_AGENT=NAME; --team TEAM for another team"),
 	cmdline.NoCommand("hooks plugin plugins", "atm install claude writes its hooks; also codex, gemini, opencode"),
 	cmdline.NoCommand("archive", "atm gc moves what was read long ago to the archive; atm backup FILE copies everything"),
 	cmdline.NoCommand("export dump snapshot", "atm backup FILE copies everything; atm ls --all --json prints messages"),
 	cmdline.NoCommand("import load", "atm restore FILE"),
 	cmdline.NoCommand("clean cleanup prune purge clear", "atm read reads new mail; atm gc --dry-run shows what is old"),
-	cmdline.NoCommand("validate lint verify", "atm doctor"),
+	cmdline.NoCommand("validate lint verify fix repair", "atm doctor"),
 	cmdline.NoCommand("serve server daemon service", "atm needs no server; a browser: atm web; other programs: atm mcp, atm acp, atm bridge"),
 	cmdline.NoCommand("gui browser", "atm web"),
 	cmdline.NoCommand("ui dashboard", "atm tui, or atm team --watch"),
@@ -68,7 +68,8 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
 	cmdline.NoCommand("upgrade", "go install github.com/agentteammail/atm/cmd/...@latest; what changed: CHANGELOG.md"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
-	cmdline.NoCommand("docs guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
+	cmdline.NoCommand("commit diff merge rebase branch checkout clone stash blame pr issue repo workflow", `that is for git or gh; atm carries mail: atm send NAME "…", atm read`),
+	cmdline.NoCommand("docs quickstart guide tutorial instructions explain example examples topics", "atm help, atm help VERB; agents run atm primer"),
 }
 
 var initCommand = &cli.Command{
@@ -112,7 +113,8 @@ type madeRoot struct {
 	Toml     string      `json:"toml,omitempty"`
 	TomlMade bool        `json:"toml_made"`
 
-	reason string // for its place: "the top of the git worktree"
+	reason string      // for its place: "the top of the git worktree"
+	named  []wire.Name // the members on the command line
 }
 
 func (m *madeRoot) text(c *cli.Context) string {
@@ -131,6 +133,9 @@ func (m *madeRoot) text(c *cli.Context) string {
 		text, next = text+"\n"+letter.Escape(m.Toml)+" exists, and was not changed", "atm up"
 	} else if len(m.Members) > 1 {
 		from, to := m.Members[0], m.Members[1]
+		if named := m.named; len(named) > 1 && named[0] != named[1] { // the person's own name may come first
+			from, to = named[0], named[1]
+		}
 		if me := wire.Name(cmp.Or(c.String("as"), os.Getenv("ATM_AGENT"))); me != from && slices.Contains(m.Members, me) {
 			from, to = me, from
 		}
@@ -148,6 +153,7 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	m.named = names
 	if m.Team, err = s.TeamToMake(); err != nil {
 		return err
 	}
@@ -169,10 +175,10 @@ func initRoot(c *cli.Context) error {
 	// Exclusive: two processes must not both add the line.
 	err = s.Team.Sessions().Exclusive(c.Context, func() error { return git.Exclude(m.Root) })
 	if err != nil {
-		command.Warn(c, "exclude the root from the repository: %v", err)
+		command.PrinterOf(c).Warn("exclude the root from the repository: %v", err)
 	}
 	if ignore, isSeen := rootdir.SeenByDocker(m.Root); isSeen {
-		command.Warn(c, "docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
+		command.PrinterOf(c).Warn("docker would put the mail into an image that it builds here: echo %s >>%s", policy.Quote(filepath.Base(m.Root)), policy.Quote(ignore))
 	}
 	if m.Members, err = s.Team.Agents(); err != nil {
 		return err
@@ -182,7 +188,7 @@ func initRoot(c *cli.Context) error {
 			return err
 		}
 	}
-	return command.PrintAs(c, m, m.text(c))
+	return command.PrinterOf(c).PrintAs(m, m.text(c))
 }
 
 // sample is a team.toml with the members that are agents or people.
@@ -230,7 +236,7 @@ func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
 	switch {
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
-		command.Warn(c, "%v", unknown)
+		command.PrinterOf(c).Warn("%v", unknown)
 	default:
 		if err := mayAccept(c, s, unaccepted, tracked.Count, content); err != nil {
 			return m, nil, err
@@ -247,7 +253,7 @@ func makeRoot(c *cli.Context) (m madeRoot, s *app.Scope, err error) {
 
 func accept(c *cli.Context, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		command.Warn(c, "%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+		command.PrinterOf(c).Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
 	}
 }
 
@@ -311,7 +317,7 @@ func where(c *cli.Context) error {
 		agent = fmt.Sprintf("%s (%s)", letter.Escape(name), about)
 	}
 	text := fmt.Sprintf("root   %s (%s)\nteam   %s\nagent  %s", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source), team, agent)
-	return command.PrintDone(c, document, text, err)
+	return command.PrinterOf(c).PrintDone(document, text, err)
 }
 
 func primer(c *cli.Context) error {
@@ -336,7 +342,7 @@ func primer(c *cli.Context) error {
 			text = "Careful: " + warning + "\n\n" + text
 		}
 	}
-	return command.PrintUnlessError(c, err, map[string]string{"primer": text}, text)
+	return command.PrinterOf(c).PrintUnlessError(err, map[string]string{"primer": text}, text)
 }
 
 func primerText(s *app.Scope, inHook bool) (string, error) {
@@ -366,16 +372,16 @@ Exits 1 if something is wrong.`,
 	Action: command.With(app.OpenRoot, runDoctor),
 }
 
-func runDoctor(c *cli.Context, s *app.Scope) error {
+func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, command.Given(c).Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(newInstaller(c))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	text := ""
 	for i := range checks {
-		checks[i].Fix = command.Given(c).CompleteHint(checks[i].Fix)
+		checks[i].Fix = p.CompleteHint(checks[i].Fix)
 		text += checks[i].Severity + ": " + letter.Escape(checks[i].Message) + "\n"
 		if checks[i].Fix != "" {
 			text += "  " + letter.Escape(checks[i].Fix) + "\n"
@@ -385,7 +391,7 @@ func runDoctor(c *cli.Context, s *app.Scope) error {
 	if !isWrong {
 		text += "nothing is wrong"
 	}
-	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
+	if err := p.PrintAs(map[string]any{"checks": checks}, text); err != nil || !isWrong {
 		return err
 	}
 	return failure.Exit(failure.ExitFailed)

@@ -29,17 +29,16 @@ atm status --all --as-wire missiond`,
 		cmdline.ChoiceFlag("as-wire", "in the format of the PTY manager `missiond`", "missiond"),
 		&cli.BoolFlag{Name: "all", Usage: "every member, one per line"},
 		cmdline.NoFlag("message", "atm show ID"),
-		cmdline.NoFlag("agent name", "atm status NAME"),
 		cmdline.NoFlag("watch follow w f", "everybody: atm team --watch; one: atm watch NAME"),
 		cmdline.NoFlag("set busy working", `atm event turn_started shows you as busy, turn_idle as idle; atm event status_update message="…" says what you do`),
 	},
 	Action: command.With(app.OpenTeam, status),
 }
 
-func status(c *cli.Context, s *app.Scope) error {
+func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if a, _ := s.Address(c.Args().First()); a.Host != "" && !c.IsSet("as-wire") { // its bridge has reported it
 		m, err := s.Root.Summary(a)
-		return command.PrintUnlessError(c, err, m, statusText(m))
+		return p.PrintUnlessError(err, m, statusText(m, command.IsColoured(p.Out)))
 	}
 	if !c.Bool("all") {
 		box, err := s.EnterTeamOf(c.Args().First())
@@ -48,7 +47,7 @@ func status(c *cli.Context, s *app.Scope) error {
 		}
 		warnConfig(c, s)
 		m, unreadable := s.Team.Status(c.Context, box.Agent())
-		if err := command.WarnUnreadable(unreadable); err != nil {
+		if err := p.WarnUnreadable(unreadable); err != nil {
 			return err
 		}
 		if err := printStatus(c, s, m); err != nil || unreadable == nil {
@@ -60,7 +59,7 @@ func status(c *cli.Context, s *app.Scope) error {
 		return failure.Usage("--all is every member: no AGENT beside it")
 	}
 	if !c.IsSet("as-wire") {
-		return team(c, s)
+		return team(c, s, p)
 	}
 	all, unreadable := s.Team.LocalMembers(c.Context) // a member of another host has no slot here
 	for _, m := range all {
@@ -68,19 +67,19 @@ func status(c *cli.Context, s *app.Scope) error {
 			return err
 		}
 	}
-	return command.WarnUnreadable(unreadable)
+	return p.WarnUnreadable(unreadable)
 }
 
 func printStatus(c *cli.Context, s *app.Scope, m teams.Member) error {
 	if !c.IsSet("as-wire") {
-		return command.PrintAs(c, m, statusText(m))
+		return command.PrinterOf(c).PrintAs(m, statusText(m, command.IsColoured(c.App.Writer)))
 	}
 	line, err := foreign.PTYAgentInfo.Marshal(aswire.Slot(s.Team, m))
-	return command.PrintUnlessError(c, err, line, string(command.EscapeJSON(line)))
+	return command.PrinterOf(c).PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 
-func statusText(m teams.Member) string {
-	now, text := time.Now(), command.Team([]teams.Member{m}, 0)[0]+"\n"
+func statusText(m teams.Member, isColoured bool) string {
+	now, text := time.Now(), command.Team([]teams.Member{m}, 0, isColoured)[0]+"\n"
 	line := func(name, format string, args ...any) {
 		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}

@@ -42,7 +42,6 @@ atm team add jobs --shared`,
 			Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "let others take from the inbox with atm take"},
 				cmdline.NoFlag("person role model prompt command cmd lead", "team.toml sets it: atm init --toml writes one to edit"),
-				cmdline.NoFlag("agent name names member", "atm team add NAME"),
 			},
 			Action: command.With(app.OpenTeam, teamAdd),
 		},
@@ -82,34 +81,34 @@ func optionalMe(s *app.Scope) wire.Name {
 	return me.Agent()
 }
 
-func (m members) lines() []string {
+func (m members) lines(p *command.Printer) []string {
 	if len(m.Members) == 0 {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
-	lines := command.Team(m.Members, command.Width())
+	lines := p.Team(m.Members)
 	if m.me != "" {
 		lines = append(lines, "you are "+string(m.me))
 	}
 	return lines
 }
 
-func team(c *cli.Context, s *app.Scope) error {
-	if c.Bool("watch") && command.Repaints(c) {
+func team(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if c.Bool("watch") && p.Repaints() {
 		return watchTeam(c, s)
 	}
 	all, err := s.Team.Members(c.Context)
-	if err := command.WarnUnreadable(err); err != nil {
+	if err := p.WarnUnreadable(err); err != nil {
 		return err
 	}
 	warnConfig(c, s)
 	m := members{Team: s.Team.Name, Members: all, Stats: teams.StatsOf(all), me: optionalMe(s)}
-	return command.PrintAs(c, m, strings.Join(m.lines(), "\n"))
+	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
 // warnConfig says why a person may be shown as an agent.
 func warnConfig(c *cli.Context, s *app.Scope) {
 	if _, err := s.Team.Config(); err != nil {
-		command.Warn(c, "%v: atm cannot tell who is a person", err)
+		command.PrinterOf(c).Warn("%v: atm cannot tell who is a person", err)
 	}
 }
 
@@ -118,15 +117,15 @@ func watchTeam(c *cli.Context, s *app.Scope) error {
 	me := optionalMe(s)
 	var announced []string
 	isFirst := true
-	return command.Watch(c, s, func(ctx context.Context) ([]string, error) {
+	return command.PrinterOf(c).Watch(s, command.GivenTimeout(c), func(ctx context.Context) ([]string, error) {
 		all, err := s.Team.Members(ctx)
 		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines()
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(command.PrinterOf(c))
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
-				command.Notify("atm", line)
+				command.PrinterOf(c).Notify("atm", line)
 			}
 		}
 		announced, isFirst = waiting, false
@@ -154,7 +153,7 @@ func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (line
 	return lines
 }
 
-func teamLs(c *cli.Context, s *app.Scope) error {
+func teamLs(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	names, err := s.Root.Teams()
 	if err != nil {
 		return err
@@ -169,10 +168,10 @@ func teamLs(c *cli.Context, s *app.Scope) error {
 		list = append(list, map[string]any{"team": n, "members": members})
 		text += fmt.Sprintf("%s: %s\n", n, app.Join(members))
 	}
-	return command.PrintAs(c, map[string]any{"teams": list}, text)
+	return p.PrintAs(map[string]any{"teams": list}, text)
 }
 
-func teamAdd(c *cli.Context, s *app.Scope) error {
+func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	names, err := parseNames(c.Args().Slice())
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func teamAdd(c *cli.Context, s *app.Scope) error {
 	for _, n := range added {
 		if kept, _ := s.Team.Box(n).Store().Retired(string(n)); len(kept) > 0 {
 			old := filepath.Base(kept[0].Path())
-			command.Warn(c, "a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
+			p.Warn("a retired %s is kept with its mail: atm team retire %[1]s; atm team restore %s brings it back instead", n, old)
 		}
 	}
 	text := fmt.Sprintf("added %s to team %s", app.Join(added), s.Team.Name)
@@ -204,10 +203,10 @@ func teamAdd(c *cli.Context, s *app.Scope) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, app.Join(names), names[0])
 	}
-	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
+	return p.PrintAs(map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text)
 }
 
-func teamRetire(c *cli.Context, s *app.Scope) error {
+func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	box, err := s.EnterTeamOf(c.Args().First())
 	if err != nil {
 		return err
@@ -222,11 +221,11 @@ func teamRetire(c *cli.Context, s *app.Scope) error {
 	}
 	where, err := s.Team.Retire(c.Context, name)
 	unread := n.Unread + n.Leased
-	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+	return p.PrintUnlessError(err, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
 		fmt.Sprintf("retired %s with %d unread; atm team restore %[1]s --team %[3]s brings both back", name, unread, s.Team.Name))
 }
 
-func teamRestore(c *cli.Context, s *app.Scope) error {
+func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	dir := c.Args().First() // bob or, if several bobs are retired, bob.20261122T101500.000000000Z
 	before, _, _ := strings.Cut(dir, ".")
 	name, err := wire.ParseName(before)
@@ -241,5 +240,5 @@ func teamRestore(c *cli.Context, s *app.Scope) error {
 	if earlier > 0 {
 		text += fmt.Sprintf(", with %s of an earlier %s", letter.Many(earlier, "message"), name)
 	}
-	return command.PrintUnlessError(c, err, map[string]any{"agent": name, "earlier": earlier}, text)
+	return p.PrintUnlessError(err, map[string]any{"agent": name, "earlier": earlier}, text)
 }

@@ -22,7 +22,7 @@
 //	    it pushes what the runner gives it.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
-//	    (maildir.Box.HandOver).
+//	    (receipt.go).
 package hook
 
 import (
@@ -32,11 +32,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -138,7 +138,7 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 func parse(tool Tool, in []byte, o Options) (*call, error) {
 	in = bytes.TrimPrefix(bytes.ToValidUTF8(in, []byte("\ufffd")), []byte("\ufeff"))
 	object, err := wire.ReadObject(in)
-	c := &call{tool: tool, raw: in, in: object, o: o, HookCall: maildir.HookCall{Now: o.Now}}
+	c := &call{tool: tool, raw: in, in: object, o: o, Call: handover.Call{Now: o.Now}}
 	if err == nil {
 		tools[tool](c)
 	}
@@ -172,13 +172,13 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
-	h := &maildir.Handover{}
+	h := &handover.Handover{Handover: &maildir.Handover{}}
 	if c.ProvesReceipt || c.IsNewProgram || c.EndsSession || c.IsPush || c.Forgets != "" || len(c.Shown) > 0 {
 		h, err = c.handOver(ctx)
 	}
 	if c.isPeek {
-		err = errors.Join(err, h.NotSent(ctx))
-		h = &maildir.Handover{}
+		err = errors.Join(err, h.Release(ctx))
+		h = &handover.Handover{Handover: &maildir.Handover{}}
 	}
 	if c.kind == isMailShown && c.o.Told != nil {
 		c.o.Told(c.in.Text("text"))
@@ -193,7 +193,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		exit, err = c.answer()
 	}
 	if err != nil {
-		err = errors.Join(err, h.NotSent(ctx))
+		err = errors.Join(err, h.Release(ctx))
 		if keepsGoing && !h.Repeated { // without the answer the turn ends after all
 			err = errors.Join(err, log.Append(ctx, c.endEvents...))
 		}
@@ -208,7 +208,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 }
 
 // handOver claims the mail for the answer, and renders it.
-func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
+func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	box := c.o.Box
 	c.Session, c.CanCarryMail, c.IsGone = cmp.Or(c.Session, "unnamed"), c.replyAs != none, c.o.HasEnded
 	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
@@ -218,7 +218,7 @@ func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
 		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
-	h, err := box.HandOver(ctx, c.HookCall, maildir.ReadOptions{
+	h, err := c.Call.HandOver(ctx, box, maildir.ReadOptions{
 		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
@@ -227,7 +227,7 @@ func (c *call) handOver(ctx context.Context) (*maildir.Handover, error) {
 			c.text.WriteByte('\n')
 		}
 		if c.IsPush {
-			c.text.WriteString(PushedMail(h, l))
+			c.text.WriteString(h.Pushed(l))
 		} else {
 			c.text.WriteString(Mail(h, l, box.Agent()))
 		}
@@ -247,12 +247,12 @@ const MaxInput = 16 << 20
 
 // ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
 // stdin open until the hook ends. Its goroutine ends with the input, else with the process.
-func ReadInput(f *os.File, timeout time.Duration) ([]byte, error) {
+func ReadInput(r io.Reader, timeout time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		data, err = io.ReadAll(io.LimitReader(f, MaxInput))
+		data, err = io.ReadAll(io.LimitReader(r, MaxInput))
 		done <- err
 	}()
 	select {

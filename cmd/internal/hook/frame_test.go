@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -20,7 +21,7 @@ func TestFrames(t *testing.T) {
 	bob, all := team(t, nil), t
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := testframe.Hostile()
-		h := &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}
+		h := &handover.Handover{Handover: &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}}
 		for i := range rapid.IntRange(1, 4).Draw(t, "messages") {
 			m := &wire.Message{
 				ID: wire.ID(fmt.Sprintf("01900000-0000-7000-8000-0000000000a%d", i)), From: wire.Address{Agent: "mallory", Team: "main"}, SentAt: time.Now(),

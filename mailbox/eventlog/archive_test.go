@@ -12,11 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeFold returns a fold that records how far it went.
-func fakeFold(upTo uint64) (Snapshot, error) {
-	return Snapshot{Version: 1, Seq: upTo, State: []byte(fmt.Sprintf(`{"seq":%d}`, upTo))}, nil
-}
-
 func TestArchive(t *testing.T) {
 	smallSegments(t, 500)
 	var fail error
@@ -27,7 +22,7 @@ func TestArchive(t *testing.T) {
 		return nil
 	})
 	archive := func(before time.Duration, dry bool) (int, int64, error) {
-		return l.ArchiveBefore(ctx, time.Now().Add(before), dry, fakeFold)
+		return l.Archive(ctx, time.Now().Add(before), dry)
 	}
 	if n, _, err := archive(time.Hour, false); n != 0 || err != nil {
 		t.Error(n, err)
@@ -47,19 +42,18 @@ func TestArchive(t *testing.T) {
 	}
 	same(t, readAll(t, l, 0), all...)
 
-	// After a kill between the base and the moves, the next call moves the segments.
 	fail = syscall.EIO
 	if _, _, err := archive(time.Hour, false); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
 	}
 	fail = nil
-	if base, ok, err := l.Base(); base.Seq != newest-1 || !ok || err != nil {
-		t.Error(base, ok, err)
-	}
 	same(t, readAll(t, l, 0), all...)
-	m, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, nil)
+	m, _, err := archive(time.Hour, false)
 	if m != n || err != nil {
 		t.Error(m, err)
+	}
+	if first, err := l.FirstSeq(); first != newest || err != nil {
+		t.Error(first, err)
 	}
 	if odd, gaps, err := l.Check(); len(odd) != 0 || len(gaps) != 0 || err != nil {
 		t.Error(odd, gaps, err)
@@ -67,14 +61,14 @@ func TestArchive(t *testing.T) {
 	same(t, readAll(t, l, newest-1), all[newest-1:]...)
 
 	// A restored log has segments of the same names.
-	old, _ := l.Root.Names(l.archive())
+	old, _ := l.root.Names(l.archive())
 	for _, name := range old {
-		must(t, os.Link(l.Root.Join(l.archive()+"/"+name), l.Root.Join(l.dir()+"/"+name)))
+		must(t, os.Link(l.root.Join(l.archive()+"/"+name), l.root.Join(l.dir()+"/"+name)))
 	}
 	if _, _, err := archive(time.Hour, false); err != nil {
 		t.Error(err)
 	}
-	if now, _ := l.Root.Names(l.archive()); len(now) != 2*len(old) {
+	if now, _ := l.root.Names(l.archive()); len(now) != 2*len(old) {
 		t.Error(now)
 	}
 }
@@ -87,10 +81,10 @@ func TestCheck(t *testing.T) {
 	appendKinds(t, l, "a", "b")
 	scribble(t, segmentPath(l, 1), "{\"seq\":9,\"kind\":\"x\"}\n")
 	appendKinds(t, l, "c")
-	for _, name := range []string{"base.json", ".base.json.1.tmp", "notes.txt", "7.ndjson"} {
-		must(t, os.WriteFile(l.Root.Join("bob/events/"+name), nil, 0o600))
+	for _, name := range []string{".x.tmp", "notes.txt", "7.ndjson"} {
+		must(t, os.WriteFile(l.root.Join("bob/events/"+name), nil, 0o600))
 	}
-	must(t, os.Mkdir(l.Root.Join("bob/events/.hidden"), 0o700))
+	must(t, os.Mkdir(l.root.Join("bob/events/.hidden"), 0o700))
 	odd, gaps, err := l.Check()
 	same(t, odd, "events/7.ndjson", "events/notes.txt")
 	if diff := cmp.Diff([]Gap{{3, 8}}, gaps); diff != "" || err != nil {

@@ -2,16 +2,16 @@ package hook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -313,24 +313,15 @@ func TestLocksHeld(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
 	mail(t, bob, "hello")
-	stop, reading := make(chan struct{}), make(chan struct{})
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		bob.Read(ctx, maildir.ReadOptions{}, func(maildir.Batch) (int, error) {
-			close(reading)
-			<-stop
-			return 0, errors.New("nothing taken")
-		})
-	})
-	<-reading
+	lock, err := bob.Store().Locks().Lock(ctx, "bob.reader", lockfile.Exclusive, time.Second, nil)
+	must(t, err)
 	began := time.Now()
 	var out strings.Builder
 	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Now: time.Now(), Stdout: &out})
 	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > maildir.DefaultLockTimeout {
 		t.Errorf("exit %d, %q, %v, after %v", exit, out.String(), err, took)
 	}
-	close(stop)
-	reader.Wait()
+	must(t, lock.Unlock())
 	if all := toldAll(events(t, bob)); len(all) != 1 || !strings.HasPrefix(all[0], "turn_started") {
 		t.Error(all)
 	}
@@ -399,10 +390,10 @@ func TestPushedMailIsShown(t *testing.T) {
 	for _, tool := range []Tool{Claude, Codex} {
 		bob := team(t, nil)
 		id := mail(t, bob, "rebase, please")
-		push := maildir.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
-		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{Limit: 1})
+		push := handover.Call{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now()}
+		h, err := push.HandOver(ctx, bob, maildir.ReadOptions{Limit: 1})
 		must(t, err)
-		text := PushedMail(h, &letter.Renderer{Now: time.Now(), Team: "main"})
+		text := h.Pushed(&letter.Renderer{Now: time.Now(), Team: "main"})
 		_, err = h.Sent(ctx)
 		must(t, err)
 		quoted, _ := json.Marshal(text)

@@ -123,7 +123,7 @@ func TestWakeForAKilledSender(t *testing.T) {
 	mail(t, bob, "one")
 	yes := func() bool { return true }
 	claim := func(past time.Duration) *maildir.Handover {
-		push := maildir.HookCall{Session: "s1", Name: "push", IsPush: true, CanCarryMail: true, Now: time.Now().Add(-past)}
+		push := maildir.Recipient{Owner: maildir.PushedTo("s1"), Call: "push", Now: time.Now().Add(-past)}
 		h, err := bob.HandOver(ctx, push, maildir.ReadOptions{})
 		must(t, err)
 		return h

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -22,7 +22,7 @@ type call struct {
 	raw  []byte      // the input's bytes
 	o    Options
 
-	maildir.HookCall
+	handover.Call
 	kind     string // the tool's name of its event
 	turn     string // "": the tool did not say
 	thread   string

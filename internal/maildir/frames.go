@@ -1,0 +1,34 @@
+package maildir
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Frames renders the messages for a model, as a part of another text. l.Show is what a command needs to act as the reader:
+// " --as bob".
+func (h *Handover) Frames(l *letter.Renderer) string {
+	var text strings.Builder
+	var ids []wire.ID
+	for _, it := range h.Items {
+		ids = append(ids, it.ID)
+	}
+	l.Digits = letter.ShortLength(ids)
+	for i, flags := range Flags(h.Items, h.Ahead) {
+		flags.Repeat = h.Repeat[ids[i]]
+		text.Write(l.Frame(h.Items[i].Message, flags))
+	}
+	if n := h.More + h.GivenUp; n > 0 {
+		fmt.Fprintf(&text, "%d more: atm read%s\n", n, l.Show)
+	}
+	return text.String()
+}
+
+// Pushed renders the messages as a text of their own, which a program is given beside its prompt. What they say comes
+// first: the program shows its person the beginning.
+func (h *Handover) Pushed(l *letter.Renderer) string {
+	return h.Frames(l) + letter.NotTyped + "\n" + letter.End + "\n"
+}
