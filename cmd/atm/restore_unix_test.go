@@ -31,7 +31,7 @@ func (s *stage) fill(messages int) (file string) {
 func TestRestoreEndsEarly(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	const messages = 200
+	const messages = 4000
 	file := s.fill(messages)
 	other := filepath.Join(t.TempDir(), "other.tar")
 	s.atm(0, "send", "alice", "one more", "--as", "bob")

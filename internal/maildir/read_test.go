@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -273,9 +274,11 @@ func TestIDsWithLimit(t *testing.T) {
 // A look lists new once.
 func TestNewIsListedOnce(t *testing.T) {
 	t.Parallel()
-	lists := 0
+	var lists atomic.Int32
 	bob := openStore(t, scratch(t), func(op, name string) error {
-		lists += count(op == "list" && name == "bob/inbox/new")
+		if op == "list" && name == "bob/inbox/new" {
+			lists.Add(1)
+		}
 		return nil
 	}, "bob").Box("bob")
 	deliverN(t, bob, 3)
@@ -287,9 +290,9 @@ func TestNewIsListedOnce(t *testing.T) {
 			return n, err
 		},
 	} {
-		lists = 0
-		if n, err := look(); n != 3 || err != nil || lists != 1 {
-			t.Errorf("%s: %d messages, new is listed %d times, %v", about, n, lists, err)
+		lists.Store(0)
+		if n, err := look(); n != 3 || err != nil || lists.Load() != 1 {
+			t.Errorf("%s: %d messages, new is listed %d times, %v", about, n, lists.Load(), err)
 		}
 	}
 }

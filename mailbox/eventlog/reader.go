@@ -128,6 +128,9 @@ func (r *Reader) readLine() (line []byte, offset int64, err error) {
 				return nil, 0, err
 			}
 			r.unfinished = n
+			if info, err := r.file.Stat(); err == nil && info.Size() > r.offset+n { // it has grown since it was buffered
+				continue
+			}
 		}
 		if r.isFinal { // and it was read to its end after that was known
 			r.Close()

@@ -13,6 +13,21 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// A reader is at the end only if the log is: what was appended since it looked last is there.
+func TestFollowWhatWasJustAppended(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendKinds(t, l, "a")
+	r := l.Follow(0)
+	defer r.Close()
+	for i, kind := range []string{"a", "b", "c"} {
+		e, _, err := r.Next()
+		if err != nil || e.Kind != kind {
+			t.Fatal(i, e.Kind, err)
+		}
+		appendKinds(t, l, string(rune('b'+i)))
+	}
+}
+
 // A middle line that does not parse shows as a gap, and the rest is read.
 func TestGap(t *testing.T) {
 	l := openLog(t, scratch(t), nil)

@@ -84,7 +84,6 @@ func TestRecording(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	dir := t.TempDir()
-	must(t, os.Chmod(dir, 0o750)) // the team's group may read
 	file := filepath.Join(dir, "screen.cast")
 	w := create(t, Options{Path: file, Command: "claude --resume", Title: `"bob" <✳>`, now: c.Now})
 	c.pass(512 * time.Millisecond)
@@ -113,7 +112,7 @@ func TestRecording(t *testing.T) {
 	}
 	info, err := os.Stat(w.options.Path)
 	must(t, err)
-	if info.Mode().Perm() != 0o640 && os.PathSeparator == '/' {
+	if info.Mode().Perm() != 0o600 && os.PathSeparator == '/' {
 		t.Errorf("the file's mode: %v", info.Mode())
 	}
 }

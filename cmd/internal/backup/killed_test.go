@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,10 @@ func tree(t *testing.T, dir string) map[string]string {
 func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 	t.Helper()
 	killed := errors.New("killed")
+	var mu sync.Mutex // several messages are written at once
 	durable.FailNext(path, func(op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if n--; n < 0 {
 			return killed
 		}

@@ -34,7 +34,6 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",
 		"its mailbox cannot be read: atm doctor": "the same",
 		"the draft of %s is %w: the answer was not given with atm approve or atm reject by a member": "how an answer counts, and no advice",
-		"by: only atm approve and atm reject say who has answered":                                   "the same",
 	}
 	var names []string
 	for _, c := range slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands()) {

@@ -24,6 +24,7 @@ type process struct {
 	stdout       *json.Decoder
 	stderr       bytes.Buffer   // warnings, or the error of a command that printed nothing
 	confirmation io.WriteCloser // the stdin of a read
+	ended        func()         // lets the next read begin
 }
 
 func (s *server) command(ctx context.Context, args []string) *process {
@@ -96,10 +97,17 @@ func (s *server) read(ctx context.Context, call string, args []string) (*process
 	if p.confirmation = confirmation; err != nil {
 		return p, err
 	}
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return p, ctx.Err()
+	}
+	p.ended = func() { <-s.reading }
 	if err = p.start(); err == nil {
 		err = cmp.Or(p.next(), ctx.Err())
 	}
 	if err != nil {
+		defer p.ended()
 		p.confirmation.Close()
 		return p, p.end(err)
 	}
@@ -114,6 +122,7 @@ func (p *process) confirm(wereReceived bool) {
 	}
 	p.confirmation.Close()
 	p.end(nil)
+	p.ended()
 }
 
 func withHint(err error) error {

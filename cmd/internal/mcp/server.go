@@ -45,7 +45,8 @@ type server struct {
 	schemas     schemas
 	unconfirmed sync.Map // reads whose response is not written yet: a *process by the name of its call
 	confirming  sync.WaitGroup
-	watching    sync.Mutex // guards isWatching
+	reading     chan struct{} // holds one: of two reads at once, the second sees what the first has left unread
+	watching    sync.Mutex    // guards isWatching
 	isWatching  bool
 	running     context.Context // ends with the server
 	stop        context.CancelFunc
@@ -55,7 +56,7 @@ type server struct {
 
 // serve serves one client until it closes stdin or the context ends.
 func serve(ctx context.Context, c *cli.Context, program string) error {
-	s := &server{given: command.Given(c), program: program}
+	s := &server{given: command.Given(c), program: program, reading: make(chan struct{}, 1)}
 	s.given.Via = name
 	s.running, s.stop = context.WithCancel(ctx)
 	s.connected, s.disconnect = context.WithCancel(s.running)
