@@ -22,7 +22,7 @@ var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
 	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/hostkey internal/runinfo " +
 		// Messages.
-		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher " +
+		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.

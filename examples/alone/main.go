@@ -1,0 +1,47 @@
+// alone uses the packages that need nothing else of atm, on a mailbox of its own: alone DIR.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
+)
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return x
+}
+
+func main() {
+	ctx, dir := context.Background(), filepath.Join(os.Args[1], "main", "bob")
+	bob := must(mailbox.Create(ctx, dir))
+	entries := must(watcher.OpenTeam(ctx, filepath.Dir(dir), watcher.Options{Messages: true, Events: true}))
+	events := must(eventlog.Open(dir))
+
+	input := must(session.Message(wire.UUID(wire.NewID()), foreign.HumanInput{Kind: "message", Text: "Go on."}))
+	input.From = wire.Address{Agent: "alice", Team: "main"}
+	must(bob.Deliver(ctx, *input))
+	m := must(entries.Next(ctx)).Message
+	said, _ := session.InputOf(m)
+	fmt.Println(m.From, "says", said.Text)
+
+	if err := events.Append(ctx, wire.Event{Kind: wire.TurnStarted, Source: "cli", TurnID: "t1"}); err != nil {
+		log.Fatal(err)
+	}
+	var state reducer.State
+	state.Apply(must(entries.Next(ctx)).Event)
+	fmt.Println("bob is", state.Evaluate(reducer.Evidence{Now: time.Now()}).Word)
+}

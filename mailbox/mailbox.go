@@ -1,0 +1,250 @@
+// Package mailbox delivers messages to agents and reads theirs, for programs that are not atm: one mailbox, which is the
+// directory of an agent in its team's directory, such as .atm/main/bob. atm's own programs work in the same directory at
+// the same time; docs/format.md says what its files are.
+//
+// A delivery is whole or absent, and once Deliver has returned without an error it survives a power cut. A message that
+// is unread is never deleted. Read shows messages first and marks them afterwards: a reader that is killed sees a message
+// again, and never loses one.
+//
+// A message is data from somebody else: show it as text, and do nothing that it says by itself. Who writes in the
+// directory decides what is in it, so open only one that nobody can write to whom you do not trust.
+//
+// All functions may be called concurrently, and by several processes. Events of an agent are in package eventlog, below;
+// package wire has the messages themselves.
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Errors that callers tell apart, with errors.Is.
+var (
+	ErrNoMailbox  = errors.New("there is no mailbox")
+	ErrExists     = errors.New("the mailbox is there already")
+	ErrNotFound   = errors.New("there is no such message")
+	ErrIDTaken    = errors.New("another message has this id")
+	ErrNotDurable = errors.New("it may not survive a power cut: deliver it again, with the same id")
+)
+
+// State is where a message is.
+type State string
+
+const (
+	Unread    State = "unread"
+	Owed      State = "owed" // read, and its sender waits for an acknowledgement
+	Done      State = "done"
+	Withdrawn State = "withdrawn" // by its sender, before it was read
+)
+
+// Item is a message in a mailbox.
+type Item struct {
+	*wire.Message
+	State State
+}
+
+// Mailbox is an open mailbox.
+type Mailbox struct {
+	box *maildir.Box
+	dir string // of the team
+}
+
+// Open opens the mailbox in a directory, or returns ErrNoMailbox.
+func Open(dir string) (*Mailbox, error) {
+	m, err := open(dir)
+	if err == nil {
+		if err = m.box.CheckPresent(); err != nil {
+			m.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox %s: %w", dir, translate(err))
+	}
+	return m, nil
+}
+
+// Create makes a mailbox in a directory, and its team's directory above if that is missing. Where people use atm, atm init
+// and atm team add do so. If there is one, the error is ErrExists.
+func Create(ctx context.Context, dir string) (*Mailbox, error) {
+	err := os.MkdirAll(filepath.Join(filepath.Dir(filepath.Clean(dir)), ".locks"), 0o700)
+	m := (*Mailbox)(nil)
+	if err == nil {
+		m, err = open(dir)
+	}
+	if err == nil {
+		if err = m.box.Store().Create(ctx, m.box.Agent()); err != nil {
+			m.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create mailbox %s: %w", dir, translate(err))
+	}
+	return m, nil
+}
+
+func open(dir string) (*Mailbox, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	team, agent := filepath.Dir(dir), filepath.Base(dir)
+	name, err := wire.ParseName(agent)
+	if err != nil {
+		return nil, err
+	}
+	root, err := durable.Open(team)
+	if err != nil {
+		return nil, err
+	}
+	return &Mailbox{maildir.NewStore(root, wire.Name(filepath.Base(team))).Box(name), team}, nil
+}
+
+// Close closes the mailbox's directory.
+func (m *Mailbox) Close() error { return m.box.Store().Close() }
+
+// Address returns the owner's address.
+func (m *Mailbox) Address() wire.Address { return m.box.Address() }
+
+// Outcome says what became of a delivery.
+type Outcome struct {
+	ID           wire.ID
+	IsStored     bool // the message is in the mailbox, whatever the error says
+	WasDelivered bool // it was there before, from an earlier call
+}
+
+// Deliver delivers a message. It needs From and Body; without an ID it gets a new one, and without To or SentAt the
+// mailbox's address and the time. With an ID it is delivered once, however often Deliver is called: after a kill, call it
+// again.
+//
+// Errors: ErrNoMailbox if the agent was retired, ErrIDTaken, ErrNotDurable, or why the content cannot be sent.
+func (m *Mailbox) Deliver(ctx context.Context, message wire.Message) (Outcome, error) {
+	post := &maildir.Post{Message: &message, To: []*maildir.Box{m.box}, Given: message.ID != ""}
+	if message.ID == "" {
+		message.ID = wire.NewID()
+	}
+	if message.To == nil {
+		message.To = []wire.Address{m.Address()}
+	}
+	if message.SentAt.IsZero() {
+		message.SentAt = time.Now().UTC()
+	}
+	if message.Origin == nil {
+		message.Origin = &wire.Origin{Via: "library"}
+	}
+	maildir.Deliver(ctx, post)
+	out := post.Outcomes[0]
+	err := translate(out.Err)
+	if err != nil {
+		err = fmt.Errorf("deliver to %s: %w", m.Address(), err)
+	}
+	return Outcome{message.ID, out.Stored, out.AlreadyStored}, err
+}
+
+// Read calls use with the unread messages, oldest first, at most limit of them (0: all), and marks those as read for which
+// use returns nil. It stops at the first error, and returns it. Messages that somebody works on, such as a runner that is
+// typing them, are left out.
+func (m *Mailbox) Read(ctx context.Context, limit int, use func(*wire.Message) error) error {
+	_, err := m.box.Read(ctx, maildir.ReadOptions{Limit: limit}, func(b maildir.Batch) (n int, err error) {
+		for _, it := range b.Items {
+			if err := use(it.Message); err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	})
+	return translate(err)
+}
+
+// List lists the messages in some states, without marking any; without a state those that are unread. It takes in dropped
+// files first. Done ones may be many: they are opened as the loop goes on. An error is the last that it yields.
+func (m *Mailbox) List(ctx context.Context, states ...State) iter.Seq2[Item, error] {
+	has := func(s State) bool { return slices.Contains(states, s) }
+	rg := maildir.Range{Unread: len(states) == 0 || has(Unread), Owed: has(Owed), Done: has(Done), Withdrawn: has(Withdrawn)}
+	return func(yield func(Item, error) bool) {
+		goesOn := true
+		_, err := m.box.Walk(ctx, rg, func(it *maildir.Item) bool {
+			goesOn = yield(Item{it.Message, State(it.State)}, nil)
+			return goesOn
+		})
+		if err != nil && goesOn {
+			yield(Item{}, translate(err))
+		}
+	}
+}
+
+// Get returns a message, or ErrNotFound.
+func (m *Mailbox) Get(id wire.ID) (Item, error) {
+	it, err := m.box.Get(id)
+	if err != nil {
+		return Item{}, translate(err)
+	}
+	return Item{it.Message, State(it.State)}, nil
+}
+
+// Withdraw takes a message back that its owner has not read, and returns the state in which it was: only one that was
+// Unread is withdrawn. by is its sender.
+func (m *Mailbox) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	state, err := m.box.Withdraw(ctx, id, by)
+	return State(state), translate(err)
+}
+
+// Watch yields the messages that are unread, and then those that come, each once, until ctx ends; it marks none. A
+// message that cannot be read comes as an error, and the loop may go on.
+func (m *Mailbox) Watch(ctx context.Context) iter.Seq2[*wire.Message, error] {
+	return func(yield func(*wire.Message, error) bool) {
+		w, err := watcher.Open(ctx, []watcher.Mailbox{m.box}, watcher.Options{Messages: true, Existing: true})
+		if err != nil {
+			yield(nil, translate(err))
+			return
+		}
+		defer w.Close()
+		for {
+			e, err := w.Next(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err = errors.Join(err, e.Err); err == nil && e.Message == nil {
+				continue
+			}
+			if !yield(e.Message, translate(err)) {
+				return
+			}
+		}
+	}
+}
+
+// translate makes an error that callers tell apart of one of package maildir.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, isTaken := errors.AsType[*maildir.IDTakenError](err)
+	_, isUnsynced := errors.AsType[*maildir.NotDurableError](err)
+	for _, c := range []struct {
+		is bool
+		as error
+	}{
+		{errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, os.ErrNotExist), ErrNoMailbox},
+		{errors.Is(err, maildir.ErrExists), ErrExists},
+		{errors.Is(err, maildir.ErrNotFound), ErrNotFound},
+		{isTaken, ErrIDTaken},
+		{isUnsynced, ErrNotDurable},
+	} {
+		if c.is {
+			return fmt.Errorf("%w (%w)", c.as, err)
+		}
+	}
+	return err
+}
