@@ -29,13 +29,12 @@ type To struct {
 
 // Message is what a Queue knows of a message in the inbox.
 type Message struct {
-	ID           wire.ID
-	Urgent       bool
-	ExpiresAt    time.Time // not handed over from then on; zero: never
-	DueAt        time.Time // an answer is expected by then; zero: none
-	IsSuppressed bool      // superseded, or for another reason not to be typed or reminded of
-	IsRead       bool      // read; only its answer is expected
-	LeasedUntil  time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
+	ID          wire.ID
+	Urgent      bool
+	ExpiresAt   time.Time // not handed over from then on; zero: never
+	DueAt       time.Time // an answer is expected by then; zero: none
+	IsRead      bool      // read; only its answer is expected
+	LeasedUntil time.Time // until when somebody holds it under a lease, as far as is known; zero: nobody does
 }
 
 // Max is how many messages a Queue holds. Beyond that it accepts only urgent ones and those with a due time. The caller
@@ -76,14 +75,14 @@ func (q *Queue) Next(word reducer.Word, now time.Time) (to To) {
 	q.expire(now)
 	for i := range q.list {
 		m := &q.list[i]
-		mayRemind := word == reducer.WordIdle && m.IsRead && !m.IsSuppressed && !m.isJustRead && !m.isReminded
+		mayRemind := word == reducer.WordIdle && m.IsRead && !m.isJustRead && !m.isReminded
 		if hasPassed(m.DueAt, now) && (mayRemind || !m.isEscalated) {
 			m.isEscalated, m.isReminded = true, mayRemind
 			to.Remind = append(to.Remind, m.ID)
 		}
 		isHeld := m.isBeingTyped || !m.offered.IsZero() || !m.LeasedUntil.IsZero()
 		switch {
-		case m.IsRead || m.IsSuppressed || isHeld:
+		case m.IsRead || isHeld:
 		case word == reducer.WordIdle && !m.isNamed:
 			m.isNamed = true
 			to.Deliver = append(to.Deliver, m.ID)
@@ -101,7 +100,7 @@ func (q *Queue) HasRoom() bool { return len(q.list) < Max }
 // MayHandOver reports whether a message that Next named has not expired or been superseded since.
 func (q *Queue) MayHandOver(id wire.ID, now time.Time) bool {
 	m := q.find(id)
-	return m != nil && !m.IsSuppressed && !hasPassed(m.ExpiresAt, now)
+	return m != nil && !hasPassed(m.ExpiresAt, now)
 }
 
 // Apply applies an event of the agent that is not a repeat.
@@ -145,7 +144,7 @@ func (q *Queue) Put(msg Message, now time.Time) {
 	switch {
 	case hasPassed(msg.ExpiresAt, now):
 	case m != nil:
-		if m.IsRead || m.IsSuppressed { // it was put back, or the message that superseded it was withdrawn
+		if m.IsRead { // it was put back
 			m.isNamed, m.hasInterrupted = false, false
 		}
 		if msg.LeasedUntil.IsZero() && !m.LeasedUntil.IsZero() {

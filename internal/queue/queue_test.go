@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 // done.
 //
 //	KIND k=v …            an event, after its source (hook by default)
-//	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
+//	mail ID [urgent] [read] [due=10m] [expires=10m] [held=10m]
 //	settled ID            it was answered or withdrawn
 //	may ID                whether it may still be handed over
 //	+5s                   the clock advances; -1h: it is set back
@@ -55,7 +55,7 @@ func (p *player) play(line string) (to To, said string) {
 		said = fmt.Sprint("= ", p.queue.MayHandOver(wire.ID(w[1]), p.now))
 	case "fill":
 		for n := 1; p.queue.HasRoom(); n++ {
-			p.queue.Put(Message{ID: wire.ID(fmt.Sprint("full", n)), IsSuppressed: true}, p.now)
+			p.queue.Put(Message{ID: wire.ID(fmt.Sprint("full", n)), LeasedUntil: p.now.Add(1000 * time.Hour)}, p.now)
 		}
 	case "mail":
 		m := p.message(w[1:])
@@ -72,7 +72,7 @@ func (p *player) play(line string) (to To, said string) {
 
 func (p *player) message(w []string) Message {
 	m := Message{ID: wire.ID(w[0])}
-	is := map[string]*bool{"urgent": &m.Urgent, "never": &m.IsSuppressed, "read": &m.IsRead}
+	is := map[string]*bool{"urgent": &m.Urgent, "read": &m.IsRead}
 	at := map[string]*time.Time{"due": &m.DueAt, "expires": &m.ExpiresAt, "held": &m.LeasedUntil}
 	for _, s := range w[1:] {
 		k, v, _ := strings.Cut(s, "=")
@@ -178,14 +178,12 @@ func TestEveryWord(t *testing.T) {
 	}{
 		{"mail m1", "deliver", "", ""},
 		{"mail m1 urgent", "deliver", "interrupt", ""},
-		{"mail m1 never", "", "", ""},
 		{"mail m1 expires=0s", "", "", ""},
 		{"mail m1 expires=0s due=0s", "", "", ""},
 		{"mail m1 held=10m", "", "", ""},
 		{"mail m1 held=0s", "deliver", "", ""},
 		{"mail m1 due=0s", "overdue, deliver", "overdue", "overdue"},
 		{"mail m1 read due=0s", "overdue", "overdue", "overdue"},
-		{"mail m1 read never due=0s", "overdue", "overdue", "overdue"},
 	} {
 		for _, word := range []reducer.Word{
 			reducer.WordStarting, reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordError, reducer.WordLimited,
@@ -217,7 +215,7 @@ func anyHandover(t *rapid.T) string {
 	id := pick("mail", "m1", "m2")
 	switch pick("what", "event", "event", "event", "mail", "mail", "word", "word", "clock", "settled") {
 	case "mail":
-		return "mail " + id + pick("how", "", "", " urgent", " held=2s", " due=10m", " read", " due=2s read", " never", " expires=2s")
+		return "mail " + id + pick("how", "", "", " urgent", " held=2s", " due=10m", " read", " due=2s read", " expires=2s")
 	case "event":
 		kind := pick("kind", wire.EventAnnounced, wire.EventInjecting, wire.EventInjectionFailed, wire.EventReturned, wire.EventRead,
 			wire.EventInjected, wire.EventAcked, wire.EventWithdrawn)
@@ -287,7 +285,7 @@ func (b *model) next(word reducer.Word, now time.Time) (to To) {
 	b.remove(func(l *letter) bool { return over(l.ExpiresAt) && !l.isBeingTyped })
 	for _, l := range b.all {
 		isFree := !l.isBeingTyped && l.offeredAt.IsZero() && l.LeasedUntil.IsZero()
-		if l.IsRead || l.IsSuppressed || !isFree {
+		if l.IsRead || !isFree {
 			continue
 		}
 		if word == reducer.WordIdle && l.isDue {
@@ -312,7 +310,7 @@ func (b *model) arrive(m Message, now time.Time) {
 		return
 	}
 	l := b.all[i]
-	wasKept, isReturned := l.IsRead || l.IsSuppressed, !l.LeasedUntil.IsZero() && m.LeasedUntil.IsZero()
+	wasKept, isReturned := l.IsRead, !l.LeasedUntil.IsZero() && m.LeasedUntil.IsZero()
 	l.Message = m
 	l.isDue = l.isDue || wasKept || isReturned
 	l.mayInterrupt = l.mayInterrupt || wasKept
