@@ -35,7 +35,8 @@ func ExampleDecodeError() {
 func ExampleNewID() {
 	a, b := wire.NewID(), wire.NewID()
 	bob, _ := wire.ParseAddress("bob", "main")
-	fmt.Println(a < b, wire.AckID(a, bob) == wire.AckID(a, bob), wire.AckID(a, bob) == a)
+	mine, again := wire.AckID(a, bob), wire.AckID(a, bob)
+	fmt.Println(a < b, mine == again, mine == a)
 	// Output: true true false
 }
 
