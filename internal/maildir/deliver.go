@@ -150,15 +150,18 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		t.publish(ctx)
 	}
 	inParallel(targets, (*target).sync)
-	var again []*Post
+	var again, made []*Post
 	for _, p := range posts {
 		if p.Derived != nil && isTaken(p.Outcomes[0].Err) {
 			p.Message.ID = p.Message.ID.Next()
 			again = append(again, p)
-		} else {
+		} else if p.isOld() { // two of them may be one message, to different recipients
 			p.finish(ctx)
+		} else {
+			made = append(made, p)
 		}
 	}
+	inParallel(made, func(p *Post) { p.finish(ctx) })
 	if len(again) > 0 {
 		Deliver(ctx, again...)
 	}

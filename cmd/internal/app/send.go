@@ -51,9 +51,11 @@ type OutcomeOrErr struct {
 func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	outcomes := make([]OutcomeOrErr, len(all))
 	outgoing, doubts := make([]*teams.Outgoing, len(all)), make([][]string, len(all))
+	isPerson, origin := s.Given.isPerson(), s.Origin() // which looks at this process's parents
 	var ready []*teams.Outgoing
 	for i, m := range all {
-		o, err := s.outgoing(ctx, m)
+		by := *origin
+		o, err := s.outgoing(ctx, m, isPerson, &by)
 		for _, name := range m.Files {
 			var f *os.File
 			if err == nil {
@@ -114,14 +116,14 @@ func (s *Scope) outcomeOf(m *Submission, sent *teams.Sent, look func(wire.Addres
 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
-func (s *Scope) outgoing(ctx context.Context, m *Submission) (o *teams.Outgoing, err error) {
-	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: s.Given.isPerson(), Once: m.Once}
+func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teams.Outgoing, err error) {
+	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.All, err = s.addresses(m.To); err != nil {
 		return nil, err
 	}
-	o.Message.From, o.Message.Origin = s.Me.Address(), s.Origin()
+	o.Message.From, o.Message.Origin = s.Me.Address(), origin
 	if err := checkType(o.Message); err != nil {
 		return nil, err
 	}
