@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,15 +202,4 @@ func (c *Claim) forget() {
 	for _, id := range c.left {
 		c.runner.typing.CompareAndDelete(id, c)
 	}
-}
-
-// BeingTyped returns the messages that the agent's runner is typing, for the program that receives them.
-func (b *Box) BeingTyped() (items []*Item) {
-	for id, c := range b.claims().live(time.Now(), true) {
-		if it, err := b.Get(id); err == nil && c.Owner.is(ownerRunner) {
-			items = append(items, it)
-		}
-	}
-	slices.SortFunc(items, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
-	return items
 }
