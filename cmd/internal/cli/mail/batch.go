@@ -34,8 +34,12 @@ type batchLine struct {
 	err  error // it could not be read
 }
 
-// batchSize is how many lines are sent at once, if that many are there: more share a flush of the disk.
-const batchSize = 64
+// batchSize is how many lines are sent at once, if that many are there, and batchBytes how many bytes of them: more share
+// a flush of the disk.
+const (
+	batchSize  = 64
+	batchBytes = 8 << 20
+)
 
 func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bool) error {
 	if !isAlone || !command.HasText(p.In) {
@@ -54,7 +58,7 @@ func sendBatch(ctx context.Context, s *app.Scope, p *command.Printer, isAlone bo
 	readErr := command.EachLine(in, func(n int, text []byte, err error) error {
 		b.add(batchLine{n, text, err})
 		next, _ := in.Peek(in.Buffered())
-		if len(b.waiting) == batchSize || !bytes.Contains(next, []byte("\n")) { // the next line may be long in coming
+		if len(b.waiting) == batchSize || b.bytes >= batchBytes || !bytes.Contains(next, []byte("\n")) { // the next line may be long in coming
 			b.send()
 		}
 		return ctx.Err()
@@ -83,6 +87,7 @@ type batch struct {
 	progress func(sent int)
 	waiting  []batchLine       // read, and not sent yet
 	messages []*app.Submission // one for each, nil for a bad one
+	bytes    int               // of the lines that wait
 
 	last, sent int
 	isAnyBad   bool
@@ -102,6 +107,7 @@ func (b *batch) add(line batchLine) {
 		}
 	}
 	b.waiting, b.messages = append(b.waiting, line), append(b.messages, m)
+	b.bytes += len(line.text)
 }
 
 // resolve finds the messages that m answers and replaces.
@@ -137,7 +143,7 @@ func (b *batch) send() {
 		b.printErr = cmp.Or(b.printErr, command.WriteJSON(b.p.Out, r))
 	}
 	b.progress(b.sent)
-	b.waiting, b.messages = nil, nil
+	b.waiting, b.messages, b.bytes = nil, nil, 0
 }
 
 func notYours() error {
