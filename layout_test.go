@@ -29,7 +29,7 @@ var layers = strings.Fields(
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
 		"internal/push/claude internal/push/codex internal/queue " +
 		// Several mailboxes.
-		"teams/policy teams/config teams/git teams/rootdir teams " +
+		"teams/policy internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir " +
 		// What runs an agent.
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
@@ -71,7 +71,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
-	"golang.org/x/sys":                       {"internal/durable", "internal/maildir", "ptyrun/process", "teams/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
+	"golang.org/x/sys":                       {"internal/durable", "internal/maildir", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 	"pgregory.net/rapid":                     {"internal/testframe"},
 }

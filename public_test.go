@@ -19,14 +19,9 @@ import (
 var exposed = map[string]map[string]string{
 	"mailbox/eventlog": {"internal/durable": "a log is opened in the directory that its mailbox has open"},
 	"session":          {"internal/maildir": "input is sent through the team's store"},
-	"teams": {
-		"internal/maildir":  "mailboxes and their messages, which atm's programs read and move themselves",
-		"internal/handover": "what was pushed into a program, for the caller to settle",
-	},
-	"ptyrun":     {"internal/maildir": "the mailbox of the agent, which its team opens"},
-	"ptyrun/acp": {"internal/maildir": "the agent's attachments are in the team's store"},
+	"ptyrun":           {"internal/maildir": "the mailbox of the agent, which its team opens"},
+	"ptyrun/acp":       {"internal/maildir": "the agent's attachments are in the team's store"},
 
-	"teams/config":         {"internal/tomlfile": "a mistake: a line and a text"},
 	"ptyrun/driver/agents": {"internal/tomlfile": "a mistake: a line and a text"},
 }
 

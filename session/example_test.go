@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // team makes a team with bob in it, in a directory that done removes.
-func team() (t *teams.Team, done func(), err error) {
+func team() (t *teamdir.Team, done func(), err error) {
 	dir, err := os.MkdirTemp("", "session")
 	if err != nil {
 		return nil, nil, err
@@ -22,7 +22,7 @@ func team() (t *teams.Team, done func(), err error) {
 	if _, err = rootdir.Make(path); err != nil {
 		return nil, nil, err
 	}
-	root, err := teams.Open(path)
+	root, err := teamdir.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -58,7 +58,7 @@ type Options struct {
 	rescan, poll time.Duration // set in tests only
 }
 
-// Mailbox is what a watcher has to know of a mailbox. Programs get theirs from package teams, or use OpenTeam.
+// Mailbox is what a watcher has to know of a mailbox. Programs get theirs from internal/teamdir, or use OpenTeam.
 type Mailbox interface {
 	Address() wire.Address
 	Path() string

@@ -71,7 +71,7 @@ func (e *UnloggedError) Unwrap() error { return e.error }
 // DefaultLockTimeout is how long a store waits for a lock unless its LockTimeout is set.
 const DefaultLockTimeout = 5 * time.Second
 
-// Store holds the mailboxes of a team; package teams opens it.
+// Store holds the mailboxes of a team; internal/teamdir opens it.
 type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: DefaultLockTimeout

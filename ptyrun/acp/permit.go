@@ -11,8 +11,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 var (

@@ -26,7 +26,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -113,7 +113,7 @@ func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out 
 			a.update(r.SessionId, acp.UpdateUserMessage(block))
 		}
 		isReplied := slices.ContainsFunc(items, func(other *maildir.Item) bool {
-			return other.InReplyTo == it.ID && teams.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
+			return other.InReplyTo == it.ID && teamdir.IsReply(other.Message) && a.Root.CheckAnswer(it.Message, other.Message) == nil
 		})
 		if turn := turns.Delivery(it.ID).Turn; turn.HasEnded() && turn.Response != "" && !isReplied {
 			a.update(r.SessionId, words(turn.Response))
@@ -132,7 +132,7 @@ func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 
 // show shows a message to the client, and marks it as read once the client has received it.
 func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Item) {
-	if !teams.IsReply(it.Message) {
+	if !teamdir.IsReply(it.Message) {
 		return
 	}
 	for _, block := range a.blocks(it.Message) {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,7 +51,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.showMessage(it)
 	}
-	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
+	response, err := a.Root.Ask(p.ctx, o, teamdir.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
 	if err != nil && p.title == "" {
 		return out, a.rpcError(err)
 	}
@@ -70,7 +70,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 }
 
 // outgoing makes the message of a prompt: the first of the thread, if there is none yet.
-func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
+func (p *prompt) outgoing(r acp.PromptRequest) (o *teamdir.Outgoing, err error) {
 	if !wire.IsID(string(p.session)) {
 		return nil, noSession(p.session)
 	}
@@ -80,7 +80,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	if r.Meta != nil {
 		p.message.Meta, _ = json.Marshal(map[string]any{"acp": r.Meta})
 	}
-	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
+	o = &teamdir.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
 	_, _, err = p.Team.Find(p.Me, string(p.session))
 	switch {
 	case errors.Is(err, maildir.ErrNotFound):
@@ -93,7 +93,7 @@ func (p *prompt) outgoing(r acp.PromptRequest) (o *teams.Outgoing, err error) {
 	return o, nil
 }
 
-func (p *prompt) showSent(r *teams.Response) {
+func (p *prompt) showSent(r *teamdir.Response) {
 	_, forecast := app.Forecast(p.Root, r.To, p.message)
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
@@ -155,7 +155,7 @@ func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
 }
 
 // finish shows the reply, or what the turn said, and returns how the prompt ended.
-func (p *prompt) finish(r *teams.Response, err error) (out acp.PromptResponse, _ error) {
+func (p *prompt) finish(r *teamdir.Response, err error) (out acp.PromptResponse, _ error) {
 	if r.Reply != nil {
 		p.showMessage(r.Reply)
 	} else if r.Text != "" && !p.hasStreamed {

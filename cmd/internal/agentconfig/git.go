@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/internal/teamdir/git"
 )
 
 // ErrTracked says that a git repository tracks a file, or a link to it. Such a file is shared with other people.

@@ -27,7 +27,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/teams/policy"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -86,7 +86,7 @@ func (s *Scope) Decide(ctx context.Context, q policy.Question, a Answer) (o cont
 // sendAnswer sends the answer as a message: the reason of a rejection, or the whole answer to another host.
 func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Question, a Answer) (wire.ID, error) {
 	decision, did := a.words()
-	payload, _ := json.Marshal(teams.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
+	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: decision, Question: q.ID, Since: q.Since, Option: a.Option, Reason: a.Reason})
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: s.Origin(), Body: cmp.Or(a.Reason, did),
 		Subject: did + ": " + letter.OneLine(cmp.Or(q.Tool, q.Prompt), 80), Payload: payload,
@@ -94,7 +94,7 @@ func (s *Scope) sendAnswer(ctx context.Context, to wire.Address, q policy.Questi
 	if wire.IsID(q.ID) { // the id of the message that asked the lead
 		m.InReplyTo = wire.ID(q.ID)
 	}
-	_, err := s.Root.Send(ctx, &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
+	_, err := s.Root.Send(ctx, &teamdir.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m})
 	return m.ID, err
 }
 
@@ -106,7 +106,7 @@ func (s *Scope) answerDraft(ctx context.Context, q policy.Question, a Answer) (o
 		o.Done = did + " " + a.Artifact + " in draft " + q.ID
 		in.ArtifactURI = &a.Artifact
 	}
-	out, err := s.Team.AnswerDraft(ctx, q, teams.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
+	out, err := s.Team.AnswerDraft(ctx, q, teamdir.SessionInput{From: s.Me, Input: in, Origin: s.Origin()})
 	if err == nil {
 		o.Detail = "sent " + out.Message.ID.Short(6)
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,7 +29,7 @@ func Companion(name string) (string, error) {
 var followerVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
 
 // startFollower starts the program that gives mail to a thread of Codex. It outlives this one.
-func startFollower(t *teams.Team, name wire.Name, p teams.Program) error {
+func startFollower(t *teamdir.Team, name wire.Name, p teamdir.Program) error {
 	program, err := Companion("atm-codex")
 	if err != nil {
 		return err

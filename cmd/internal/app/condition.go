@@ -11,8 +11,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,21 +42,21 @@ type Condition struct {
 
 // A finding is what a look has shown.
 type finding struct {
-	met    *Match         // nil: it is not met
-	unmet  string         // what a timeout says of that: "no answer"
-	late   []wire.Address // the agents that could still meet it
-	off    []teams.Member // those of them that are off, after a tick
-	inVain error          // why it cannot be met any more, after a tick; nil: it can
-	err    error          // why nobody can tell
+	met    *Match           // nil: it is not met
+	unmet  string           // what a timeout says of that: "no answer"
+	late   []wire.Address   // the agents that could still meet it
+	off    []teamdir.Member // those of them that are off, after a tick
+	inVain error            // why it cannot be met any more, after a tick; nil: it can
+	err    error            // why nobody can tell
 }
 
 // A Match is the evidence that a condition is met.
 type Match struct {
 	Kind    string
-	Agent   wire.Name     // "": several recipients
-	Item    *maildir.Item // the mail, the reply or the ack; nil: something else is the evidence
-	Member  *teams.Member // the agent in its state; nil: it is about a message
-	Message wire.ID       // of mine that has come so far; "": it is about none
+	Agent   wire.Name       // "": several recipients
+	Item    *maildir.Item   // the mail, the reply or the ack; nil: something else is the evidence
+	Member  *teamdir.Member // the agent in its state; nil: it is about a message
+	Message wire.ID         // of mine that has come so far; "": it is about none
 }
 
 // isAll reports whether a word means all agents.
@@ -240,7 +240,7 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	c.look = func(ctx context.Context, e watcher.Entry) finding {
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		var now teams.Member
+		var now teamdir.Member
 		var err error
 		if a.Host != "" {
 			now, err = team.Remote(a.Agent, a.Host)
@@ -257,7 +257,7 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 		}
 		f := finding{unmet: unmet, late: agents, err: err}
 		if now.State == reducer.WordOff {
-			f.off = []teams.Member{now}
+			f.off = []teamdir.Member{now}
 		}
 		return f
 	}
@@ -283,7 +283,7 @@ func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
 	return out, err
 }
 
-func hasState(m teams.Member, kind string) bool {
+func hasState(m teamdir.Member, kind string) bool {
 	switch kind {
 	case "exit":
 		hasNeverRun := m.Host == "" && m.State == reducer.WordUnknown && !m.Running && m.Session == ""
@@ -345,7 +345,7 @@ func (c *Condition) examine(ctx context.Context, s *Scope, e watcher.Entry, isTi
 const askWithin = 200 * time.Millisecond
 
 // summary returns a member as far as it is known at once.
-func (s *Scope) summary(ctx context.Context, a wire.Address) (teams.Member, error) {
+func (s *Scope) summary(ctx context.Context, a wire.Address) (teamdir.Member, error) {
 	team, err := s.Root.Team(a.Team)
 	if err != nil || a.Host != "" {
 		return s.Root.Summary(a)

@@ -14,13 +14,13 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -41,12 +41,12 @@ var known = []struct {
 	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
 	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
-	{is(teams.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
-	{is(teams.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
-	{is(teams.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
-	{is(teams.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
+	{is(teamdir.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
+	{is(teamdir.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
+	{is(teamdir.ErrNoTeam), failure.NotFound, "atm team ls lists the teams; for another machine: atm bridge trust HOST KEY"},
+	{is(teamdir.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
-	{is(teams.ErrForbidden), failure.Refused, "only a person may change team.toml"},
+	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
 	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
@@ -107,15 +107,15 @@ func (g *Given) explain(err error) *failure.Error {
 	if g.IsOutputError(err) {
 		return failure.Failed("%w", err).WithHint("only the output failed: mail not shown stays unread, everything else was done")
 	}
-	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
 		return unknownAgent(err, e)
 	}
-	if e, ok := errors.AsType[*teams.UnknownHostError](err); ok {
+	if e, ok := errors.AsType[*teamdir.UnknownHostError](err); ok {
 		const hint = "atm bridge trust %s KEY; `atm bridge keygen` on that machine prints this line"
 		hosts := Strings(e.Hosts)
 		return failure.NotFound("%s", err).WithHint(hint, e.Host).WithCandidates(hosts...).WithNearest(string(e.Host), hosts)
 	}
-	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+	if e, ok := errors.AsType[*teamdir.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
 		return failure.Ambiguous("%s", err).WithHint("type more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
@@ -139,7 +139,7 @@ func (g *Given) explain(err error) *failure.Error {
 	if e, ok := errors.AsType[*maildir.IDTakenError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send yours with an id of its own", e.ID.Short(6))
 	}
-	if e, ok := errors.AsType[*teams.OtherTextError](err); ok {
+	if e, ok := errors.AsType[*teamdir.OtherTextError](err); ok {
 		return failure.Refused("%w", err).WithHint("atm show %s shows it; send this one under another name", e.ID.Short(6))
 	}
 	for _, k := range known {
@@ -160,7 +160,7 @@ func (g *Given) explain(err error) *failure.Error {
 }
 
 // unknownAgent names the nearest member and, in a team of up to twelve, all of them.
-func unknownAgent(err error, u *teams.UnknownError) *failure.Error {
+func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	e := failure.NotFound("%w", err).WithHint("`atm team` lists them")
 	if u.Retired {
 		return e.WithHint("atm team restore %s --team %s brings it back with its mail", u.Name, u.Team)

@@ -5,24 +5,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
-func Forecast(r *teams.Root, to teams.Recipient, sent *wire.Message) (m teams.Member, when string) {
+func Forecast(r *teamdir.Root, to teamdir.Recipient, sent *wire.Message) (m teamdir.Member, when string) {
 	m = lookOnce(r)(to.Address)
 	return m, forecastFor(r, &m, to, sent)
 }
 
 // lookOnce returns a function that looks at a member at its first call. What it cannot read has no State.
-func lookOnce(r *teams.Root) func(wire.Address) teams.Member {
-	known := map[wire.Address]teams.Member{}
-	return func(a wire.Address) teams.Member {
+func lookOnce(r *teamdir.Root) func(wire.Address) teamdir.Member {
+	known := map[wire.Address]teamdir.Member{}
+	return func(a wire.Address) teamdir.Member {
 		m, isKnown := known[a]
 		if !isKnown {
 			m, _ = r.Summary(a)
@@ -32,7 +32,7 @@ func lookOnce(r *teams.Root) func(wire.Address) teams.Member {
 	}
 }
 
-func forecastFor(r *teams.Root, m *teams.Member, to teams.Recipient, sent *wire.Message) string {
+func forecastFor(r *teamdir.Root, m *teamdir.Member, to teamdir.Recipient, sent *wire.Message) string {
 	if when := handed(m, to.Push); when != "" {
 		return when
 	}
@@ -46,7 +46,7 @@ func forecastFor(r *teams.Root, m *teams.Member, to teams.Recipient, sent *wire.
 }
 
 // forecast says in a few words when the member is likely to see a message: `idle: typed in now`.
-func forecast(m *teams.Member, sent *wire.Message) string {
+func forecast(m *teamdir.Member, sent *wire.Message) string {
 	m = m.ToMail()
 	now := time.Now()
 	state, lastRead, typed := string(m.State), "not read yet", "typed in"
@@ -107,7 +107,7 @@ func forecast(m *teams.Member, sent *wire.Message) string {
 }
 
 // handed says when the member sees a message that was given to its program; "": it was not.
-func handed(m *teams.Member, h teams.PushOutcome) string {
+func handed(m *teamdir.Member, h teamdir.PushOutcome) string {
 	if h.IsIn {
 		m = &h.To
 	}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -23,12 +23,12 @@ import (
 
 // A Trace is how far a message got at one recipient, and what its next stage waits for.
 type Trace struct {
-	teams.DeliveryTrace
+	teamdir.DeliveryTrace
 	Gate string `json:"gate,omitempty"` // and a command that helps
 }
 
 // TraceOf returns the progress of a message at one recipient.
-func TraceOf(ctx context.Context, r *teams.Root, m *wire.Message, a wire.Address) Trace {
+func TraceOf(ctx context.Context, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
 	t := Trace{DeliveryTrace: r.Trace(ctx, m, a)}
 	if a.Host == "" {
 		t.Gate = t.localGate(r, m, a)
@@ -38,14 +38,14 @@ func TraceOf(ctx context.Context, r *teams.Root, m *wire.Message, a wire.Address
 	return t
 }
 
-func (t *Trace) localGate(r *teams.Root, m *wire.Message, a wire.Address) string {
-	unknown, _ := errors.AsType[*teams.UnknownError](t.Err)
+func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) string {
+	unknown, _ := errors.AsType[*teamdir.UnknownError](t.Err)
 	switch {
 	case t.State == "bad":
 		return fmt.Sprintf("it cannot be read there: %v; atm doctor", t.Err)
 	case unknown != nil && unknown.Retired:
 		return fmt.Sprintf("%s is retired; its mail is kept: atm team restore %s --team %s", a, a.Agent, a.Team)
-	case unknown != nil || errors.Is(t.Err, teams.ErrNoTeam):
+	case unknown != nil || errors.Is(t.Err, teamdir.ErrNoTeam):
 		return fmt.Sprintf("%s has no mailbox here: atm team", a)
 	case t.Delivery == nil:
 		return fmt.Sprintf("the mailbox of %s cannot be read: atm doctor", a)
@@ -67,7 +67,7 @@ func (t *Trace) localGate(r *teams.Root, m *wire.Message, a wire.Address) string
 	return why
 }
 
-func (t *Trace) remoteGate(team *teams.Team, m *wire.Message, a wire.Address) string {
+func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
 	case isInOutbox && team.IsBridged():
@@ -92,8 +92,8 @@ func ackGate(m *wire.Message, a wire.Address) string {
 }
 
 // unreadGate says what an unread message waits for, and a command that helps.
-func unreadGate(t *teams.Team, name wire.Name, it *maildir.Item, d *history.Delivery) string {
-	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(teams.LeaseFlags(it))
+func unreadGate(t *teamdir.Team, name wire.Name, it *maildir.Item, d *history.Delivery) string {
+	lease := (&letter.Renderer{Now: time.Now(), Team: t.Name}).Lease(teamdir.LeaseFlags(it))
 	if it.Lease != nil {
 		return fmt.Sprintf("%s: atm wait --acked %s", lease, it.ID.Short(6))
 	}
@@ -110,7 +110,7 @@ func unreadGate(t *teams.Team, name wire.Name, it *maildir.Item, d *history.Deli
 }
 
 // turnGate says what a member's open turn waits for, and a command that helps; "": unknown.
-func turnGate(t *teams.Team, name wire.Name) string {
+func turnGate(t *teamdir.Team, name wire.Name) string {
 	m, err := t.Summary(name)
 	if err != nil {
 		return ""
@@ -128,7 +128,7 @@ type gate struct {
 	why    string
 }
 
-func firstShut(m *teams.Member, gates []gate, again string) string {
+func firstShut(m *teamdir.Member, gates []gate, again string) string {
 	i, hasBeen, since := slices.IndexFunc(gates, func(g gate) bool { return g.isShut }), "is", ""
 	if m.Since != nil {
 		hasBeen, since = "has been", " for "+letter.Span(time.Since(*m.Since))
@@ -142,7 +142,7 @@ func firstShut(m *teams.Member, gates []gate, again string) string {
 }
 
 // questionGates are shut while the member itself waits for an answer.
-func questionGates(m *teams.Member) []gate {
+func questionGates(m *teamdir.Member) []gate {
 	return []gate{
 		{m.WaitingOn != nil && reducer.IsForTerminal(m.WaitingOn.Dialog), "{name} {has been} waiting for an answer{for} ({about}), which only a person at its terminal may give: atm attach {name}"},
 		{m.AtPrompt != "" && m.State == reducer.WordBlocked, "{name} {has been} waiting for an answer{for} ({about}): atm pending"},
@@ -153,7 +153,7 @@ func questionGates(m *teams.Member) []gate {
 }
 
 // mailGate is unreadGate by what is known of the member. again is the command that runs it again.
-func mailGate(m *teams.Member, it *maildir.Item, d *history.Delivery, again string) string {
+func mailGate(m *teamdir.Member, it *maildir.Item, d *history.Delivery, again string) string {
 	m = m.ToMail()
 	now := time.Now()
 	failed := letter.Age(now, d.Failed.At) + " (" + letter.Name(d.FailedWhy, 80) + ")"
@@ -182,8 +182,8 @@ func mailGate(m *teams.Member, it *maildir.Item, d *history.Delivery, again stri
 }
 
 // waitsInside reports whether there is a way into the member's program while it is idle.
-func waitsInside(m *teams.Member) bool {
-	return slices.ContainsFunc(m.WaysIn, func(w teams.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
+func waitsInside(m *teamdir.Member) bool {
+	return slices.ContainsFunc(m.WaysIn, func(w teamdir.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
 }
 
 // runnerGates says for firstShut what the gates of a runner mean.
@@ -199,7 +199,7 @@ var runnerGates = map[control.Gate]string{
 }
 
 // holdText says why an unread message is withheld from an agent, and what to do; "": it is not.
-func holdText(h teams.Hold, agent wire.Name) string {
+func holdText(h teamdir.Hold, agent wire.Name) string {
 	switch {
 	case h.Paused != "":
 		return fmt.Sprintf("%s, so its input waits: atm session resume %s", h.Why, wire.ID(h.Paused).Short(6))

@@ -4,14 +4,14 @@ import (
 	"os"
 	"testing"
 
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Of a member that is retired meanwhile nothing is known.
 func TestForecastUnknown(t *testing.T) {
 	s := newScope(t)
-	to := teams.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
+	to := teamdir.Recipient{Address: wire.Address{Agent: "bob", Team: "main"}}
 	if _, got := Forecast(s.Root, to, &wire.Message{}); got != "unknown" {
 		t.Errorf("%q", got)
 	}

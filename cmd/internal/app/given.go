@@ -9,9 +9,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 // Given is what a program was told by flags and arguments. The environment and the working directory are looked up when
@@ -34,11 +34,11 @@ func (g *Given) Identity() (name, source string) {
 	if g.As != "" {
 		return g.As, "--as"
 	}
-	if thread := os.Getenv(teams.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
+	if thread := os.Getenv(teamdir.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
-			if root, err := teams.OpenFound(found); err == nil {
+			if root, err := teamdir.OpenFound(found); err == nil {
 				if of, _, ok := root.MemberOfThread(thread); ok {
-					return of.String(), teams.ThreadVariable
+					return of.String(), teamdir.ThreadVariable
 				}
 			}
 		}

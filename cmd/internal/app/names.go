@@ -8,8 +8,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,13 +49,13 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		a.Team, a.Host = s.Team.Name, place
 		return a, err
 	}
-	if _, noTeam := s.Root.Team(place); !errors.Is(noTeam, teams.ErrNoTeam) {
+	if _, noTeam := s.Root.Team(place); !errors.Is(noTeam, teamdir.ErrNoTeam) {
 		return a, err
 	}
 	if place == s.Host() {
 		a.Team = s.Team.Name
 	} else if len(hosts) > 0 {
-		err = &teams.UnknownHostError{Host: place, Hosts: hosts}
+		err = &teamdir.UnknownHostError{Host: place, Hosts: hosts}
 	}
 	return a, err
 }
@@ -69,7 +69,7 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
 		_, err = s.Root.Mailbox(a)
 	}
-	if e, ok := errors.AsType[*teams.UnknownError](err); ok && e.Retired {
+	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok && e.Retired {
 		err = nil
 	}
 	return a, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -28,7 +28,7 @@ type Outcome struct {
 	Warnings []string `json:"-"`
 
 	team wire.Name // whose members need no team behind their names
-	look func(wire.Address) teams.Member
+	look func(wire.Address) teamdir.Member
 }
 
 // Delivered is a recipient that has the message.
@@ -61,7 +61,7 @@ func (o *Outcome) warn(format string, args ...any) {
 
 // addDelivered adds a recipient that has the message, and returns it. Without a note it gets the forecast when it will be
 // seen.
-func (o *Outcome) addDelivered(s *Scope, to teams.Recipient, m *wire.Message, note string) teams.Member {
+func (o *Outcome) addDelivered(s *Scope, to teamdir.Recipient, m *wire.Message, note string) teamdir.Member {
 	member := o.look(to.Address)
 	forecast := forecastFor(s.Root, &member, to, m)
 	o.Delivered = append(o.Delivered, Delivered{
@@ -77,7 +77,7 @@ func (o *Outcome) addFailed(s *Scope, to wire.Address, err error) {
 
 // addRetry says how to send a message again that a recipient has already: this one, if it may not be durable, or
 // another.
-func (f *Failed) addRetry(m *Submission, to teams.Recipient, isStored bool) {
+func (f *Failed) addRetry(m *Submission, to teamdir.Recipient, isStored bool) {
 	again := m.Again + string(m.Content.ID)
 	if m.Once != "" { // which excludes an id
 		again = "the same command"
@@ -93,13 +93,13 @@ func (f *Failed) addRetry(m *Submission, to teams.Recipient, isStored bool) {
 }
 
 // addKnown adds a recipient that has a message with this id from an earlier call.
-func (o *Outcome) addKnown(s *Scope, to teams.Recipient, m *Submission) {
+func (o *Outcome) addKnown(s *Scope, to teamdir.Recipient, m *Submission) {
 	note := "already sent"
 	if it, err := to.Box.Get(o.ID); err == nil {
 		note += ": " + StateAt(it)
 		switch isOther := it.Body != m.Content.Body; {
 		case isOther && m.IsAwaited:
-			o.addFailed(s, to.Address, &teams.OtherTextError{ID: o.ID})
+			o.addFailed(s, to.Address, &teamdir.OtherTextError{ID: o.ID})
 			return
 		case isOther:
 			o.warn("%s was already sent to %s with another text; this text was not sent", o.Short, to.Box.Agent())

@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -68,7 +68,7 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 	if by, ok := s.ShellMember(env); ok {
 		return by, true
 	}
-	if by, _, ok := s.Team.Root().MemberOfThread(env(teams.ThreadVariable)); ok {
+	if by, _, ok := s.Team.Root().MemberOfThread(env(teamdir.ThreadVariable)); ok {
 		return by, true
 	}
 	return wire.Address{}, hasAgentMark(env)
@@ -258,7 +258,7 @@ func (s *Scope) mayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) er
 func (s *Scope) SavePolicy() error {
 	own, _ := process.Program()
 	name := s.Me.Agent()
-	if slices.ContainsFunc(s.Team.Programs(name), func(p teams.Program) bool { return p.PID == own.PID }) {
+	if slices.ContainsFunc(s.Team.Programs(name), func(p teamdir.Program) bool { return p.PID == own.PID }) {
 		return nil
 	}
 	p, err := s.Team.PolicyNow(name)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 // ProjectDir is the variable in which a runner names the directory that its agent works in.

@@ -12,9 +12,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/aswire"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -113,7 +113,7 @@ func tryHint(name wire.Name, tries []control.Try) string {
 
 // RunCommand returns the command that starts a member as team.toml configures it, or as it last ran. CMD stands for the
 // program if neither is known or the command cannot be typed.
-func RunCommand(t *teams.Team, name wire.Name) string {
+func RunCommand(t *teamdir.Team, name wire.Name) string {
 	c, _ := t.Config()
 	run, _ := runinfo.Read(t.Dir(), name)
 	last, configured := run.Command, c.Members[name].Command

@@ -33,16 +33,16 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A Scope is the root, the team and the identity that a command works with. They are found here and in Given only, from
 // the environment and the working directory too.
 type Scope struct {
-	Root *teams.Root
-	Team *teams.Team
+	Root *teamdir.Root
+	Team *teamdir.Team
 	Me   *maildir.Box // nil: the verb did not ask for an identity, or none was given
 
 	TeamSource, MeSource string // what named them: "--as", "ATM_AGENT", …
@@ -73,7 +73,7 @@ func OpenRoot(g *Given) (*Scope, error) {
 
 // OpenFound opens a root that was found already.
 func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
-	root, err := teams.OpenFound(found)
+	root, err := teamdir.OpenFound(found)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 }
 
 // Of returns the scope of a program that has opened a team and was given no identity.
-func Of(t *teams.Team) *Scope { return &Scope{Root: t.Root(), Team: t, Given: &Given{}} }
+func Of(t *teamdir.Team) *Scope { return &Scope{Root: t.Root(), Team: t, Given: &Given{}} }
 
 // OpenTeam opens the root and the team in force. With an error it returns what it could open.
 func OpenTeam(g *Given) (*Scope, error) {
@@ -98,7 +98,7 @@ func OpenTeam(g *Given) (*Scope, error) {
 	if err == nil {
 		s.Team, err = s.Root.Team(name)
 	}
-	if errors.Is(err, teams.ErrNoTeam) {
+	if errors.Is(err, teamdir.ErrNoTeam) {
 		all, _ := s.Root.Teams()
 		err = failure.NotFound("%w", err).WithHint("teams: %s", Join(all)).
 			WithCandidates(Strings(all)...).WithNearest(string(name), Strings(all))
@@ -229,7 +229,7 @@ func (s *Scope) Origin() *wire.Origin {
 
 // Search returns the team's messages that match a query, newest first. A from: or to: that nobody has is an error if
 // nothing matches.
-func (s *Scope) Search(ctx context.Context, query teams.Query) ([]*maildir.Item, error) {
+func (s *Scope) Search(ctx context.Context, query teamdir.Query) ([]*maildir.Item, error) {
 	found, err := s.Team.Search(ctx, query)
 	for _, name := range []string{query.From, query.To} {
 		if name != "" && len(found) == 0 && err == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // A Submission is a message to send, with recipients and files as people name them. A verb fills it from its flags. Send
-// makes a teams.Outgoing of it, which has mailboxes and opened files.
+// makes a teamdir.Outgoing of it, which has mailboxes and opened files.
 type Submission struct {
 	Content   *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
 	To        []string      // names as people type them: bob, bob@web, all; none: whom an answer to Parent goes to
@@ -47,12 +47,12 @@ type OutcomeOrErr struct {
 	Err error
 }
 
-// SendAll is Send for several messages, as teams.Root.SendAll sends them.
+// SendAll is Send for several messages, as teamdir.Root.SendAll sends them.
 func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	outcomes := make([]OutcomeOrErr, len(all))
-	outgoing, doubts := make([]*teams.Outgoing, len(all)), make([][]string, len(all))
+	outgoing, doubts := make([]*teamdir.Outgoing, len(all)), make([][]string, len(all))
 	isPerson, origin := s.Given.isPerson(), s.Origin() // which looks at this process's parents
-	var ready []*teams.Outgoing
+	var ready []*teamdir.Outgoing
 	for i, m := range all {
 		by := *origin
 		o, err := s.outgoing(ctx, m, isPerson, &by)
@@ -63,7 +63,7 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 			}
 			if err == nil {
 				defer f.Close()
-				o.Files = append(o.Files, teams.File{Name: filepath.Base(name), Content: f})
+				o.Files = append(o.Files, teamdir.File{Name: filepath.Base(name), Content: f})
 			}
 		}
 		if outcomes[i].Err = err; err == nil {
@@ -88,10 +88,10 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 }
 
 // outcomeOf says what became of a message. look returns what is known of a recipient.
-func (s *Scope) outcomeOf(m *Submission, sent *teams.Sent, look func(wire.Address) teams.Member) *Outcome {
+func (s *Scope) outcomeOf(m *Submission, sent *teamdir.Sent, look func(wire.Address) teamdir.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
-	isStored := slices.ContainsFunc(sent.To, func(to teams.Recipient) bool { return to.Stored })
+	isStored := slices.ContainsFunc(sent.To, func(to teamdir.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
 		switch {
 		case to.Err != nil:
@@ -116,8 +116,8 @@ func (s *Scope) outcomeOf(m *Submission, sent *teams.Sent, look func(wire.Addres
 
 // outgoing finds the recipients. It refuses what other verbs send (an ack, an answer to a question), and input to a
 // session that the session's own verbs would refuse.
-func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teams.Outgoing, err error) {
-	o = &teams.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
+func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teamdir.Outgoing, err error) {
+	o = &teamdir.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
 	} else if o.To, o.All, err = s.addresses(m.To); err != nil {
@@ -150,7 +150,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 }
 
 // doubtsOf says why an answer will not count as one.
-func (s *Scope) doubtsOf(o *teams.Outgoing) (why []string) {
+func (s *Scope) doubtsOf(o *teamdir.Outgoing) (why []string) {
 	p := o.Parent
 	if p == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -187,7 +187,7 @@ func UntilMail(ctx context.Context, timeout time.Duration, box *maildir.Box, try
 }
 
 // InState says in which state a member is.
-func InState(m teams.Member) string {
+func InState(m teamdir.Member) string {
 	switch m.State {
 	case reducer.WordUnknown:
 		return "the state of " + string(m.Name) + " is unknown"
@@ -200,7 +200,7 @@ func InState(m teams.Member) string {
 }
 
 // describe says in which state a member is, for how long, and its details.
-func describe(m teams.Member) string {
+func describe(m teamdir.Member) string {
 	text := InState(m)
 	if m.Since != nil && m.State != reducer.WordUnknown && m.State != reducer.WordError {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))

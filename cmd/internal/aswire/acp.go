@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/reducer/history"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -27,7 +27,7 @@ import (
 
 // ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
 // from the session's start or from an event with the whole record. The state after a turn is how the turn ended.
-func ACPSession(t *teams.Team, name wire.Name) (json.RawMessage, error) {
+func ACPSession(t *teamdir.Team, name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
 		return e.Kind == "session_start" && e.Source == "acp" && e.Text("source") == "startup"
@@ -130,7 +130,7 @@ type Reply struct {
 
 // Answer answers a question on the older ACP wire by an event, for the program that feeds that stream and follows
 // `atm events NAME --follow --as-wire acp`. Of two answers at once the first one counts.
-func Answer(ctx context.Context, t *teams.Team, q policy.Question, r Reply) (o control.Outcome, err error) {
+func Answer(ctx context.Context, t *teamdir.Team, q policy.Question, r Reply) (o control.Outcome, err error) {
 	answer, detail, err := r.encode(q)
 	if err != nil {
 		return o, err
@@ -211,7 +211,7 @@ func (r *Reply) toolResult(q policy.Question) (line []byte, detail string, err e
 
 // Cancel asks a member that reports its turn on the older ACP wire to cancel it, by an event for the program that
 // feeds that stream. For any other member it does nothing.
-func Cancel(ctx context.Context, t *teams.Team, name wire.Name) (o control.Outcome, err error) {
+func Cancel(ctx context.Context, t *teamdir.Team, name wire.Name) (o control.Outcome, err error) {
 	state, err := t.State(name)
 	if err != nil {
 		return o, err

@@ -23,10 +23,10 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,7 +57,7 @@ type writer struct {
 
 // Write writes a backup of the whole root. missing says what could not be read and is not in the backup; after err the
 // backup is useless. progress is called with the number of messages that are in it.
-func Write(ctx context.Context, r *teams.Root, to io.Writer, progress func(messages int)) (total maildir.Moved, missing, err error) {
+func Write(ctx context.Context, r *teamdir.Root, to io.Writer, progress func(messages int)) (total maildir.Moved, missing, err error) {
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}, progress: progress}
 	names, err := r.Teams()
 	w.reportMissing("the root", err)
@@ -87,11 +87,11 @@ func (w *writer) reportMissing(what string, err error) bool {
 	return true
 }
 
-func (w *writer) writeTeam(t *teams.Team) {
+func (w *writer) writeTeam(t *teamdir.Team) {
 	w.writeDir(string(t.Name))
 	skipped := w.total.Skipped
 	w.writeMailboxes(t, "sent", "events", "shared", "run/claude", "inbox")
-	names := []string{config.File, ".sessions", ".archive", teams.BadEnvelopes, teams.ReceivedDir}
+	names := []string{config.File, ".sessions", ".archive", teamdir.BadEnvelopes, teamdir.ReceivedDir}
 	outboxes, err := t.Outboxes()
 	w.reportMissing(maildir.BridgeDir, err)
 	for _, box := range outboxes {
@@ -125,7 +125,7 @@ func (w *writer) writeDir(name string) {
 	w.writeHeader(tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
-func (w *writer) writeMailboxes(t *teams.Team, others ...string) {
+func (w *writer) writeMailboxes(t *teamdir.Team, others ...string) {
 	boxes, err := t.Boxes()
 	w.reportMissing(string(t.Name), err)
 	for _, box := range boxes {
@@ -167,7 +167,7 @@ func (w *writer) writeMessages(box *maildir.Box) {
 }
 
 // writeTree saves the files at and below a path. It ignores those that vanish meanwhile: they have been moved.
-func (w *writer) writeTree(t *teams.Team, name string) {
+func (w *writer) writeTree(t *teamdir.Team, name string) {
 	info, err := t.Dir().Lstat(name)
 	if w.err != nil || errors.Is(err, fs.ErrNotExist) || w.reportMissing(name, err) {
 		return
@@ -192,7 +192,7 @@ func (w *writer) writeTree(t *teams.Team, name string) {
 }
 
 // holdsMessages reports whether a directory has messages of a mailbox, which writeMessages saves, or unfinished ones.
-func holdsMessages(t *teams.Team, name string) bool {
+func holdsMessages(t *teamdir.Team, name string) bool {
 	if below, ok := strings.CutPrefix(name, ".archive/"); ok {
 		agent, dir, _ := strings.Cut(below, "/")
 		return dir == "done" && wire.IsName(agent) && t.Box(wire.Name(agent)).Exists()
@@ -203,7 +203,7 @@ func holdsMessages(t *teams.Team, name string) bool {
 
 // writeFile saves a file with its current length: a log may grow or be cut back meanwhile. It leaves out what somebody
 // dropped that is large and mostly holes, of which a tar has every byte.
-func (w *writer) writeFile(t *teams.Team, name string) {
+func (w *writer) writeFile(t *teamdir.Team, name string) {
 	f, err := t.Dir().Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) || w.reportMissing(name, err) {
 		return

@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // newTeam makes a team main in a new root.
-func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
+func newTeam(t *testing.T, members ...wire.Name) (*teamdir.Root, *teamdir.Team) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	r, err := teams.Open(path)
+	r, err := teamdir.Open(path)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	team, err := r.CreateTeam("main")
@@ -39,11 +39,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func restore(root *teams.Root, data []byte) (Restored, error) {
+func restore(root *teamdir.Root, data []byte) (Restored, error) {
 	return Restore(context.Background(), root, bytes.NewReader(data), func(int) {})
 }
 
-func post(t *testing.T, team *teams.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
+func post(t *testing.T, team *teamdir.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
 	t.Helper()
 	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body, Attachments: attachments}
 	p := &maildir.Post{Message: m, To: []*maildir.Box{team.Box(to)}, Sender: team.Box(from)}
@@ -102,9 +102,9 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600))
-	must(t, team.Dir().MkdirAll(teams.ReceivedDir))
+	must(t, team.Dir().MkdirAll(teamdir.ReceivedDir))
 	for _, name := range []string{"2026-11-26.taken", string(unread) + ".bob"} {
-		must(t, os.WriteFile(team.Dir().Join(teams.ReceivedDir+"/"+name), []byte(name), 0o600))
+		must(t, os.WriteFile(team.Dir().Join(teamdir.ReceivedDir+"/"+name), []byte(name), 0o600))
 	}
 	var file bytes.Buffer
 	total, _, err := Write(ctx, r, &file, func(int) {})
@@ -137,7 +137,7 @@ func TestBackupRestore(t *testing.T) {
 	if it, err := back.Box("gone").Get(read); err != nil || it.State != maildir.Done {
 		t.Error(it, err)
 	}
-	if names, err := back.Dir().Names(teams.ReceivedDir); err != nil || len(names) != 1 || names[0] != "2026-11-26.taken" {
+	if names, err := back.Dir().Names(teamdir.ReceivedDir); err != nil || len(names) != 1 || names[0] != "2026-11-26.taken" {
 		t.Error(names, err)
 	}
 	old, _ := team.Box("bob").Log().LastSeq()

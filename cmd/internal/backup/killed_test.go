@@ -16,8 +16,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -54,7 +54,7 @@ func restoreUntil(t *testing.T, path string, data []byte, n int) (isOver bool) {
 		}
 		return nil
 	})
-	root, err := teams.OpenFound(rootdir.Found{Path: path})
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path})
 	must(t, err)
 	defer root.Close()
 	content, err := Check(bytes.NewReader(data))
@@ -133,19 +133,19 @@ func TestRestoreKilled(t *testing.T) {
 	t.Logf("killed at %d operations", points)
 }
 
-func openRoot(t *testing.T, path string) *teams.Root {
+func openRoot(t *testing.T, path string) *teamdir.Root {
 	t.Helper()
-	r, err := teams.Open(path)
+	r, err := teamdir.Open(path)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
 
 // work does in a root what the members that are there can do: bob reads all of his mail, and gets some.
-func work(t *testing.T, root *teams.Root) (arrived wire.ID, read []wire.ID) {
+func work(t *testing.T, root *teamdir.Root) (arrived wire.ID, read []wire.ID) {
 	t.Helper()
 	team, err := root.Team("main")
-	if errors.Is(err, teams.ErrNoTeam) {
+	if errors.Is(err, teamdir.ErrNoTeam) {
 		return "", nil
 	}
 	must(t, err)

@@ -18,10 +18,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -63,7 +63,7 @@ var maxMembers = 10_000
 
 type restorer struct {
 	ctx      context.Context
-	root     *teams.Root
+	root     *teamdir.Root
 	tar      *tar.Reader
 	inInbox  bool // whether this is the pass that restores members and their inboxes, and not the one before
 	total    Restored
@@ -124,7 +124,7 @@ func isMessage(name string) bool {
 	return wire.IsName(agent) && messages().MatchString(below)
 }
 
-// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teams.Root.RaiseFormat).
+// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teamdir.Root.RaiseFormat).
 func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 	h, err := files.Next()
 	if err != nil || h.Name != rootdir.FormatFile {
@@ -144,7 +144,7 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 //
 // The inboxes come last, and with them the members: before its log is whole, nobody can send to a new member or add
 // events of its own. progress is called with the number of messages that are done.
-func Restore(ctx context.Context, root *teams.Root, from io.ReadSeeker, progress func(messages int)) (Restored, error) {
+func Restore(ctx context.Context, root *teamdir.Root, from io.ReadSeeker, progress func(messages int)) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, hadLogs: map[wire.Address]bool{}, members: map[wire.Address]bool{},
 		unsynced: map[string]func() error{}, progress: progress}
 	err := r.restoreAll(from)
@@ -269,9 +269,9 @@ func hasHoles(h *tar.Header) bool {
 }
 
 // team opens a team, and makes it if there is none.
-func (r *restorer) team(name wire.Name) (*teams.Team, error) {
+func (r *restorer) team(name wire.Name) (*teamdir.Team, error) {
 	t, err := r.root.Team(name)
-	if errors.Is(err, teams.ErrNoTeam) {
+	if errors.Is(err, teamdir.ErrNoTeam) {
 		if r.teams++; r.teams > maxTeams {
 			return nil, fmt.Errorf("the backup has more than %d teams; what comes before is restored", maxTeams)
 		}
@@ -281,7 +281,7 @@ func (r *restorer) team(name wire.Name) (*teams.Team, error) {
 }
 
 // makeMember makes a member, unless there is one of that name, or it is not its turn.
-func (r *restorer) makeMember(t *teams.Team, box *maildir.Box) error {
+func (r *restorer) makeMember(t *teamdir.Team, box *maildir.Box) error {
 	err := box.CheckPresent()
 	if !errors.Is(err, maildir.ErrNoAgent) {
 		return err
@@ -298,7 +298,7 @@ func (r *restorer) makeMember(t *teams.Team, box *maildir.Box) error {
 	return err
 }
 
-func (r *restorer) restoreMember(t *teams.Team, box *maildir.Box, entry, below string, content io.Reader) error {
+func (r *restorer) restoreMember(t *teamdir.Team, box *maildir.Box, entry, below string, content io.Reader) error {
 	if err := r.makeMember(t, box); err != nil || below == "" {
 		return err
 	}
@@ -314,7 +314,7 @@ func (r *restorer) restoreMember(t *teams.Team, box *maildir.Box, entry, below s
 
 // restoreEvents restores a part of a log, unless the mailbox had another log before. Parts that are equal were left by
 // a restore that did not finish.
-func (r *restorer) restoreEvents(t *teams.Team, box *maildir.Box, name string, content io.Reader) error {
+func (r *restorer) restoreEvents(t *teamdir.Team, box *maildir.Box, name string, content io.Reader) error {
 	hadLog, isKnown := r.hadLogs[box.Address()]
 	existing, err := t.Dir().Open(name)
 	switch {
@@ -359,7 +359,7 @@ func isSame(x, y io.Reader) (bool, error) {
 }
 
 // restoreMessage has a message restored with others of its mailbox.
-func (r *restorer) restoreMessage(t *teams.Team, box *maildir.Box, entry, dir, id string, content io.Reader) error {
+func (r *restorer) restoreMessage(t *teamdir.Team, box *maildir.Box, entry, dir, id string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, wire.MaxFile+1))
 	if err != nil {
 		return err
@@ -406,7 +406,7 @@ func (r *restorer) restoreBatch() (err error) {
 }
 
 // restoreAttachment restores a file whose name says what its content is.
-func (r *restorer) restoreAttachment(t *teams.Team, name string, content io.Reader) error {
+func (r *restorer) restoreAttachment(t *teamdir.Team, name string, content io.Reader) error {
 	want := path.Base(name)
 	if !wire.IsSHA256(want) {
 		return noSuchFile
@@ -432,7 +432,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 
 // restoreFile restores a file. Its directory is synced later, with others. An index of sent mail is not synced, as by a
 // delivery: doctor can rebuild it.
-func (r *restorer) restoreFile(t *teams.Team, name string, from io.Reader) error {
+func (r *restorer) restoreFile(t *teamdir.Team, name string, from io.Reader) error {
 	dir := path.Dir(name)
 	exists, err := t.Dir().Exists(name)
 	if err == nil && !exists {

@@ -18,18 +18,18 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/backup"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
-func newTeam(b *testing.B, agents ...wire.Name) *teams.Team {
+func newTeam(b *testing.B, agents ...wire.Name) *teamdir.Team {
 	b.Helper()
 	dir := b.TempDir()
 	_, err := rootdir.Make(dir)
 	must(b, err)
-	root, err := teams.Open(dir)
+	root, err := teamdir.Open(dir)
 	must(b, err)
 	b.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
@@ -177,7 +177,7 @@ func BenchmarkLargeInbox(b *testing.B) {
 // A restore of a backup, and a delivery of as many messages in one batch, which take turns.
 func BenchmarkRestore(b *testing.B) {
 	const n = 1000
-	deliver := func(team *teams.Team) {
+	deliver := func(team *teamdir.Team) {
 		var posts []*maildir.Post
 		for range n {
 			posts = append(posts, &maildir.Post{Message: message(), To: []*maildir.Box{team.Box("bob")}, Sender: team.Box("alice")})
@@ -240,7 +240,7 @@ func BenchmarkLook(b *testing.B) {
 			must(b, err)
 		}
 		reading = append(reading, took())
-		found, err := team.Search(b.Context(), teams.Query{Words: []string{"number", "19999"}})
+		found, err := team.Search(b.Context(), teamdir.Query{Words: []string{"number", "19999"}})
 		searching = append(searching, took())
 		must(b, err)
 		all, err := team.Thread(b.Context(), first.ID)

@@ -36,8 +36,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -53,8 +53,8 @@ const (
 
 // Bridge is this machine's end for one team. Only one goroutine may call Run or Once.
 type Bridge struct {
-	Root     *teams.Root // its Keys are read at each use, so that a new trusted key counts at once
-	Team     *teams.Team
+	Root     *teamdir.Root // its Keys are read at each use, so that a new trusted key counts at once
+	Team     *teamdir.Team
 	Host     wire.Name // this machine's name
 	URL      string    // of the server; of several, with commas between
 	Creds    string    // a file of credentials; "": none

@@ -22,8 +22,8 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -70,7 +70,7 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 		}
 		return nil
 	})
-	root, err := teams.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
+	root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.KeysDir = t.TempDir()
@@ -121,7 +121,7 @@ func (m *machine) send(from wire.Name, to string, change func(*wire.Message)) wi
 	if change != nil {
 		change(msg)
 	}
-	o := &teams.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
+	o := &teamdir.Outgoing{From: m.Team.Box(from), To: []wire.Address{a}, Message: msg}
 	_, err = m.Root.Send(m.t.Context(), o)
 	must(m.t, err)
 	return msg.ID

@@ -15,8 +15,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -147,7 +147,7 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 func (b *Bridge) openMail(in *incoming) error {
 	m, err := wire.Decode(in.Content)
 	if err == nil {
-		err = teams.CheckID(m.ID)
+		err = teamdir.CheckID(m.ID)
 	}
 	switch {
 	case err != nil:
@@ -252,7 +252,7 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		_, isBad := errors.AsType[badError](in.err)
 		switch {
 		case in.err == nil && in.badName != "":
-			b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.badName))
+			b.Team.Dir().Remove(path.Join(teamdir.BadEnvelopes, in.badName))
 		case in.err == nil || ctx.Err() != nil:
 		case isBad || in.tries >= maxTries:
 			in.err = b.moveAside(in)
@@ -338,7 +338,7 @@ func (b *Bridge) returnMail(ctx context.Context, m *wire.Message, unknown []*mai
 	if isOneWay(m) {
 		return bad("%s", why)
 	}
-	notice := teams.ReturnNotice(m.ID, addresses)
+	notice := teamdir.ReturnNotice(m.ID, addresses)
 	notice.Subject, notice.Body = "not delivered: "+m.Title(), fmt.Sprintf("%s: your message %s was not delivered.", why, m.ID.Short(6))
 	if len(names) > 1 {
 		notice.Body = fmt.Sprintf("%s: your message %s was not delivered to them.", why, m.ID.Short(6))
@@ -376,7 +376,7 @@ func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *maildir
 	}
 	notice.Type, notice.From, notice.To, notice.InReplyTo = wire.TypeNotice, box.Address(), []wire.Address{m.From}, m.ID
 	notice.Thread, notice.ReplyWanted, notice.SentAt = m.ThreadID(), "no", time.Now().UTC()
-	post := &maildir.Post{Message: notice, To: []*maildir.Box{outbox}, Derived: teams.IsNoticeFrom(box.Address())}
+	post := &maildir.Post{Message: notice, To: []*maildir.Box{outbox}, Derived: teamdir.IsNoticeFrom(box.Address())}
 	maildir.Deliver(ctx, post)
 	if post.Outcomes[0].Err == nil {
 		b.reportMail("returned", m, m.From.Host, string(box.Agent()), reason)
@@ -386,13 +386,13 @@ func (b *Bridge) notifySender(ctx context.Context, m *wire.Message, box *maildir
 
 // moveAside saves an envelope in the directory bad, with its error as the reason.
 func (b *Bridge) moveAside(in *incoming) error {
-	dir, file := b.Team.Dir(), path.Join(teams.BadEnvelopes, cmp.Or(in.badName, hashOf(in.data)))
-	err := dir.MkdirAll(teams.BadEnvelopes)
+	dir, file := b.Team.Dir(), path.Join(teamdir.BadEnvelopes, cmp.Or(in.badName, hashOf(in.data)))
+	err := dir.MkdirAll(teamdir.BadEnvelopes)
 	if err == nil && in.badName == "" {
 		err = dir.Replace(file, in.data[:min(len(in.data), maxEnvelope+1)], true) // one byte too many proves that it was too large
 	}
 	if err == nil {
-		err = dir.Replace(file+teams.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
+		err = dir.Replace(file+teamdir.ReasonSuffix, []byte(in.err.Error()+"\n"), true)
 	}
 	if err != nil {
 		return fmt.Errorf("set aside an envelope (%w): %w", in.err, err)
@@ -403,12 +403,12 @@ func (b *Bridge) moveAside(in *incoming) error {
 
 // retryBad ingests the bad envelopes whose reason `atm bridge retry` has removed.
 func (b *Bridge) retryBad(ctx context.Context) error {
-	names, err := b.Team.Dir().Names(teams.BadEnvelopes)
+	names, err := b.Team.Dir().Names(teamdir.BadEnvelopes)
 	for _, name := range names {
-		if len(name) != 64 || slices.Contains(names, name+teams.ReasonSuffix) {
+		if len(name) != 64 || slices.Contains(names, name+teamdir.ReasonSuffix) {
 			continue
 		}
-		data, e := b.Team.Dir().ReadFile(path.Join(teams.BadEnvelopes, name), maxEnvelope+1)
+		data, e := b.Team.Dir().ReadFile(path.Join(teamdir.BadEnvelopes, name), maxEnvelope+1)
 		err = errors.Join(err, e)
 		if e == nil {
 			b.ingest(ctx, []*incoming{{data: data, badName: name, tries: maxTries}}, func(in *incoming) { b.fetch(ctx, in) })

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,7 +27,7 @@ func rowsKey(host wire.Name) string { return "rows." + string(host) }
 // rowsEvery.
 func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // sendRows reports the error
-	paths := []string{b.Team.Dir().Path(), b.Team.Dir().Join(teams.ReceivedDir)}
+	paths := []string{b.Team.Dir().Path(), b.Team.Dir().Join(teamdir.ReceivedDir)}
 	for _, box := range boxes {
 		paths = append(paths, box.Path()+"/inbox", box.Path()+"/inbox/new", box.Path()+"/inbox/cur", box.Path()+"/events")
 	}
@@ -36,7 +36,7 @@ func (b *Bridge) addMemberDirs(w *watcher.Dirs) {
 
 func (b *Bridge) sendRows(ctx context.Context) error {
 	rows, unreadable := b.Team.LocalRows(ctx, b.Host)
-	if _, isPart := errors.AsType[*teams.UnreadableError](unreadable); unreadable != nil && !isPart {
+	if _, isPart := errors.AsType[*teamdir.UnreadableError](unreadable); unreadable != nil && !isPart {
 		return unreadable
 	}
 	content, _ := json.Marshal(rows)
@@ -95,7 +95,7 @@ func (b *Bridge) saveRows(entry jetstream.KeyValueEntry, at time.Time) error {
 	if e.Kind != KindRows || e.Team != b.Team.Name || entry.Key() != rowsKey(e.FromHost) {
 		return fmt.Errorf("it is %s of host %s and team %s", e.Kind, e.FromHost, e.Team)
 	}
-	var rows teams.Rows
+	var rows teamdir.Rows
 	if err := json.Unmarshal(e.Content, &rows); err != nil {
 		return err
 	}

@@ -13,19 +13,19 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // rowsOf returns the rows of a host that a machine has.
-func (m *machine) rowsOf(host wire.Name) *teams.Rows {
+func (m *machine) rowsOf(host wire.Name) *teamdir.Rows {
 	all, err := m.Team.Rows()
 	must(m.t, err)
-	if n := slices.IndexFunc(all, func(r teams.Rows) bool { return r.Host == host }); n >= 0 {
+	if n := slices.IndexFunc(all, func(r teamdir.Rows) bool { return r.Host == host }); n >= 0 {
 		return &all[n]
 	}
 	return nil
@@ -44,7 +44,7 @@ func TestOldRows(t *testing.T) {
 	t.Parallel()
 	laptop := newMachine(t, "", "laptop", "alice")
 	now := time.Now().UTC()
-	rows := teams.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teams.Row{{Member: teams.Member{Name: "bob", State: reducer.WordIdle, OtherHost: teams.OtherHost{Clock: "\x1b[2J"}}}}}
+	rows := teamdir.Rows{Host: "build", At: now, ReceivedAt: now.Add(-time.Hour), Members: []teamdir.Row{{Member: teamdir.Member{Name: "bob", State: reducer.WordIdle, OtherHost: teamdir.OtherHost{Clock: "\x1b[2J"}}}}}
 	must(t, laptop.Team.SaveRows(rows))
 	again := rows
 	again.ReceivedAt = now
@@ -75,7 +75,7 @@ func TestForgedRows(t *testing.T) {
 	must(t, err)
 	ours, err := laptop.keys().Private("laptop")
 	must(t, err)
-	content, err := json.Marshal(teams.Rows{Host: "build", Members: []teams.Row{{Member: teams.Member{Name: "eve", State: reducer.WordIdle}}}})
+	content, err := json.Marshal(teamdir.Rows{Host: "build", Members: []teamdir.Row{{Member: teamdir.Member{Name: "eve", State: reducer.WordIdle}}}})
 	must(t, err)
 	e := Envelope{Kind: KindRows, ID: wire.NewID(), Team: "main", FromHost: "build", At: before.At.Add(time.Second), Content: content}
 	old, other, mail := e, e, e
@@ -110,8 +110,8 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	var asked time.Time // the time of the last open question
-	answer := func(change func(*teams.PermissionReply)) wire.ID {
-		r := teams.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
+	answer := func(change func(*teamdir.PermissionReply)) wire.ID {
+		r := teamdir.PermissionReply{Decision: "approve", Question: "tc-1", Since: asked}
 		if change != nil {
 			change(&r)
 		}
@@ -148,15 +148,15 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	answer(nil)
 	check("another is named", 1, "only approvers may answer: carol, bob@laptop")
 	must(t, os.WriteFile(build.Team.Dir().Join("team.toml"), []byte(`approvers = ["carol", "alice@laptop"]`), 0o600))
-	answer(func(r *teams.PermissionReply) { r.Question = "tc-2" })
+	answer(func(r *teamdir.PermissionReply) { r.Question = "tc-2" })
 	check("another question", 1, "that question is closed")
-	answer(func(r *teams.PermissionReply) { r.Since = asked.Add(-time.Second) })
+	answer(func(r *teamdir.PermissionReply) { r.Since = asked.Add(-time.Second) })
 	check("the same id, asked before", 1, "that question is closed")
-	answer(func(r *teams.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
+	answer(func(r *teamdir.PermissionReply) { r.Decision, r.Option = "reject", "yes" })
 	check("a no that says yes", 1, `"yes" does not reject it`)
-	answer(func(r *teams.PermissionReply) { r.Option = "No" })
+	answer(func(r *teamdir.PermissionReply) { r.Option = "No" })
 	check("a yes that says no", 1, `"no" rejects it`)
-	answer(func(r *teams.PermissionReply) { r.Option = "perhaps" })
+	answer(func(r *teamdir.PermissionReply) { r.Option = "perhaps" })
 	check("what is no option", 1, "is not one of the options")
 	id := answer(nil)
 	file := laptop.Team.Dir().Join(".bridge/build/new/" + string(id) + ".json")
@@ -177,9 +177,9 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	}
 	answer(nil)
 	check("the same once more", 0, "")
-	answer(func(r *teams.PermissionReply) { r.Option = "yes" })
+	answer(func(r *teamdir.PermissionReply) { r.Option = "yes" })
 	check("with the option that it was", 0, "")
-	answer(func(r *teams.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
+	answer(func(r *teamdir.PermissionReply) { r.Decision, r.Reason = "reject", "I thought again" })
 	check("the contrary", 0, "already answered by alice@laptop")
 
 	// The same message again answers no other question, not even the same one asked again.
@@ -211,7 +211,7 @@ func TestAnswerToStuckRunner(t *testing.T) {
 
 	open, err := build.Team.Questions("bob")
 	must(t, err)
-	payload, _ := json.Marshal(teams.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
+	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","type":"permission_reply","from":"alice@main.laptop","to":["bob@main.build"],"body":"approve","payload":`+string(payload)+`}`)
 	must(t, build.connect(t.Context()))
 	t.Cleanup(func() { build.conn.Close() })
@@ -246,13 +246,13 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
 	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null},{"kind":"draft"},{"kind":"permission"}]}]}`))
 	m := newMachine(f, "", "laptop", "alice")
-	must(f, m.Team.SaveRows(teams.Rows{Host: "build"}))
+	must(f, m.Team.SaveRows(teamdir.Rows{Host: "build"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		must(t, m.Team.Dir().Replace(teams.RowsDir+"/build.json", data, false))
+		must(t, m.Team.Dir().Replace(teamdir.RowsDir+"/build.json", data, false))
 		members, err := m.Team.Members(t.Context())
 		for _, r := range members[1:] { // behind alice
 			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
-			shown := strings.Join(command.Team([]teams.Member{r}, 0, false), "")
+			shown := strings.Join(command.Team([]teamdir.Member{r}, 0, false), "")
 			for _, q := range r.Questions {
 				if q.Kind == policy.KindDraft || q.Host != "build" || q.Agent != r.Name {
 					t.Errorf("%q asks %+v", data, q)

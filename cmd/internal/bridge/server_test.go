@@ -20,7 +20,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -359,7 +359,7 @@ func TestNotAccepted(t *testing.T) {
 	alice := wire.Address{Agent: "alice", Team: "main", Host: "laptop"}
 	forged := &Envelope{ToHost: "build", ID: wire.AckID(asked, alice)}
 	build.arrives(cloud.sign(forged, `{"id":"%s","type":"ack","from":"carol@main.cloud","to":["bob@main.build"],"in_reply_to":"`+string(asked)+`"}`), 1)
-	if ack, err := build.Root.AckOf(teams.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
+	if ack, err := build.Root.AckOf(teamdir.OwnMessage(build.Team.Box("bob"), asked), alice); err == nil || len(build.unread("bob")) != 1 {
 		t.Errorf("acked by %v; bob has %d", ack, len(build.unread("bob")))
 	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), forged.ID))
@@ -439,7 +439,7 @@ func TestNobodyOfManyThere(t *testing.T) {
 	for i := range 200 {
 		to = append(to, wire.Address{Agent: wire.Name(fmt.Sprintf("zed%03d", i)), Team: "main", Host: "build"})
 	}
-	o := &teams.Outgoing{From: laptop.Team.Box("alice"), To: to, Message: &wire.Message{Body: "hello"}}
+	o := &teamdir.Outgoing{From: laptop.Team.Box("alice"), To: to, Message: &wire.Message{Body: "hello"}}
 	_, err := laptop.Root.Send(t.Context(), o)
 	must(t, err)
 	must(t, onceEach(laptop, build, laptop))

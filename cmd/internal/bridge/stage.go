@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer/history"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,12 +40,12 @@ type receipt struct {
 }
 
 func (r *receipt) file() string {
-	return path.Join(teams.ReceivedDir, string(r.id)+"."+string(r.recipient))
+	return path.Join(teamdir.ReceivedDir, string(r.id)+"."+string(r.recipient))
 }
 
 func (b *Bridge) writeReceipt(r *receipt) error {
 	data, _ := json.Marshal(r)
-	if err := b.Team.Dir().MkdirAll(teams.ReceivedDir); err != nil {
+	if err := b.Team.Dir().MkdirAll(teamdir.ReceivedDir); err != nil {
 		return err
 	}
 	return b.Team.Dir().Replace(r.file(), data, r.Answered)
@@ -66,14 +66,14 @@ func (b *Bridge) addReceipt(m *wire.Message, recipient wire.Name) error {
 // openReceipts returns the receipts with stages to come, by recipient. It removes those older than forgetAfter.
 func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 	open = map[wire.Name][]*receipt{}
-	names, err := b.Team.Dir().Names(teams.ReceivedDir)
+	names, err := b.Team.Dir().Names(teamdir.ReceivedDir)
 	for _, name := range names {
 		id, recipient, _ := strings.Cut(name, ".")
 		if !wire.IsID(id) {
 			continue
 		}
 		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
-		data, _ := b.Team.Dir().ReadFile(path.Join(teams.ReceivedDir, name), maxHeader) // another goroutine may have removed it
+		data, _ := b.Team.Dir().ReadFile(path.Join(teamdir.ReceivedDir, name), maxHeader) // another goroutine may have removed it
 		json.Unmarshal(data, r)
 		sender, e := wire.ParseAddress(r.Sender, "")
 		r.host = sender.Host
@@ -90,10 +90,10 @@ func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 
 // stages is the content of a stage envelope: new stages of a message at one recipient.
 type stages struct {
-	ID     wire.ID       `json:"id"`
-	Sender string        `json:"sender"`
-	To     string        `json:"to"`
-	Stages []teams.Stage `json:"stages"`
+	ID     wire.ID         `json:"id"`
+	Sender string          `json:"sender"`
+	To     string          `json:"to"`
+	Stages []teamdir.Stage `json:"stages"`
 }
 
 // sendStages reports new stages to the senders on other hosts.
@@ -126,8 +126,8 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 // it if no more can come.
 func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *history.Delivery) (acked func() error) {
 	boxPath := b.Team.Box(r.recipient).Path()
-	all := append([]teams.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, teams.StagesOf(d, r.recipient)...)
-	fresh := slices.DeleteFunc(all, func(s teams.Stage) bool { return slices.Contains(r.Reported, s.Name) })
+	all := append([]teamdir.Stage{{Name: "stored", At: &r.At, Evidence: &boxPath}}, teamdir.StagesOf(d, r.recipient)...)
+	fresh := slices.DeleteFunc(all, func(s teamdir.Stage) bool { return slices.Contains(r.Reported, s.Name) })
 	if len(fresh) == 0 {
 		return func() error {
 			isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
@@ -150,7 +150,7 @@ func (b *Bridge) publishNewStages(ctx context.Context, r *receipt, d *history.De
 }
 
 // publishStages reports stages to the sender of a message, once for each name.
-func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, list []teams.Stage) (acked func() error) {
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, name string, list []teamdir.Stage) (acked func() error) {
 	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
 	content, _ := json.Marshal(stages{r.id, r.Sender, to.String(), list})
 	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages "+name, r.id, to), ToHost: r.host, Content: content})

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 // maxDelay is the longest time between the signature of an envelope and its arrival at the server, by their clocks. An
@@ -21,7 +21,7 @@ import (
 const maxDelay = 30 * 24 * time.Hour
 
 // taken remembers envelopes that were received, so that each is taken once, whatever became of its message. A repetition
-// within maxDelay is known here, a later one by the server's time; teams.PruneTaken removes the files after twice as
+// within maxDelay is known here, a later one by the server's time; teamdir.PruneTaken removes the files after twice as
 // long.
 //
 //	.bridge/received/<day>.taken   SHA-256 of the signed part of each envelope signed on that day, 32 bytes each
@@ -32,7 +32,7 @@ type taken struct {
 
 // key returns the envelope's file and its entry. It does not depend on how the header was written.
 func (e *Envelope) key() (file string, entry [sha256.Size]byte) {
-	return path.Join(teams.ReceivedDir, e.At.UTC().Format(time.DateOnly)+teams.TakenSuffix), sha256.Sum256(e.signed())
+	return path.Join(teamdir.ReceivedDir, e.At.UTC().Format(time.DateOnly)+teamdir.TakenSuffix), sha256.Sum256(e.signed())
 }
 
 // day returns the entries of a file. The caller holds mu.
@@ -105,7 +105,7 @@ func (t *taken) add(b *Bridge, all []*Envelope) error {
 // appendEntries appends whole entries to a file, also behind a part of one.
 func appendEntries(b *Bridge, file string, entries []byte) error {
 	dir := b.Team.Dir()
-	if err := dir.MkdirAll(teams.ReceivedDir); err != nil {
+	if err := dir.MkdirAll(teamdir.ReceivedDir); err != nil {
 		return err
 	}
 	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -127,7 +127,7 @@ func TestTakenAge(t *testing.T) {
 	// Once nothing is known of it any more, the server's time tells.
 	must(t, build.Team.PruneTaken())
 	build.taken.days = nil
-	if names, _ := build.Team.Dir().Names(teams.ReceivedDir); strings.Contains(strings.Join(names, " "), teams.TakenSuffix) {
+	if names, _ := build.Team.Dir().Names(teamdir.ReceivedDir); strings.Contains(strings.Join(names, " "), teamdir.TakenSuffix) {
 		t.Errorf("kept: %q", names)
 	}
 	if m := arrives(data, time.Now()); m.acked != 1 || !strings.Contains(build.reasons(), "signed 90d before the server got it") || len(build.unread("bob")) != 0 {
@@ -155,11 +155,11 @@ func TestTakenOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	_, data := laptop.signedAt(time.Now())
-	build.full.Store(teams.TakenSuffix)
+	build.full.Store(teamdir.TakenSuffix)
 	if m := build.arrives(data, 1); m.acked != 0 || m.nacked != 1 || len(build.unread("bob")) != 1 {
 		t.Errorf("on a full disk: %+v, bob has %d", m, len(build.unread("bob")))
 	}
-	files, _ := filepath.Glob(build.Team.Dir().Join(teams.ReceivedDir + "/*" + teams.TakenSuffix))
+	files, _ := filepath.Glob(build.Team.Dir().Join(teamdir.ReceivedDir + "/*" + teamdir.TakenSuffix))
 	if info, err := os.Stat(files[0]); err != nil || info.Size() == 0 || info.Size() >= 32 {
 		t.Fatalf("the file has %d bytes, %v: this shows little", info.Size(), err)
 	}

@@ -27,14 +27,14 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Sync carries mail between two teams. It is not for concurrent use, but several processes may sync the same teams.
 type Sync struct {
-	Team   *teams.Team
+	Team   *teamdir.Team
 	Dir    string         // the directory of Claude's team
 	Join   bool           // adds our members to config.json: Claude's SendMessage accepts no other names
 	Report func(Transfer) // called for each transfer

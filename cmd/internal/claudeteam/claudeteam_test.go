@@ -18,10 +18,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/testtree"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -74,10 +74,10 @@ func newScene(t *testing.T, ours ...wire.Name) *scene {
 	return sc
 }
 
-func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
+func openTeam(t testing.TB, path string, members ...wire.Name) *teamdir.Team {
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(path)
+	root, err := teamdir.Open(path)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	team, err := root.CreateTeam("main")
@@ -120,7 +120,7 @@ func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
 	return out
 }
 
-func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {
+func send(t testing.TB, team *teamdir.Team, m wire.Message, from, to wire.Name) *wire.Message {
 	t.Helper()
 	if m.ID == "" {
 		m.ID = wire.NewID()

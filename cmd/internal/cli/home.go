@@ -12,10 +12,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,7 +26,7 @@ type overview struct {
 	Unread  int               `json:"unread"`
 	Owed    int               `json:"owed"`
 	Pending []policy.Question `json:"pending"`
-	Members []teams.Member    `json:"members"`
+	Members []teamdir.Member  `json:"members"`
 }
 
 // maxShown is how many messages and questions home shows.

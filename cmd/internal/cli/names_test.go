@@ -27,8 +27,8 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"internal/maildir/frames.go": "what hooks hand over is mail",
 		"ptyrun/letter.go":           "what it types into an agent is mail",
 		"ptyrun/sessions/input.go":   "the same of what people say in a session",
-		"teams/due.go":               "a reminder is mail, and kept",
-		"teams/notify.go":            "so is a question to the lead",
+		"internal/teamdir/due.go":    "a reminder is mail, and kept",
+		"internal/teamdir/notify.go": "so is a question to the lead",
 
 		"a dropped file has at most %d MiB; atm send %s --attach FILE takes any size": "kept as the reason beside the file",
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
 
 // A file system with space but without free inodes is reported.
@@ -20,7 +20,7 @@ func TestOutOfInodes(t *testing.T) {
 	}
 	defer unix.Unmount(dir, 0)
 	for _, want := range []bool{false, true} {
-		d := &doctor{root: &teams.Root{Found: rootdir.Found{Path: dir}}, disk: fileSystemAt(dir)}
+		d := &doctor{root: &teamdir.Root{Found: rootdir.Found{Path: dir}}, disk: fileSystemAt(dir)}
 		d.checkFileSystem()
 		if slices.ContainsFunc(d.checks, func(c Check) bool { return c.Code == "disk.low" && c.IsProblem() }) != want {
 			t.Errorf("%+v", d.checks)

@@ -19,13 +19,13 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,22 +51,22 @@ const lowDisk = 64 << 20 // the doctor warns when fewer bytes are free
 
 type doctor struct {
 	ctx         context.Context
-	root        *teams.Root
+	root        *teamdir.Root
 	place       rootdir.Place
 	fix         bool
 	disk        fileSystem
-	nearbyRoots []*teams.Root // see rootdir.Nearby
-	teamFlag    string        // " --team NAME" while one of several teams is examined
-	about       string        // begins each message: "team main: ", "bob@main: "
+	nearbyRoots []*teamdir.Root // see rootdir.Nearby
+	teamFlag    string          // " --team NAME" while one of several teams is examined
+	about       string          // begins each message: "team main: ", "bob@main: "
 	checks      []Check
 }
 
 // Examine looks for problems in the whole root. With fix it mends those that can be mended without a loss, else it
 // changes nothing.
-func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
+func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
-		if other, err := teams.OpenFound(found); err == nil {
+		if other, err := teamdir.OpenFound(found); err == nil {
 			d.nearbyRoots = append(d.nearbyRoots, other)
 			defer other.Close()
 		}
@@ -74,7 +74,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 	d.checkRoot()
 	d.checkFileSystem()
 	names, err := r.Teams()
-	if e, ok := errors.AsType[*teams.LocksError](err); ok {
+	if e, ok := errors.AsType[*teamdir.LocksError](err); ok {
 		d.add("team.locks", "error", "mkdir -m 700 "+policy.Quote(e.Path), "%v", err)
 	} else if err == nil && len(names) == 0 {
 		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
@@ -86,7 +86,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 			d.teamFlag = " --team " + string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
-		for _, check := range []func(*teams.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkMembers, d.checkBridge} {
+		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkMembers, d.checkBridge} {
 			d.about = "team " + string(n) + ": "
 			check(t)
 		}
@@ -219,7 +219,7 @@ func (d *doctor) checkFileSystem() {
 	}
 }
 
-func (d *doctor) checkAgents(t *teams.Team) {
+func (d *doctor) checkAgents(t *teamdir.Team) {
 	names, _ := t.Dir().Names(".")
 	d.about = ""
 	for _, n := range names {
@@ -242,7 +242,7 @@ func (d *doctor) checkAgents(t *teams.Team) {
 	}
 }
 
-func (d *doctor) checkLocks(t *teams.Team) {
+func (d *doctor) checkLocks(t *teamdir.Team) {
 	names, err := t.Dir().Names(".locks")
 	if err == nil && !d.disk.isReadOnly {
 		err = t.Dir().Writable(".locks")
@@ -261,7 +261,7 @@ func (d *doctor) checkLocks(t *teams.Team) {
 	}
 }
 
-func (d *doctor) checkConfig(t *teams.Team) {
+func (d *doctor) checkConfig(t *teamdir.Team) {
 	c, err := t.Config()
 	mistakes, edit := missingDirectories(t, c), "${EDITOR:-vi} "+policy.Quote(t.Dir().Join(config.File))
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
@@ -307,7 +307,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 
 // missingDirectories returns a mistake for each member whose directory or repository does not exist. Only these members
 // cannot be started.
-func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mistake) {
+func missingDirectories(t *teamdir.Team, c *config.Config) (mistakes []config.Mistake) {
 	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
 	lines := config.FindLines(data)
 	for n, m := range c.Members {
@@ -320,7 +320,7 @@ func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mist
 	return mistakes
 }
 
-func (d *doctor) checkSessions(t *teams.Team) {
+func (d *doctor) checkSessions(t *teamdir.Team) {
 	_, bad, err := t.Sessions().List()
 	d.addUnreadable("session.unreadable", t.Dir().Join(".sessions"), "sessions: %v", err)
 	for _, file := range bad {
@@ -328,7 +328,7 @@ func (d *doctor) checkSessions(t *teams.Team) {
 	}
 }
 
-func (d *doctor) checkBridge(t *teams.Team) {
+func (d *doctor) checkBridge(t *teamdir.Team) {
 	hosts, err := hostkey.Dir(d.root.KeysDir).Hosts()
 	boxes, err2 := t.Outboxes()
 	errs := []error{err, err2}
@@ -346,16 +346,16 @@ func (d *doctor) checkBridge(t *teams.Team) {
 	reasons, err := t.RejectReasons()
 	for _, envelope := range slices.Sorted(maps.Keys(reasons)) {
 		fix := "atm bridge retry"
-		reason, isUnknown := strings.CutPrefix(reasons[envelope], teams.UnknownHost)
+		reason, isUnknown := strings.CutPrefix(reasons[envelope], teamdir.UnknownHost)
 		if host, _, _ := strings.Cut(reason, ":"); isUnknown && wire.IsName(host) && !slices.Contains(hosts, wire.Name(host)) {
 			fix = "atm bridge trust " + host + " KEY; " + fix
 		}
 		d.add("bridge.bad", "warning", fix, "the bridge rejected %s: %s",
-			t.Dir().Join(teams.BadEnvelopes+"/"+envelope), reasons[envelope])
+			t.Dir().Join(teamdir.BadEnvelopes+"/"+envelope), reasons[envelope])
 	}
 	d.addUnreadable("bridge.unreadable", t.Dir().Join(maildir.BridgeDir), "%v", errors.Join(append(errs, err)...))
 	if _, err := t.Rows(); err != nil {
-		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teams.RowsDir), err), "%v", err)
+		d.add("rows.unreadable", "warning", d.moveAway(t.Dir().Join(teamdir.RowsDir), err), "%v", err)
 	}
 	if d.about = ""; slices.Contains(hosts, t.Name) {
 		key := filepath.Join(d.root.KeysDir, "trusted", string(t.Name))

@@ -13,20 +13,20 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-func (d *doctor) checkMembers(t *teams.Team) {
+func (d *doctor) checkMembers(t *teamdir.Team) {
 	boxes, err := t.Boxes()
 	d.addUnreadable("team.unreadable", t.Dir().Path(), "%v", err)
 	team := d.about
 	c, _ := t.Config() // checkConfig reports its mistakes
 	found := make([]examined, len(boxes))
-	teams.AtOnce(len(boxes), func(i int) {
+	teamdir.AtOnce(len(boxes), func(i int) {
 		f, b := &found[i], boxes[i]
 		if d.fix {
 			b.Ingest(d.ctx)
@@ -56,7 +56,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 type examined struct {
 	health    maildir.Health
 	healthErr error
-	member    teams.Member
+	member    teamdir.Member
 	memberErr error
 }
 
@@ -119,7 +119,7 @@ func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
 	}
 }
 
-func (d *doctor) checkRunner(t *teams.Team, b *maildir.Box, m teams.Member) {
+func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) {
 	name := b.Agent()
 	d.checkSharing(m)
 	if !m.Running {
@@ -147,7 +147,7 @@ func (d *doctor) checkRunner(t *teams.Team, b *maildir.Box, m teams.Member) {
 }
 
 // checkSharing reports programs that people have started under the same name, or under that of an agent which atm runs.
-func (d *doctor) checkSharing(m teams.Member) {
+func (d *doctor) checkSharing(m teamdir.Member) {
 	what := m.Sharing()
 	if what == "" {
 		return
@@ -165,7 +165,7 @@ const maxUnheard = time.Hour
 
 // checkWaiting reports mail of an agent that nothing will show it to: it has no runner and no hooks, and nobody reads
 // as that agent. A shared inbox is anybody's to read.
-func (d *doctor) checkWaiting(t *teams.Team, b *maildir.Box, m teams.Member) {
+func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m teamdir.Member) {
 	unread, _ := b.UnreadIDs()
 	shared, err := b.Shared()
 	if len(unread) == 0 || shared || err != nil || m.Running || d.root.IsPerson(b.Address()) || m.HasHooks() {
@@ -199,7 +199,7 @@ func (d *doctor) checkOtherRoots(b *maildir.Box) {
 }
 
 // rebuildSent adds messages that are missing in their senders' index of sent mail.
-func (d *doctor) rebuildSent(t *teams.Team, boxes []*maildir.Box) {
+func (d *doctor) rebuildSent(t *teamdir.Team, boxes []*maildir.Box) {
 	var firstErr error
 	added := 0
 	outboxes, _ := t.Outboxes()

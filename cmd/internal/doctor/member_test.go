@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -19,7 +19,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 	if _, err := rootdir.Make(path); err != nil {
 		t.Fatal(err)
 	}
-	root, err := teams.Open(path)
+	root, err := teamdir.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestCostOfMembers(t *testing.T) {
 			}
 			return nil
 		})
-		root, err := teams.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
+		root, err := teamdir.OpenFound(rootdir.Found{Path: path, Source: rootdir.FromFlag})
 		if err != nil {
 			t.Fatal(err)
 		}

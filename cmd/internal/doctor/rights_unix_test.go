@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 )
 
-func newTeam(t *testing.T) (*teams.Root, *teams.Team) {
+func newTeam(t *testing.T) (*teamdir.Root, *teamdir.Team) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := teams.Open(path)
+	r, err := teamdir.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

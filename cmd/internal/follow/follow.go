@@ -6,17 +6,17 @@
 // The hooks start it when a turn begins, and whoever sends if it was killed. It ends with the program that shows the thread,
 // when that shows another one, or when the agent is retired or run by atm. What you may rely on:
 //
-//   - One process follows for a member: it holds the lock teams.FollowLock.
+//   - One process follows for a member: it holds the lock teamdir.FollowLock.
 //   - A message is claimed before it is given (maildir.Box.HandOver) and read once the server says that the agent has it,
 //     or the thread's hook shows it. After a kill the server's queue and the thread's items tell what is in already.
 //   - While a turn runs the hooks hand over the mail, behind the running tool; only what is urgent is put into the turn.
 //   - What is withdrawn or read elsewhere is taken out of the server's queue.
 //   - Nothing is given to a thread whose program has ended, although the server keeps it for a minute. The program is the
-//     one that the hooks have noted with the thread: see teams.Program.
+//     one that the hooks have noted with the thread: see teamdir.Program.
 //   - It listens to a thread only while a turn runs or a message is under way, since the server keeps a thread that
 //     somebody listens to.
 //   - While the server is away, refuses mail or answers something else, the mail stays unread, and a line beside the
-//     program says why (teams.Program.Shut). Each answer is waited for two seconds.
+//     program says why (teamdir.Program.Shut). Each answer is waited for two seconds.
 //   - The hooks report the turns. It reports none.
 package follow
 
@@ -36,7 +36,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -80,7 +80,7 @@ var errNotLoaded = errors.New("codex's server does not have the thread")
 var isThread = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`).MatchString
 
 type follower struct {
-	team   *teams.Team
+	team   *teamdir.Team
 	box    *maildir.Box
 	thread string
 	socket string
@@ -102,7 +102,7 @@ func (f *follower) run(ctx context.Context) error {
 	if !isThread(f.thread) {
 		return failure.Usage("%q is no id of a thread", f.thread)
 	}
-	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, teams.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
+	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, teamdir.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
 	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
 		return nil // the other one follows this thread, or is about to see that the name has this one now
 	}

@@ -24,11 +24,11 @@ import (
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,7 +57,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 type scene struct {
 	*fakeServer
 	made *testteam.Team
-	team *teams.Team
+	team *teamdir.Team
 	bob  *maildir.Box
 
 	fault  *atomic.Pointer[func(op, name string) error] // see durable.Fault
@@ -80,7 +80,7 @@ func newScene(t *testing.T) *scene {
 		}
 		return nil
 	})
-	opened, err := teams.OpenFound(found)
+	opened, err := teamdir.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -99,7 +99,7 @@ func (s *scene) bind(thread string) { s.bindTo(os.Getpid(), thread) }
 func (s *scene) bindTo(pid int, thread string) {
 	s.t.Helper()
 	p, _ := process.Find(pid)
-	must(s.t, s.team.NoteProgram("bob", teams.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
+	must(s.t, s.team.NoteProgram("bob", teamdir.Program{Tool: "codex", PID: p.PID, Start: p.Start, Session: thread}, true))
 }
 
 // follow starts a follower.
@@ -142,7 +142,7 @@ func (s *scene) isNoted() bool {
 
 func (s *scene) send(text string, change func(*wire.Message)) *wire.Message {
 	s.t.Helper()
-	o := &teams.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: text}}
+	o := &teamdir.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: text}}
 	if change != nil {
 		change(o.Message)
 	}
@@ -402,8 +402,8 @@ func TestASenderWithoutTheServer(t *testing.T) {
 	s.kill()
 	s.stop()
 	started := false
-	s.team.Root().StartFollower = func(*teams.Team, wire.Name, teams.Program) error { started = true; return nil }
-	o := &teams.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
+	s.team.Root().StartFollower = func(*teamdir.Team, wire.Name, teamdir.Program) error { started = true; return nil }
+	o := &teamdir.Outgoing{From: s.team.Box("lead"), To: []wire.Address{s.bob.Address()}, Message: &wire.Message{Body: "Later."}}
 	sent, err := s.team.Root().Send(t.Context(), o)
 	must(t, err)
 	if _, when := app.Forecast(s.team.Root(), sent.To[0], o.Message); started || strings.Contains(when, "takes it") {

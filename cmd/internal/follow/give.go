@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,12 +36,12 @@ func (f *follower) steer(ctx context.Context, id wire.ID, text string) (place st
 // give puts one message into the thread. The hooks add the others to the turn that it begins.
 func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, put func(context.Context, wire.ID, string) (string, error)) (again time.Duration, err error) {
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
-	h, err := f.team.Push(ctx, f.box.Agent(), p, teams.PushOptions{
+	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{
 		Limit: 1, Match: matches, Has: f.isInside,
 		Put: func(ctx context.Context, items []*maildir.Item, text string) error {
 			place, err := put(ctx, items[0].ID, text)
 			if err != nil && !isRefusal(err) {
-				return fmt.Errorf("%w: %w", teams.ErrUnconfirmed, err)
+				return fmt.Errorf("%w: %w", teamdir.ErrUnconfirmed, err)
 			}
 			if err == nil {
 				f.inside[items[0].ID] = place
@@ -50,7 +50,7 @@ func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, p
 		},
 	})
 	switch {
-	case errors.Is(err, teams.ErrUnconfirmed), errors.Is(err, codex.ErrGone):
+	case errors.Is(err, teamdir.ErrUnconfirmed), errors.Is(err, codex.ErrGone):
 		return 0, err
 	case isRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
 		f.turn = ""

@@ -9,8 +9,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -18,7 +18,7 @@ import (
 // A process is told that a program asks to run a command, and gives it the answer. ctx is cancelled when the program
 // says that it no longer asks.
 func ExampleWait() {
-	waitFor := func(ctx context.Context, team *teams.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
+	waitFor := func(ctx context.Context, team *teamdir.Team, box *maildir.Box, askID, command string, give func(allow bool, reason string) error) error {
 		_, err := question.Wait(ctx, team, box, question.Question{
 			ID: askID, Kind: reducer.Permission, Tool: "shell", Prompt: command,
 			Options: []policy.Option{ // without them: allow once, deny

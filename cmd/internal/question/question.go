@@ -29,10 +29,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -104,7 +104,7 @@ const closeWithin = 2 * time.Second
 // Wait asks, and returns the answer, ErrOver, or ErrAsked. If ctx is cancelled, the program no longer asks, and Wait
 // records that; at a deadline of ctx it still asks, so the question stays open for its own terminal. Either way Wait
 // returns ctx's cause. It has two goroutines, a watcher's, and the server's; all have ended when it returns.
-func Wait(ctx context.Context, team *teams.Team, box *maildir.Box, q Question, o Options) (Answer, error) {
+func Wait(ctx context.Context, team *teamdir.Team, box *maildir.Box, q Question, o Options) (Answer, error) {
 	w := &wait{q: q, o: o, team: team, box: box}
 	err := w.prepare(ctx)
 	if err == nil {
@@ -132,7 +132,7 @@ type wait struct {
 	q Question
 	o Options
 
-	team   *teams.Team
+	team   *teamdir.Team
 	box    *maildir.Box
 	scope  *app.Scope
 	policy policy.Policy
@@ -244,7 +244,7 @@ func (w *wait) open(ctx context.Context) error {
 	}
 	q := w.q
 	options, _ := json.Marshal(q.Options) // strings: cannot fail
-	err := w.team.NotifyRequest(ctx, w.box, teams.DialogRequest{
+	err := w.team.NotifyRequest(ctx, w.box, teamdir.DialogRequest{
 		ID: w.notice, Kind: cmp.Or(map[string]string{reducer.Question: "question"}[q.Kind], q.Kind), Prompt: q.Prompt, Tool: q.Tool,
 		Input: cmp.Or(q.Input, q.Prompt), Options: options, HasNoScreen: true,
 	}, &wire.Origin{Via: "hook", UID: w.scope.Origin().UID})

@@ -17,12 +17,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/question"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -33,7 +33,7 @@ var elsewhere = process.Info{PID: -1}
 
 type asking struct {
 	t    *testing.T
-	team *teams.Team
+	team *teamdir.Team
 }
 
 func newTeam(t *testing.T, toml string) *asking {
@@ -46,7 +46,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
-	opened, err := teams.OpenFound(found)
+	opened, err := teamdir.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	team, err := opened.Team("main")
@@ -392,7 +392,7 @@ func TestBelowASharedProgram(t *testing.T) {
 		t.Helper()
 		dir := name + "/run/programs"
 		must(t, a.team.Dir().MkdirAll(dir))
-		data, _ := json.Marshal(teams.Program{Tool: "codex", PID: own.PID, Start: own.Start})
+		data, _ := json.Marshal(teamdir.Program{Tool: "codex", PID: own.PID, Start: own.Start})
 		must(t, a.team.Dir().Replace(dir+"/"+strconv.Itoa(own.PID)+".json", data, false))
 	}
 	note("lead")

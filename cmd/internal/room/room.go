@@ -18,8 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer/history"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -57,8 +57,8 @@ type Snapshot struct {
 	Team    wire.Name
 	Me      wire.Name // "": there is no identity
 
-	Members []teams.Member // as `atm team` lists them
-	Waiting []Question     // those that I may answer come first, then by age
+	Members []teamdir.Member // as `atm team` lists them
+	Waiting []Question       // those that I may answer come first, then by age
 
 	// The ids of my mail, newest first. Read goes back some days only. MailVersion grows when my mail may have changed.
 	Unread, Owed, Read []wire.ID
@@ -84,8 +84,8 @@ func (q *Question) Is(other Question) bool {
 }
 
 // Member returns the row of a member.
-func (s *Snapshot) Member(name wire.Name) (m teams.Member, ok bool) {
-	i := slices.IndexFunc(s.Members, func(m teams.Member) bool { return m.Name == name })
+func (s *Snapshot) Member(name wire.Name) (m teamdir.Member, ok bool) {
+	i := slices.IndexFunc(s.Members, func(m teamdir.Member) bool { return m.Name == name })
 	if i < 0 {
 		return m, false
 	}
@@ -215,7 +215,7 @@ func (r *Room) readMembers(ctx context.Context, s *Snapshot) {
 }
 
 // waiting returns the questions of members and the drafts, in order.
-func (r *Room) waiting(members []teams.Member, drafts []policy.Question) (all []Question) {
+func (r *Room) waiting(members []teamdir.Member, drafts []policy.Question) (all []Question) {
 	questions := slices.Clone(drafts)
 	for _, m := range members {
 		questions = append(questions, m.Questions...)

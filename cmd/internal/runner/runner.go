@@ -20,6 +20,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -27,9 +29,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/sessions"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -93,14 +93,14 @@ func endIfStuck(ctx context.Context, run string) {
 	})
 }
 
-func openTeam(spec runspec.Spec) (*teams.Team, error) {
+func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	place := (&app.Given{Root: spec.Root}).Place()
 	place.Dir = spec.Root
 	found, _, err := rootdir.Find(place)
 	if err != nil {
 		return nil, err
 	}
-	root, err := teams.OpenFound(found)
+	root, err := teamdir.OpenFound(found)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	return agent.Wait()
 }
 
-func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options {
+func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := app.Of(team)
 	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
@@ -181,7 +181,7 @@ func options(version string, spec runspec.Spec, team *teams.Team) ptyrun.Options
 		// These go to whoever answers the agent's questions.
 		NotifyLead: func(ctx context.Context, q ptyrun.Question) error {
 			d := q.Dialog
-			return team.NotifyRequest(ctx, box, teams.DialogRequest{
+			return team.NotifyRequest(ctx, box, teamdir.DialogRequest{
 				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
 			}, origin)
 		},

@@ -26,8 +26,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/ptyrun/screen"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -484,8 +484,8 @@ func TestAnswerText(t *testing.T) {
 
 // A text is a draft until it is sent, and one from an editor is sent with its tabs.
 func TestDrafts(t *testing.T) {
-	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teams.Root{}, Team: &teams.Team{Name: "main"}, Given: &app.Given{}}))
-	m.snapshot = &room.Snapshot{Me: "me", Members: []teams.Member{{Name: "alice"}, {Name: "bob"}}}
+	m := newModel(t.Context(), room.Open(&app.Scope{Root: &teamdir.Root{}, Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
+	m.snapshot = &room.Snapshot{Me: "me", Members: []teamdir.Member{{Name: "alice"}, {Name: "bob"}}}
 	press := func(keys ...tea.KeyPressMsg) {
 		for _, k := range keys {
 			m.Update(k)
@@ -597,8 +597,8 @@ func TestLarge(t *testing.T) {
 // However narrow the terminal and long the names, no number and no key that leads out is cut.
 func TestNarrow(t *testing.T) {
 	const long = "integration-tests-for-the-parser-runner"
-	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teams.Team{Name: long}, Given: &app.Given{}}))
-	members := []teams.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: teams.MailCounts{Unread: 12, Owed: 3}}}
+	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: long}, Given: &app.Given{}}))
+	members := []teamdir.Member{{Name: "bob"}, {Name: long, State: "busy", MailCounts: teamdir.MailCounts{Unread: 12, Owed: 3}}}
 	m.Update(&room.Snapshot{Version: 2, Team: long, Me: long, Unread: make([]wire.ID, 12), Members: members})
 	for _, width := range []int{120, 80, 60} {
 		m.Update(tea.WindowSizeMsg{Width: width, Height: 20})
@@ -618,7 +618,7 @@ func TestViewIsPure(t *testing.T) {
 	for i := range mail {
 		mail[i] = wire.NewID()
 	}
-	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teams.Team{Name: "main"}, Given: &app.Given{}}))
+	m := newModel(t.Context(), room.Open(&app.Scope{Team: &teamdir.Team{Name: "main"}, Given: &app.Given{}}))
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 	questions := []room.Question{{Question: policy.Question{Agent: "bob", Prompt: "Go on?"}}, {Question: policy.Question{Agent: "eve"}}}
 	m.Update(&room.Snapshot{Version: 2, Read: mail, MailVersion: 1, Waiting: questions})

@@ -14,8 +14,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/room"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 )
 
 var (
@@ -242,7 +242,7 @@ func (m *model) pageTitle() string {
 		if !isMember {
 			return string(p.agent) + " is no longer a member"
 		}
-		return command.Team([]teams.Member{row}, 0, false)[0]
+		return command.Team([]teamdir.Member{row}, 0, false)[0]
 	}
 	return letter.Escape(p.title)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -41,9 +41,9 @@ atm approve 9f3a1c`,
 }
 
 type pendingList struct {
-	Pending []policy.Question     `json:"pending"`
-	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
-	Held    []heldMail            `json:"held,omitempty"`
+	Pending []policy.Question       `json:"pending"`
+	Overdue []teamdir.OverdueAnswer `json:"overdue,omitempty"`
+	Held    []heldMail              `json:"held,omitempty"`
 
 	p *command.Printer
 }
@@ -85,7 +85,7 @@ func watchPending(s *app.Scope, p *command.Printer, timeout time.Duration) error
 		lines = strings.Split(l.String(), "\n")
 		// By the time it began: the same dialog may get an id and further details later.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
-		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
+		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teamdir.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			return lines, nil

@@ -25,14 +25,14 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -93,7 +93,7 @@ func run(c *cli.Context) error {
 		recordsInput: c.Bool("record-input"), isDetached: c.Bool("detach"),
 	}
 	k, err := openAgent(c)
-	unknown, isNew := errors.AsType[*teams.UnknownError](err)
+	unknown, isNew := errors.AsType[*teamdir.UnknownError](err)
 	if isNew && k != nil && k.mayAdd(unknown) {
 		k.box, err = k.s.Team.Box(unknown.Name), nil
 	}
@@ -158,14 +158,14 @@ func warnOfDrivers(p *command.Printer) {
 }
 
 // mayAdd reports whether an unknown name becomes a member: it has a command in team.toml, or no similar name exists.
-func (k *call) mayAdd(e *teams.UnknownError) bool {
+func (k *call) mayAdd(e *teamdir.UnknownError) bool {
 	plan, _ := k.s.Team.Config()
 	near, isNear := failure.Nearest(string(e.Name), app.Strings(e.Members))
 	isNear = isNear && max(len(near)-len(e.Name), len(e.Name)-len(near)) < 2 // bob and bobby are two
 	return wire.IsName(string(e.Name)) && !e.Retired && e.Team == k.s.Team.Name && (!isNear || len(plan.Members[e.Name].Command) > 0)
 }
 
-func noCommand(t *teams.Team, name wire.Name) error {
+func noCommand(t *teamdir.Team, name wire.Name) error {
 	hint := strings.Replace(app.RunCommand(t, name), "-- CMD", "-- claude", 1)
 	return failure.Usage("no command to run for %s: team.toml gives none", name).WithHint("%s", hint)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 )
 
 // A Printer prints what one command has to say: values on stdout, warnings on stderr.
@@ -137,7 +137,7 @@ func EscapeJSON(doc []byte) []byte {
 
 // WarnUnreadable prints an *UnreadableError, after which the verb shows what could be read. It returns any other error.
 func (p *Printer) WarnUnreadable(err error) error {
-	if _, ok := errors.AsType[*teams.UnreadableError](err); ok {
+	if _, ok := errors.AsType[*teamdir.UnreadableError](err); ok {
 		(&failure.Error{Message: err.Error(), Hint: "atm doctor"}).Print(p.Err) // also with --quiet
 		return nil
 	}

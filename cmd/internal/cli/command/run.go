@@ -13,7 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 // Prepare gives a program and its commands what they have in common.
@@ -77,7 +77,7 @@ func explainWord(c *cli.Context, err error) error {
 		return nameInHint(c, err)
 	}
 	word := ""
-	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
 		word = string(e.Name)
 	} else if e, ok := errors.AsType[*app.WordError](err); ok {
 		word = e.Word

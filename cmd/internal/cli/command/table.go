@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 )
 
 const gap = 2 // columns between two cells
@@ -98,7 +98,7 @@ var stateColours = map[reducer.Word]string{
 
 // Team shows each member in a line, and the totals in another. In a narrow terminal long names are cut, then the detail
 // of the state, then its age. The numbers are never cut: a line may be wider than a very narrow terminal.
-func Team(members []teams.Member, width int, isColoured bool) []string {
+func Team(members []teamdir.Member, width int, isColoured bool) []string {
 	const nameColumn, sinceColumn, detailColumn = 0, 2, 3
 	rows := teamRows(members)
 	widths := columnWidths(rows)
@@ -132,7 +132,7 @@ func Team(members []teams.Member, width int, isColoured bool) []string {
 }
 
 // Team is the function Team for stdout.
-func (p *Printer) Team(members []teams.Member) []string {
+func (p *Printer) Team(members []teamdir.Member) []string {
 	return Team(members, p.Width(), IsColoured(p.Out))
 }
 
@@ -140,7 +140,7 @@ func (p *Printer) Team(members []teams.Member) []string {
 const shortName = 8
 
 // TeamWidth is the least width in which Team cuts no mail.
-func TeamWidth(members []teams.Member) int {
+func TeamWidth(members []teamdir.Member) int {
 	widths := columnWidths(teamRows(members))
 	if len(widths) == 0 {
 		return 1
@@ -149,7 +149,7 @@ func TeamWidth(members []teams.Member) int {
 }
 
 // teamRows has the name, the state, its age and detail, and the mail of each member.
-func teamRows(members []teams.Member) [][]string {
+func teamRows(members []teamdir.Member) [][]string {
 	rows, now := make([][]string, len(members)), time.Now()
 	for i, m := range members {
 		since := ""
@@ -164,7 +164,7 @@ func teamRows(members []teams.Member) [][]string {
 
 // detail says more about a member's state: why mail waits and, if nothing proves that the state still holds, how old
 // the evidence is.
-func detail(m teams.Member, now time.Time) string {
+func detail(m teamdir.Member, now time.Time) string {
 	if m.Host != "" {
 		return app.JoinFilled("; ", m.StateDetail(), m.EvidenceAge(now))
 	}
@@ -190,7 +190,7 @@ func detail(m teams.Member, now time.Time) string {
 }
 
 // footer counts the members: `5 members: 1 idle, 2 busy, 2 off`. "" where nothing is known of any.
-func footer(members []teams.Member) string {
+func footer(members []teamdir.Member) string {
 	counts := map[reducer.Word]int{}
 	for _, m := range members {
 		counts[m.State]++

@@ -9,8 +9,8 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 )
 
 // Each member has a line, and no line is too wide: the counts of messages are cut last.
@@ -18,11 +18,11 @@ func TestTeam(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	earlier := now.Add(-2 * time.Hour)
-	rows := []teams.Member{
+	rows := []teamdir.Member{
 		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
-		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", MailCounts: teams.MailCounts{Owed: 1}},
+		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-3 * time.Hour)), Detail: "Bash", MailCounts: teamdir.MailCounts{Owed: 1}},
 		{Name: "carol", State: reducer.WordBusy, Presence: reducer.Online, Since: new(now.Add(-5 * time.Hour)), PresenceAt: &earlier},
-		{Name: "dave", State: reducer.WordBlocked, Presence: reducer.Online, Detail: "permission for a long name", MailCounts: teams.MailCounts{Unread: 2}},
+		{Name: "dave", State: reducer.WordBlocked, Presence: reducer.Online, Detail: "permission for a long name", MailCounts: teamdir.MailCounts{Unread: 2}},
 		{Name: "me", State: reducer.WordPerson},
 	}
 	want := []string{"alice  unknown      never seen", "bob    busy     3h  Bash                        1 to ack",

@@ -13,8 +13,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,7 +92,7 @@ func newListing(p *command.Printer, items []*maildir.Item, me *maildir.Box) *lis
 	}
 	if me != nil {
 		owed, err := me.OwedIDs()
-		p.WarnUnreadable(teams.Unreadable(me, err))
+		p.WarnUnreadable(teamdir.Unreadable(me, err))
 		l.Owed = append(l.Owed, owed...)
 	}
 	return l

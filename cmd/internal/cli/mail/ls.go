@@ -13,8 +13,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -94,7 +94,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 		p.Warn("%s cannot be read as a message; atm doctor says why", letter.Many(bad, "file"))
 	}
 	if err != nil && len(l.Messages)+l.More == 0 {
-		return teams.Unreadable(box, err) // an empty list would say that there is no mail
+		return teamdir.Unreadable(box, err) // an empty list would say that there is no mail
 	}
 	if !o.sent {
 		owed, unreadable := box.OwedIDs()
@@ -106,7 +106,7 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 			ifEmpty += fmt.Sprintf(", %d to ack: %s --owed%s", len(owed), verb, s.Given.Flags("", "root", "team", "as"))
 		}
 	}
-	if err := p.WarnUnreadable(teams.Unreadable(box, err)); err != nil {
+	if err := p.WarnUnreadable(teamdir.Unreadable(box, err)); err != nil {
 		return err
 	}
 	if o.counts {

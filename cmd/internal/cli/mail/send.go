@@ -15,7 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -216,7 +216,7 @@ func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, 
 	}
 	if c.IsSet("id") {
 		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-			err = teams.CheckID(m.ID)
+			err = teamdir.CheckID(m.ID)
 		}
 		if err != nil {
 			return nil, failure.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")

@@ -14,9 +14,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
@@ -116,7 +116,7 @@ func printEarlier(ctx context.Context, s *app.Scope, p *command.Printer, boxes [
 			}
 			lines = append(lines, l)
 		}
-		p.WarnUnreadable(teams.Unreadable(box, cmp.Or(err, logErr)))
+		p.WarnUnreadable(teamdir.Unreadable(box, cmp.Or(err, logErr)))
 	}
 	lines = slices.DeleteFunc(lines, func(l logLine) bool { return l.at.Before(w.since) })
 	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
@@ -150,7 +150,7 @@ func (l logLine) print(s *app.Scope, p *command.Printer) error {
 	}
 	box := team.Box(l.Address.Agent)
 	if l.Err != nil {
-		p.Warn("%v", teams.Unreadable(box, l.Err))
+		p.Warn("%v", teamdir.Unreadable(box, l.Err))
 		return nil
 	}
 	if l.Gap != nil && p.IsJSON {

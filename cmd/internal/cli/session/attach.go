@@ -16,8 +16,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -46,8 +46,8 @@ continues. Without a terminal it ends with stdin, unless --follow.`,
 // attachOptions are the flags of session attach.
 type attachOptions struct{ isReadOnly, follows bool }
 
-func (k *call) say(ctx context.Context, in foreign.HumanInput) (teams.SessionResult, error) {
-	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
+func (k *call) say(ctx context.Context, in foreign.HumanInput) (teamdir.SessionResult, error) {
+	from := teamdir.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin()}
 	return k.s.Team.SendInput(ctx, k.session.SessionID, from)
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -71,10 +71,10 @@ func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.Un
 			continue
 		}
 		t, err := s.Root.Team(wire.Name(name))
-		if errors.Is(err, teams.ErrNoTeam) { // it might become one, and has not been shown
-			err = &teams.LocksError{Path: filepath.Join(s.Root.Path, name, ".locks")}
+		if errors.Is(err, teamdir.ErrNoTeam) { // it might become one, and has not been shown
+			err = &teamdir.LocksError{Path: filepath.Join(s.Root.Path, name, ".locks")}
 		}
-		if _, ok := errors.AsType[*teams.LocksError](err); ok {
+		if _, ok := errors.AsType[*teamdir.LocksError](err); ok {
 			return failure.Refused("%v: %w", why, err).WithHint("mkdir -m 700 %s", policy.Quote(filepath.Join(s.Root.Path, name, ".locks")))
 		}
 		if err != nil {
@@ -113,7 +113,7 @@ func (o *initOptions) acceptCommand(code string) string {
 	return strings.Join(append(words, o.words...), " ")
 }
 
-func describeTeam(t *teams.Team) unacceptedTeam {
+func describeTeam(t *teamdir.Team) unacceptedTeam {
 	d := unacceptedTeam{Team: t.Name, Commands: []startCommand{}, Resume: []string{}}
 	boxes, _ := t.Boxes()
 	d.Members, _ = t.Agents()

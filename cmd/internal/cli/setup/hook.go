@@ -22,12 +22,12 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 // How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
@@ -84,12 +84,12 @@ type hookCall struct {
 	commands  *cli.App // what the primer explains
 	tool      hook.Tool
 	scope     *app.Scope
-	isSecond  bool          // atm runs the agent, and this is another program
-	isRunning bool          // atm runs the agent
-	program   teams.Program // whose hook this is
+	isSecond  bool            // atm runs the agent, and this is another program
+	isRunning bool            // atm runs the agent
+	program   teamdir.Program // whose hook this is
 
 	read  func() ([]byte, error) // the input
-	ended func() []string        // see teams.Team.EndedSessions
+	ended func() []string        // see teamdir.Team.EndedSessions
 	err   error                  // what went wrong and changes no answer
 }
 
@@ -134,7 +134,7 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
-		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teams.Hold{}) },
+		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
 		Arguments:  arguments,
 		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
@@ -246,7 +246,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		return nil, false, nil
 	}
 	s, err = app.OpenMe(g)
-	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) {
+	if errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teamdir.ErrNoTeam) {
 		return nil, false, nil
 	}
 	if err == nil {

@@ -13,23 +13,23 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/hook"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // findCaller returns the program whose hook this is. All threads of Codex share one server, which runs their hooks with the
-// environment of whoever started it: then the thread says for whom this process acts (teams.Root.MemberOfThread), and it
+// environment of whoever started it: then the thread says for whom this process acts (teamdir.Root.MemberOfThread), and it
 // acts for nobody if that cannot be told. warning is for the person then.
-func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p teams.Program, warning string, err error) {
-	p = teams.ThisProgram(string(tool))
+func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p teamdir.Program, warning string, err error) {
+	p = teamdir.ThisProgram(string(tool))
 	if tool != hook.Codex && tool != hook.CodexNotify || os.Getenv("ATM_RUN") != "" {
 		return p, "", nil
 	}
 	found, _, err := rootdir.Find(g.Place())
-	var root *teams.Root
+	var root *teamdir.Root
 	if err == nil {
-		root, err = teams.OpenFound(found)
+		root, err = teamdir.OpenFound(found)
 	}
 	if err != nil || !root.InSharedServer() { // whoever opens the root for the member tells of the error
 		return p, "", nil

@@ -15,12 +15,12 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/teams/policy"
-	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -147,7 +147,7 @@ func (o *initOptions) run(ctx context.Context, p *command.Printer) (m madeRoot, 
 }
 
 // sample is a team.toml with the members that are agents or people.
-func sample(team *teams.Team, members []wire.Name) string {
+func sample(team *teamdir.Team, members []wire.Name) string {
 	isPerson := func(n wire.Name) bool { return n == "me" || string(n) == os.Getenv("USER") }
 	isNeither := func(n wire.Name) bool {
 		isShared, _ := team.Box(n).Shared()

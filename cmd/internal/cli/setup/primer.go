@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 )
 
 var primerCommand = &cli.Command{
@@ -31,8 +31,8 @@ func primer(c *cli.Context) error {
 	s.WarnUnaccepted()
 	text, err := primerText(c.App, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
-		own := teams.ThisProgram("")
-		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teams.ThreadVariable)); ok {
+		own := teamdir.ThisProgram("")
+		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teamdir.ThreadVariable)); ok {
 			own.PID = shows.PID
 		}
 		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {

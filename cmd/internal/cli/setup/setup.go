@@ -14,7 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -80,7 +80,7 @@ func parseNames(words []string) (names []wire.Name, err error) {
 // reserved are names that nobody gets any more, though a member that has one keeps it.
 var reserved = []wire.Name{"team", "everyone", "everybody", "here", "channel"}
 
-func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
+func addMembers(ctx context.Context, t *teamdir.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
 	for _, n := range names {
 		if slices.Contains(reserved, n) && !t.IsAgent(n) {

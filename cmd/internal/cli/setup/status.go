@@ -14,9 +14,9 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
@@ -71,7 +71,7 @@ func status(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return p.WarnUnreadable(unreadable)
 }
 
-func printStatus(s *app.Scope, p *command.Printer, m teams.Member, isTheirs bool) error {
+func printStatus(s *app.Scope, p *command.Printer, m teamdir.Member, isTheirs bool) error {
 	if !isTheirs {
 		return p.PrintAs(m, statusText(m, command.IsColoured(p.Out)))
 	}
@@ -79,8 +79,8 @@ func printStatus(s *app.Scope, p *command.Printer, m teams.Member, isTheirs bool
 	return p.PrintUnlessError(err, line, string(command.EscapeJSON(line)))
 }
 
-func statusText(m teams.Member, isColoured bool) string {
-	now, text := time.Now(), command.Team([]teams.Member{m}, 0, isColoured)[0]+"\n"
+func statusText(m teamdir.Member, isColoured bool) string {
+	now, text := time.Now(), command.Team([]teamdir.Member{m}, 0, isColoured)[0]+"\n"
 	line := func(name, format string, args ...any) {
 		text += fmt.Sprintf("  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
@@ -96,7 +96,7 @@ func statusText(m teams.Member, isColoured bool) string {
 		if m.ThreadID == m.Session { // as most programs have it
 			m.ThreadID = ""
 		}
-		for _, field := range [][2]teams.OrNull{{"thread", m.ThreadID}, {"session", m.Session}} {
+		for _, field := range [][2]teamdir.OrNull{{"thread", m.ThreadID}, {"session", m.Session}} {
 			if field[1] != "" {
 				turn += " in " + string(field[0]) + " " + letter.Name(string(field[1]), 80)
 			}

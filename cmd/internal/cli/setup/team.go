@@ -15,8 +15,8 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -66,9 +66,9 @@ atm team add jobs --shared`,
 
 // members is what team prints.
 type members struct {
-	Team    wire.Name      `json:"team"`
-	Members []teams.Member `json:"members"`
-	Stats   teams.Stats    `json:"stats"`
+	Team    wire.Name        `json:"team"`
+	Members []teamdir.Member `json:"members"`
+	Stats   teamdir.Stats    `json:"stats"`
 
 	me wire.Name // "": no identity was given
 }
@@ -106,7 +106,7 @@ func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: teams.StatsOf(all), me: optionalMe(s)}
+	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), me: optionalMe(s)}
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
@@ -124,7 +124,7 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 	isFirst := true
 	return p.Watch(s, timeout, func(ctx context.Context) ([]string, error) {
 		all, err := s.Team.Members(ctx)
-		if _, isPartial := errors.AsType[*teams.UnreadableError](err); err != nil && !isPartial {
+		if _, isPartial := errors.AsType[*teamdir.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
 		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(p)
@@ -142,7 +142,7 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 }
 
 // waitingFor lists what is waiting for me: questions of others, and mail.
-func waitingFor(ctx context.Context, s *app.Scope, members []teams.Member) (lines []string) {
+func waitingFor(ctx context.Context, s *app.Scope, members []teamdir.Member) (lines []string) {
 	questions, _ := s.Team.Pending(ctx, members) // shows what could be read
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {

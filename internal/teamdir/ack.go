@@ -1,0 +1,199 @@
+package teamdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Acked is the result of Ack.
+type Acked struct {
+	ID       wire.ID   // of the ack
+	To       Recipient // who got it; zero: none was sent
+	WasAcked bool      // it was acknowledged before, by an ack or an answer
+	Unsent   string    // why the ack's text was not sent, which a reply can say; "": it was
+	Notes    []string  // messages to the caller's user
+}
+
+// ackLease is how long a message is leased at least while it is being acknowledged.
+const ackLease = 30 * time.Second
+
+// Ack acknowledges m, a message in box, for me: the mailbox's owner or the member that has leased the message (else
+// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text and the origin. Ack delivers it to the sender durably, and
+// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived. If the sender
+// withdraws m meanwhile (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
+func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Message) (a Acked, err error) {
+	by := me.Address()
+	it, err := box.Get(m.ID)
+	if err == nil && (it.Lease != nil || by != box.Address() && it.State != maildir.Done) {
+		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // so that nobody else takes it meanwhile
+	}
+	if err != nil {
+		return a, err
+	}
+	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
+	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
+	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
+	a.ID = ack.ID
+	if why := r.doubt(ack); why != "" {
+		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
+	}
+	sender, err := r.Mailbox(m.From)
+	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
+		a.WasAcked = it.State == maildir.Done
+		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
+		return a, a.noteUnlogged(box.MarkAckedUnsent(ctx, m.ID, by))
+	}
+	if err != nil {
+		return a, err
+	}
+	isAck := r.isAckFor(box.Address(), m)
+	before, err := sender.GetDerived(ack.ID, isAck)
+	if it.RequiresAck && it.State == maildir.Done && errors.Is(err, maildir.ErrNotFound) { // an answer was the ack
+		a.WasAcked = true
+		if ack.Body != "" {
+			a.Unsent = "already answered; your text was not sent"
+		}
+		return a, nil
+	}
+	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})[0][0]
+	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored // the id that was free
+	if a.WasAcked && before != nil && ack.Body != "" && before.Body != ack.Body {
+		a.Unsent = "already acknowledged with another text; yours was not sent"
+	}
+	if a.To.Err != nil {
+		return a, a.To.Err
+	}
+	err = box.MarkAcked(ctx, m.ID, by)
+	if errors.Is(err, maildir.ErrWithdrawn) {
+		sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
+	}
+	return a, a.noteUnlogged(err)
+}
+
+// noteUnlogged makes a note of an error that only an event is missing: the message is marked.
+func (a *Acked) noteUnlogged(err error) error {
+	if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok {
+		a.Notes = append(a.Notes, unlogged.Error())
+		return nil
+	}
+	return err
+}
+
+// isAckFor returns what an ack of m for one of its recipients looks like.
+func (r *Root) isAckFor(recipient wire.Address, m *wire.Message) func(*wire.Message) bool {
+	return func(ack *wire.Message) bool {
+		return ack.Acks(m.ID) && r.speaksFor(recipient, ack.From, m) && r.doubt(ack) == ""
+	}
+}
+
+// AckOf returns the ack of a message for a recipient from its sender's mailbox. ErrNotFound if there is none, or if it
+// was withdrawn.
+func (r *Root) AckOf(m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+	sender, err := r.Mailbox(m.From)
+	if err != nil {
+		return nil, err
+	}
+	it, err := sender.GetDerived(wire.AckID(m.ID, recipient), r.isAckFor(recipient, m))
+	if err == nil && it.State == maildir.Withdrawn {
+		err = maildir.ErrNotFound
+	}
+	return it, err
+}
+
+// Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is
+// moved out of the inbox. If the recipient has read it (Owed or Done), it gets a notice, and then owes no ack any more;
+// a retry after an interruption repeats both. An acknowledged message stays, and the state is "". A leased one is a
+// *maildir.LeasedError.
+func (r *Root) Withdraw(ctx context.Context, me *maildir.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (maildir.State, error) {
+	b, err := r.Mailbox(from)
+	if err != nil {
+		return "", err
+	}
+	wasAcked := false
+	isAcked := func() bool { _, err := r.AckOf(m, from); wasAcked = err == nil; return wasAcked }
+	// A reply is the ack as well; of one on another host only that host's report may tell.
+	isAckedThere := from.Host != "" && m.RequiresAck && r.RemoteState(m, from) == maildir.Done
+	if isAcked() || isAckedThere {
+		return "", nil
+	}
+	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	where := "which you have read"
+	if from.Host != "" {
+		where = "which was on its way to you"
+		if errors.Is(err, maildir.ErrNotFound) { // the bridge has sent it
+			state, err = maildir.Owed, nil
+		}
+	}
+	if err != nil || state == maildir.Unread || state == maildir.Withdrawn {
+		return state, err
+	}
+	if state == maildir.Done && m.RequiresAck {
+		return "", nil
+	}
+	told := &wire.Message{
+		ID:   wire.Derive("withdrawn", m.ID, from), // one of its own for each recipient
+		Type: wire.TypeNotice, InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
+		Subject: "withdrawn: " + letter.OneLine(m.Title(), 200),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), where),
+		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
+	}
+	_, err = r.Send(ctx, &Outgoing{From: me, To: []wire.Address{from}, Message: told, Derived: IsNoticeFrom(me.Address())})
+	if err != nil || from.Host != "" {
+		return state, err
+	}
+	now, err := b.WithdrawRead(ctx, m.ID, me.Address(), isAcked)
+	if wasAcked || now == maildir.Done && m.RequiresAck { // meanwhile
+		b.Withdraw(ctx, told.ID, me.Address()) // leaves one that was read
+		return "", err
+	}
+	return state, err
+}
+
+// IsNoticeFrom returns what a notice under a derived id looks like.
+func IsNoticeFrom(sender wire.Address) func(*wire.Message) bool {
+	return func(m *wire.Message) bool {
+		return m.Type == wire.TypeNotice && m.From == sender && !m.IsDropped()
+	}
+}
+
+// FindLease returns the mailbox, box or a recipient's, in which a member has taken an unread message under a lease; nil
+// if there is none. If somebody else has taken it, the error is a *maildir.LeasedError or, after that lease has
+// expired, maildir.ErrNotHeld.
+func (r *Root) FindLease(box *maildir.Box, m *wire.Message, by wire.Address) (from *maildir.Box, err error) {
+	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		var lease maildir.Lease
+		isTaken := false
+		b, bad := r.Mailbox(a)
+		if bad == nil {
+			lease, isTaken, bad = b.LastLease(m.ID)
+		}
+		switch {
+		case errors.Is(bad, maildir.ErrNoAgent) || errors.Is(bad, ErrNoTeam):
+		case bad != nil:
+			return nil, bad
+		case lease.By == by:
+			return b, nil
+		case lease.Until.After(time.Now()):
+			from, err = b, &maildir.LeasedError{ID: m.ID, Lease: lease}
+		case isTaken:
+			from, err = b, fmt.Errorf("message %s %w", m.ID.Short(6), maildir.ErrNotHeld)
+		}
+	}
+	return from, err
+}
+
+// LeaseFlags returns what is shown of a message's lease.
+func LeaseFlags(it *maildir.Item) letter.Flags {
+	f := letter.Flags{TimesTaken: it.TimesHandedOut}
+	if it.Lease != nil {
+		f.TakenBy, f.TakenUntil = it.Lease.By, it.Lease.Until
+	}
+	return f
+}

@@ -1,0 +1,98 @@
+package teamdir
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A message that is acknowledged while its sender withdraws it stays, and the notice of the withdrawal goes.
+func TestWithdrawDuringAck(t *testing.T) {
+	ctx := context.Background()
+	for _, requiresAck := range []bool{true, false} {
+		var ack func()
+		r := newFaultyRoot(t, func(op, name string) error {
+			if op == "rename" && ack != nil && strings.Contains(name, "bob/inbox/tmp/") {
+				ack()
+			}
+			return nil
+		})
+		team := newTeam(t, r, "alice", "bob")
+		alice, bob := team.Box("alice"), team.Box("bob")
+		m := &wire.Message{Body: "work", RequiresAck: requiresAck}
+		_, err := team.sendTo(ctx, alice, "bob", m)
+		must(t, err)
+		must(t, bob.MarkRead(ctx, m.ID))
+		ack = func() {
+			_, err := r.Ack(ctx, bob, bob, m, &wire.Message{})
+			must(t, err)
+		}
+		if state, err := r.Withdraw(ctx, alice, m, bob.Address(), nil); state != "" || err != nil {
+			t.Error(requiresAck, state, err)
+		}
+		if it, err := bob.Get(m.ID); err != nil || it.State != maildir.Done {
+			t.Error(requiresAck, it.State, err)
+		}
+		if got := unreadOf(t, team, "bob"); len(got) != 0 {
+			t.Error(requiresAck, "told: ", got)
+		}
+	}
+}
+
+// If the sender withdraws a message while it is being acknowledged, one of the two wins.
+func TestAckDuringWithdraw(t *testing.T) {
+	ctx := context.Background()
+	var withdraw func()
+	r := newFaultyRoot(t, func(op, name string) error {
+		if op == "rename" && withdraw != nil && strings.Contains(name, "alice/inbox/tmp/") {
+			withdraw()
+		}
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	alice, bob := team.Box("alice"), team.Box("bob")
+	id := post(t, team, "alice", "bob", "work")
+	it, err := bob.Get(id)
+	must(t, err)
+	withdraw = func() {
+		if state, err := r.Withdraw(ctx, alice, it.Message, bob.Address(), nil); state != maildir.Unread || err != nil {
+			t.Error(state, err)
+		}
+	}
+	if _, err := r.Ack(ctx, bob, bob, it.Message, &wire.Message{}); !errors.Is(err, maildir.ErrWithdrawn) {
+		t.Error(err)
+	}
+	if got := unreadOf(t, team, "alice"); len(got) != 0 {
+		t.Error("told: ", got)
+	}
+	if _, err := r.AckOf(it.Message, bob.Address()); err == nil {
+		t.Error("it counts as acknowledged")
+	}
+}
+
+// A message that is put back while its owner looks for it is found in the owner's mailbox, not in the sender's.
+func TestFindDuringUnread(t *testing.T) {
+	var putBack func()
+	r := newFaultyRoot(t, func(op, name string) error {
+		if op == "list" && putBack != nil && strings.HasSuffix(name, "bob/inbox/cur") {
+			now := putBack
+			putBack = nil
+			now()
+		}
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	bob := team.Box("bob")
+	m := &wire.Message{Body: "work", RequiresAck: true}
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	must(t, err)
+	must(t, bob.MarkRead(t.Context(), m.ID))
+	putBack = func() { must(t, bob.MarkUnread(t.Context(), m.ID)) }
+	if it, box, err := team.Find(bob, m.ID.Short(6)); err != nil || box.Agent() != "bob" || it.State != maildir.Unread {
+		t.Error(it, box, err)
+	}
+}

@@ -1,0 +1,234 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// IsBridged reports whether a bridge runs for the team: it holds the lock bridge.
+func (t *Team) IsBridged() bool {
+	isHeld, err := t.Locks().Held("bridge")
+	return isHeld && err == nil
+}
+
+// BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
+// reason in a second file. The bridge tries an envelope without a reason again.
+const BadEnvelopes = maildir.BridgeDir + "/bad"
+
+// ReasonSuffix ends the name of a reason file.
+const ReasonSuffix = ".reason"
+
+// UnknownHost begins the reason for an envelope of a host that has no key here; the host and a colon follow.
+const UnknownHost = "from host "
+
+// RejectReasons maps the names of rejected envelopes to the reasons.
+func (t *Team) RejectReasons() (reasons map[string]string, errs error) {
+	names, errs := t.Dir().Names(BadEnvelopes)
+	reasons = map[string]string{}
+	for _, name := range names {
+		if envelope, isReason := strings.CutSuffix(name, ReasonSuffix); isReason {
+			reason, err := t.Dir().ReadFile(path.Join(BadEnvelopes, name), 4096)
+			reasons[envelope], errs = strings.TrimSpace(string(reason)), errors.Join(errs, err)
+		}
+	}
+	return reasons, errs
+}
+
+// RetryRejected makes the running or next bridge retry all rejected envelopes, and returns how many there are.
+func (t *Team) RetryRejected() (n int, errs error) {
+	reasons, errs := t.RejectReasons()
+	for envelope := range reasons {
+		errs = errors.Join(errs, t.Dir().Remove(path.Join(BadEnvelopes, envelope+ReasonSuffix)))
+	}
+	return len(reasons), errs
+}
+
+// ReceivedDir is the directory in which the bridge keeps what it knows of received mail.
+const ReceivedDir = maildir.BridgeDir + "/received"
+
+// TakenSuffix ends the name of a file in ReceivedDir that says which envelopes signed on a day were taken.
+const TakenSuffix = ".taken"
+
+// keepTaken is for how long these files are kept: twice as long as the bridge accepts an envelope that arrives late at
+// the server, since clocks differ.
+const keepTaken = 60 * 24 * time.Hour
+
+// PruneTaken removes the files of days that are too long ago.
+func (t *Team) PruneTaken() error {
+	names, errs := t.Dir().Names(ReceivedDir)
+	oldest := time.Now().Add(-keepTaken).UTC().Format(time.DateOnly)
+	for _, name := range names {
+		if day, isTaken := strings.CutSuffix(name, TakenSuffix); isTaken && day < oldest {
+			errs = errors.Join(errs, t.Dir().Remove(path.Join(ReceivedDir, name)))
+		}
+	}
+	return errs
+}
+
+// RowsDir is the directory in which the bridge stores other hosts' rows, as <host>.json.
+const RowsDir = maildir.BridgeDir + "/rows"
+
+const (
+	rowsMaxAge   = time.Minute      // a member is unknown after that
+	maxClockSkew = 10 * time.Second // Member.Clock reports a larger one
+)
+
+// Rows is what a host last reported about its members.
+type Rows struct {
+	Host       wire.Name `json:"host"`
+	At         time.Time `json:"at"`                   // by that host's clock
+	ReceivedAt time.Time `json:"received_at,omitzero"` // by our clock
+	Members    []Row     `json:"members"`
+}
+
+// Row is a member as its host reports it: as in team --json, and with its open questions, so that they can be answered
+// from another host.
+type Row struct {
+	Member
+	Questions []policy.Question `json:"questions,omitempty"`
+}
+
+func (r *Rows) isFresh() bool { return time.Since(r.ReceivedAt).Abs() <= rowsMaxAge }
+
+// LocalRows returns the rows of this host's members. With an *UnreadableError it returns what could be read.
+func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
+	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
+	members, err := t.LocalMembers(ctx)
+	for _, m := range members {
+		r.Members = append(r.Members, Row{m, m.Questions})
+		err = errors.Join(err, m.EventsErr)
+	}
+	return r, err
+}
+
+// SaveRows stores rows unless the stored ones are newer: anybody who may write to the server can replay old rows.
+func (t *Team) SaveRows(r Rows) error {
+	file := RowsDir + "/" + string(r.Host) + ".json"
+	old, err := t.rowsOf(r.Host)
+	if err == nil && r.At.Equal(old.At) {
+		return nil
+	}
+	if err == nil && r.At.Before(old.At) {
+		return fmt.Errorf("older than the rows that %s sent before; if its clock was ahead then, remove %s", r.Host, t.Dir().Join(file))
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := t.Dir().MkdirAll(RowsDir); err != nil {
+		return err
+	}
+	return t.Dir().Replace(file, append(data, '\n'), false)
+}
+
+// Rows returns the stored rows by host. With an *UnreadableError it returns the others.
+func (t *Team) Rows() (all []Rows, err error) {
+	names, err := t.Dir().Names(RowsDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		host, isRows := strings.CutSuffix(name, ".json")
+		if !isRows {
+			continue
+		}
+		r, bad := t.rowsOf(wire.Name(host))
+		if bad == nil {
+			all = append(all, r)
+		}
+		err = errors.Join(err, bad)
+	}
+	if err != nil {
+		err = &UnreadableError{err}
+	}
+	return all, err
+}
+
+func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
+	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", 4<<20)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && r.Host != host {
+		err = fmt.Errorf("they are from host %q", r.Host)
+	}
+	for _, m := range r.Members {
+		_, bad := wire.ParseName(string(m.Name))
+		err = cmp.Or(err, bad)
+	}
+	if err != nil {
+		err = fmt.Errorf("the rows of %s: %w", host, err)
+	}
+	return r, err
+}
+
+// localize returns a row of r as it is shown on this host: unknown if r is old, the state escaped, since it may be any
+// text from a newer atm, and without questions that only that host's people can answer, such as drafts.
+func (r *Rows) localize(row Row) Member {
+	m, name := row.Member, row.Name+"@"+r.Host
+	if !r.isFresh() {
+		m = Member{
+			Kind: m.Kind, Role: m.Role, Shared: m.Shared, Presence: reducer.PresenceUnknown,
+			TurnState:  TurnState{TurnStatus: "unknown", Activity: reducer.Unknown},
+			MailCounts: MailCounts{Unread: m.Unread, Owed: m.Owed},
+		}
+	}
+	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
+	m.Name, m.OtherHost = name, OtherHost{Host: r.Host, SeenAt: moment(r.ReceivedAt)}
+	if skew := r.At.Sub(r.ReceivedAt); skew > maxClockSkew {
+		m.Clock = letter.Span(skew) + " ahead"
+	} else if skew < -maxClockSkew {
+		m.Clock = letter.Span(-skew) + " behind"
+	}
+	m.Questions = slices.DeleteFunc(row.Questions, func(q policy.Question) bool {
+		return q.Kind != reducer.Permission && q.Kind != reducer.Question && q.Kind != reducer.ClientTool
+	})
+	for i := range m.Questions {
+		q := &m.Questions[i]
+		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt
+	}
+	return m
+}
+
+// Remote returns a member of another host from its last rows. Without fresh rows a missing member is unknown, with them
+// it is an *UnknownError.
+func (t *Team) Remote(name, host wire.Name) (Member, error) {
+	r, err := t.rowsOf(host)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Member{}, err
+	}
+	unknown := &UnknownError{Name: name + "@" + host, Team: t.Name}
+	for _, m := range r.Members {
+		if m.Name == name {
+			return r.localize(m), nil
+		}
+		unknown.Members = append(unknown.Members, m.Name+"@"+host)
+	}
+	if r.isFresh() {
+		return Member{}, unknown
+	}
+	r.Host = host
+	return r.localize(Row{Member: Member{Name: name, Kind: "agent"}}), nil
+}
+
+// EvidenceAge says how old the evidence about a member of another host is.
+func (m *Member) EvidenceAge(now time.Time) string {
+	if m.SeenAt == nil {
+		return "no news from " + string(m.Host) + " yet"
+	}
+	return strings.TrimSuffix("seen "+letter.Ago(now, *m.SeenAt)+", clock "+m.Clock, ", clock ")
+}

@@ -1,0 +1,78 @@
+package teamdir
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The server of Codex has the conversations (threads) that its programs show. atm-codex follows one for a member and
+// gives it the mail; see package cmd/internal/follow.
+
+// FollowLock is the lock that atm-codex holds for a member.
+func FollowLock(name wire.Name) string { return string(name) + ".follow" }
+
+// IsFollowed reports whether a process gives the mail to a member's conversation.
+func (t *Team) IsFollowed(name wire.Name) bool {
+	held, err := t.Locks().Held(FollowLock(name))
+	return held && err == nil
+}
+
+// Follow starts atm-codex for a conversation that the shared server has, unless one gives it the mail already.
+func (t *Team) Follow(name wire.Name, p Program) error {
+	if t.root.StartFollower == nil || slices.Contains(p.Opens, agents.ServerQueue) && t.IsFollowed(name) {
+		return nil
+	}
+	return t.root.StartFollower(t, name, p)
+}
+
+// notFollowed is why there is no way to a conversation whose atm-codex was killed.
+const notFollowed = "the atm-codex that gave it the mail has ended; the next message or turn starts one"
+
+// followAgain is Follow, for a sender, if the process was killed that gave a program its mail. It returns the program with
+// the way that is open then. A sender in a sandbox does not reach the server, and starts nothing that would not either.
+func (t *Team) followAgain(ctx context.Context, name wire.Name, p Program) Program {
+	if p.Server == "" || t.IsFollowed(name) || t.root.StartFollower == nil {
+		return p
+	}
+	socket, err := p.ServerSocket()
+	if err == nil {
+		var conn net.Conn
+		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); err == nil {
+			conn.Close()
+			err = t.root.StartFollower(t, name, p)
+		}
+	}
+	if err == nil && p.Shut == notFollowed { // else it had no way before it ended
+		p.Opens = append(p.Opens, agents.ServerQueue)
+	}
+	return p
+}
+
+// NoteServer notes the server that gives a program's conversation its mail, or in a line why it does not.
+func (t *Team) NoteServer(name wire.Name, p Program, socket, shut string) error {
+	var opens []string
+	if shut == "" {
+		opens = []string{agents.ServerQueue}
+	}
+	shut = letter.OneLine(shut, maxShut)
+	if p.Server == socket && p.Shut == shut && slices.Equal(p.Opens, opens) {
+		return nil
+	}
+	p.Server, p.Shut, p.Opens = socket, shut, opens
+	return t.saveProgram(name, p)
+}
+
+// Conversation returns the program that shows a member's conversation. One that has ended shows none.
+func (t *Team) Conversation(name wire.Name, session string) (p Program, ok bool) {
+	all := t.Programs(name)
+	i := slices.IndexFunc(all, func(p Program) bool { return p.Session == session })
+	if i < 0 {
+		return p, false
+	}
+	return all[i], true
+}

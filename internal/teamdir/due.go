@@ -1,0 +1,103 @@
+package teamdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead and, between two turns,
+// one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
+// overdue.
+
+// overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn or
+// expired.
+func (t *Team) overdue(ctx context.Context, box *maildir.Box) ([]*maildir.Item, error) {
+	due, err := box.Due(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(due, func(it *maildir.Item) bool {
+		return !it.DueAt.Before(time.Now()) || t.root.IsAnswered(ctx, it.Message, box.Address())
+	}), nil
+}
+
+// IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
+// answer, and an ack of the member that took the message from a shared inbox: it means that the work is done, while any
+// other ack means "I have it".
+func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
+	if sender, _ := r.Mailbox(m.From); sender == nil {
+		return true
+	}
+	ack, err := r.AckOf(m, a)
+	return err == nil && ack.From != a || len(r.repliesOf(ctx, m, a)) > 0
+}
+
+func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }
+
+// Remind sends the notices about a member's overdue answers to the lead and, between two turns, reminders of those that
+// it has read to the member itself. Runners call it.
+func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, origin *wire.Origin) error {
+	c, err := t.Config() // a file with mistakes names no lead
+	overdue, unreadable := t.overdue(ctx, box)
+	errs := []error{err, unreadable}
+	for _, it := range overdue {
+		send := func(to wire.Name, purpose, format string, args ...any) {
+			isSent := IsNoticeFrom(box.Address())
+			id := wire.Derive(purpose, it.ID, box.Address())
+			if _, err := t.Box(to).GetDerived(id, isSent); err == nil {
+				return
+			}
+			payload, _ := json.Marshal(map[string]wire.ID{"overdue": it.ID})
+			m := &wire.Message{
+				// Without in_reply_to: it must not look like the answer.
+				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
+				Subject: "overdue: " + letter.OneLine(it.Title(), 200), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
+			}
+			o := &Outgoing{From: box, To: []wire.Address{t.Box(to).Address()}, Message: m, Derived: isSent}
+			_, err := t.root.Send(ctx, o)
+			errs = append(errs, err)
+		}
+		id, status, due := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
+		if hasRead(it) {
+			status = "has not answered"
+		}
+		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
+			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
+		}
+		if betweenTurns && hasRead(it) {
+			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OverdueAnswer describes an overdue answer.
+type OverdueAnswer struct {
+	ID      wire.ID   `json:"id"`
+	Agent   wire.Name `json:"agent"`
+	From    string    `json:"from"`
+	Subject string    `json:"subject"`
+	DueAt   time.Time `json:"due_at"`
+	Read    bool      `json:"read"`
+}
+
+// OverdueAnswers returns all members' overdue answers by due date. With an *UnreadableError it returns the others.
+func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
+	err = t.Each(func(b *maildir.Box) error {
+		overdue, err := t.overdue(ctx, b)
+		for _, it := range overdue {
+			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})
+		}
+		return err
+	})
+	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })
+	return out, err
+}

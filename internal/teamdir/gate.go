@@ -1,0 +1,82 @@
+package teamdir
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// This file says what keeps mail from a member, from evidence only.
+
+// IsSilent reports whether the member's runner does not answer.
+func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
+
+// ToMail returns the member as its runner and its hooks see it when they hand over mail: a question on the session channel
+// holds up none.
+func (m *Member) ToMail() *Member {
+	if m.AtPrompt == "" {
+		return m
+	}
+	out := *m
+	out.State, out.WaitingOn = m.AtPrompt, nil
+	return &out
+}
+
+// slowStart is how long a program may take to show its prompt before that is reported.
+const slowStart = 10 * time.Second
+
+// holdReason returns what keeps the runner from typing in unread mail, unless State says it.
+func (m *Member) holdReason() string {
+	m = m.ToMail()
+	why, isSlow := m.GateReason(), m.Runner.ChildPID != 0 && time.Since(m.Runner.Started) > slowStart
+	switch {
+	case m.Inject == "off":
+		return "atm types nothing in (inject is off)"
+	case m.State == reducer.WordIdle && why == "" && m.Runner.Untyped != "":
+		return "typing it in failed: " + m.Runner.Untyped
+	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
+		return why
+	}
+	return ""
+}
+
+// GateReason returns why the runner types nothing into an idle agent; "" if it does, or will in a moment.
+func (m *Member) GateReason() string {
+	switch g := m.Runner.Gate; g {
+	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
+		return ""
+	case control.GateDialog:
+		return "a dialog is open"
+	case control.GateDraft:
+		return "its prompt has a half-written line"
+	case control.GateTyping:
+		return "a person is typing"
+	case control.GateLimit:
+		return "it is at its usage limit"
+	case control.GateMoved, control.GateStranger, control.GateUnread:
+		return string(g)
+	}
+	return "it is not at its prompt"
+}
+
+// RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
+func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
+
+// HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
+// it does.
+func (m *Member) HasHooks() bool { return m.Transport == "hook" }
+
+// StateDetail describes the state's detail to people, for the middle of a line.
+func (m *Member) StateDetail() string {
+	if w := m.WaitingOn; w != nil && w.Dialog != "trust" && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
+		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		return q.Brief(80)
+	}
+	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
+	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")
+}

@@ -1,0 +1,36 @@
+package teamdir
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTurnsLimit(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "bob")
+	for i := range 60 {
+		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d prompt=%s", i, strings.Repeat("x", 500)))
+		happen(t, team, "bob", fmt.Sprintf("turn_completed turn=t%d status=completed", i))
+	}
+	turns, err := team.Turns("bob", 5)
+	if err != nil || len(turns) != 5 || turns[0].ID != "t55" || turns[4].ID != "t59" || turns[0].Prompt == "" {
+		t.Error(turns, err)
+	}
+}
+
+// Of several members whose events cannot be read, each is named.
+func TestUnreadableQuestions(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
+	happen(t, team, "alice", "waiting_for_input prompt=Which?")
+	for _, name := range []string{"bob", "carol"} {
+		must(t, team.Dir().MkdirAll(name+"/events/00000000000000000001.ndjson"))
+	}
+	list, err := team.PendingQuestions(t.Context())
+	unreadable, ok := errors.AsType[*UnreadableError](err)
+	if len(list) != 1 || !ok || !strings.Contains(unreadable.Error(), "of bob") || !strings.Contains(unreadable.Error(), "of carol") {
+		t.Error(list, err)
+	}
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package teamdir
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Members reads team.toml once, and asks all runners at the same time: suspended ones take no longer than one.
+func TestMembersAsksAllAtOnce(t *testing.T) {
+	var reads atomic.Int64
+	r := newFaultyRoot(t, func(op, name string) error {
+		if strings.HasSuffix(name, "team.toml") {
+			reads.Add(1)
+		}
+		return nil
+	})
+	var names []wire.Name
+	for i := range 2*runtime.NumCPU() + 3 {
+		names = append(names, wire.Name(fmt.Sprintf("m%d", i)))
+	}
+	team := newTeam(t, r, names...)
+	must(t, team.Dir().Replace("team.toml", []byte("[members.m0]\nrole = \"coder\"\n"), false))
+	reads.Store(0)
+	_, err := team.Members(t.Context())
+	must(t, err)
+	once := reads.Load()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waiting, atMost atomic.Int64
+	asked := func(isAsked bool) {
+		if !isAsked {
+			waiting.Add(-1)
+		} else if n := waiting.Add(1); n > atMost.Load() {
+			atMost.Store(n)
+			if n == int64(len(names)) {
+				cancel() // a caller that leaves is not kept waiting
+			}
+		}
+	}
+	for _, name := range names {
+		hold, err := team.Store.HoldRunner(t.Context(), name)
+		must(t, err)
+		t.Cleanup(func() { hold.Release() })
+		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
+	}
+	reads.Store(0)
+	_, err = team.Members(ctx)
+	must(t, err)
+	if ctx.Err() == nil {
+		t.Errorf("of %d runners at most %d were asked at the same time", len(names), atMost.Load())
+	}
+	n := reads.Load()
+	began := time.Now()
+	members, err := team.Members(t.Context())
+	must(t, err)
+	if took := time.Since(began); took > control.DialTimeout {
+		t.Errorf("a team whose runners are suspended was shown after %v", took)
+	}
+	for _, m := range members {
+		if !strings.HasSuffix(m.Detail, reducer.NotAnswering) {
+			t.Errorf("%s: %s", m.Name, m.Detail)
+		}
+	}
+	if n != once {
+		t.Errorf("team.toml was looked at %d times with runners, %d times without", n, once)
+	}
+	if once > 3 { // to open, look at and read it
+		t.Errorf("team.toml was looked at %d times for %d members", once, len(names))
+	}
+}

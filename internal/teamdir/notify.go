@@ -1,0 +1,112 @@
+package teamdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// DialogRequest is a question on an agent's screen; its JSON is the payload of the message to the lead.
+type DialogRequest struct {
+	ID      wire.ID         `json:"-"`    // of the question and of the message
+	Kind    string          `json:"kind"` // permission, trust, question, unknown
+	Prompt  string          `json:"prompt"`
+	Tool    string          `json:"tool,omitempty"`
+	Input   string          `json:"input,omitempty"` // what the tool is about to do
+	Options json.RawMessage `json:"options,omitempty"`
+
+	HasNoScreen bool `json:"-"` // atm does not run the program
+}
+
+// PermissionReply is the payload of a permission_reply, the answer to a question.
+type PermissionReply struct {
+	Decision string    `json:"decision"`       // approve, reject
+	Question string    `json:"question"`       // its id, which a program may reuse
+	Since    time.Time `json:"since,omitzero"` // of the question, to tell it from another with that id
+	Option   string    `json:"option,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// NotifyRequest sends a question on an agent's screen to its answerer. Without one, only `atm pending` shows it.
+func (t *Team) NotifyRequest(ctx context.Context, agent *maildir.Box, q DialogRequest, origin *wire.Origin) error {
+	name := agent.Agent()
+	to, err := t.answerer(name)
+	if to == "" || err != nil {
+		return err
+	}
+	payload, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	title, text := letter.FirstLine(q.Prompt, 200), q.Prompt
+	if what := q.Tool + ": " + q.Input; q.Tool != "" {
+		title = letter.FirstLine(what, 200)
+		if title != what { // else the subject says it
+			text = what + "\n" + text
+		}
+	}
+	option := ""
+	if q.Kind == "question" { // only an option answers it
+		option = " OPTION"
+		for _, o := range policy.ParseOptions(q.Options, false) {
+			text += "\n" + letter.OneLine(o.ID+" "+o.Label, 200)
+		}
+	}
+	answer := fmt.Sprintf("atm approve %s%s, or atm reject %s --reason \"…\"", name, option, name)
+	if !q.HasNoScreen {
+		answer += fmt.Sprintf("; atm screen %s shows it", name)
+	}
+	if reducer.IsForTerminal(q.Kind) {
+		answer = fmt.Sprintf("Only a person at its terminal may answer that: atm attach %s", name)
+	}
+	asked, _ := (&letter.Renderer{}).Body(text, 0, 0) // below what atm says, and told from it
+	_, err = t.sendTo(ctx, agent, to, &wire.Message{
+		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, title),
+		Body: answer + "\n" + string(asked), Payload: payload, Origin: origin,
+	})
+	return err
+}
+
+// WithdrawRequest withdraws an unread message of NotifyRequest, once the question needs no answer any more.
+func (t *Team) WithdrawRequest(ctx context.Context, agent *maildir.Box, id wire.ID) error {
+	to, err := t.answerer(agent.Agent())
+	if to == "" || err != nil {
+		return err
+	}
+	if _, err = t.Box(to).Withdraw(ctx, id, agent.Address()); errors.Is(err, maildir.ErrNotFound) {
+		return nil // it was never sent
+	}
+	return err
+}
+
+// answerer returns the member that an agent's questions are sent to, by the policy that its runner was started with:
+// the lead, unless approvers are listed without the lead; then the first of them that is a member. "": nobody, for one
+// if the lead asks.
+func (t *Team) answerer(asker wire.Name) (wire.Name, error) {
+	p, _, err := t.PolicyFor(asker)
+	if _, hasMistakes := errors.AsType[*config.Error](err); err != nil && !hasMistakes {
+		return "", err
+	}
+	if p.Lead == asker {
+		return "", nil
+	}
+	if p.Approvers == nil || slices.Contains(p.Approvers, p.Lead) {
+		return p.Lead, nil
+	}
+	for _, n := range p.Approvers {
+		if n != asker && t.Box(n).Exists() {
+			return n, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,197 @@
+package teamdir
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Pending returns everything that waits for a person's answer, oldest first: the questions of these members, except those
+// of which more will be known in a moment, and the local drafts. With an *UnreadableError it returns what could be read.
+func (t *Team) Pending(ctx context.Context, members []Member) ([]policy.Question, error) {
+	all, err := t.pending(ctx, members)
+	return slices.DeleteFunc(all, func(q policy.Question) bool { return !q.IsWhole(time.Now()) }), err
+}
+
+func (t *Team) pending(ctx context.Context, members []Member) ([]policy.Question, error) {
+	out, err := t.Drafts(ctx)
+	for _, m := range members {
+		out, err = append(out, m.Questions...), errors.Join(err, m.EventsErr)
+	}
+	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
+	if err != nil {
+		err = &UnreadableError{err}
+	}
+	return out, err
+}
+
+// PendingQuestions returns what waits for an answer of all members, also those on other hosts, and also what is not whole.
+func (t *Team) PendingQuestions(ctx context.Context) ([]policy.Question, error) {
+	members, err := t.Members(ctx)
+	out, unreadable := t.pending(ctx, members)
+	return out, cmp.Or(err, unreadable)
+}
+
+// Questions returns the open questions of a member.
+func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
+	m, err := t.Summary(name)
+	return m.Questions, cmp.Or(err, m.EventsErr)
+}
+
+func (t *Team) questions(m *Member, requests []reducer.Waiting) (out []policy.Question) {
+	for _, w := range requests {
+		out = append(out, policy.Question{
+			ID: w.ID, Agent: m.Name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog,
+			Options: policy.ParseOptions(w.Options, w.IsOnWire), Since: w.Since.UTC(), Cut: w.IsIncomplete,
+			Running: m.Running, Call: w.ToolCallID, ByWire: w.IsOnWire && !m.Running, OnChannel: w.IsOnChannel,
+			Served: !m.Running && t.isServed(m.Name, w.ID),
+		})
+	}
+	if slices.ContainsFunc(out, func(q policy.Question) bool { return q.OnChannel }) && t.checkHumanInput(m.Name) == nil {
+		session := t.onlySession(m.Name)
+		for i := range out {
+			out[i].Session = session
+		}
+	}
+	return out
+}
+
+// onlySession returns the session that the agent's name means: its only one that is alive, else "".
+func (t *Team) onlySession(agent wire.Name) (only wire.UUID) {
+	list, _, _ := t.Sessions().List()
+	for _, s := range list {
+		switch {
+		case s.AgentID != string(agent) || !s.State.Alive():
+		case only != "":
+			return ""
+		default:
+			only = s.SessionID
+		}
+	}
+	return only
+}
+
+// draftEvents is how many of an agent's newest events are searched for drafts outside any session.
+const draftEvents = 1000
+
+// Drafts returns the drafts that nobody has approved or rejected: those of live sessions, and those that were lately
+// announced outside any session. With an error it returns what could be read.
+func (t *Team) Drafts(ctx context.Context) (out []policy.Question, err error) {
+	sessions, bad, err := t.Sessions().List()
+	for _, b := range bad {
+		err = errors.Join(err, b)
+	}
+	known := map[string]bool{} // by agent and id
+	add := func(agent wire.Name, sessionID wire.UUID, d session.Draft, isAlive bool) {
+		key := string(agent) + " " + string(d.ID)
+		isKnown := known[key]
+		known[key] = true
+		if isKnown || !isAlive {
+			return
+		}
+		q := t.draftQuestion(agent, sessionID, d)
+		answer, unreadable := t.draftAnswer(ctx, q)
+		if answer == nil {
+			out = append(out, q)
+		}
+		err = errors.Join(err, unreadable)
+	}
+	for _, s := range sessions {
+		agent := wire.Name(s.AgentID)
+		if bad := t.Sessions().CatchUp(ctx, s); bad != nil {
+			err = errors.Join(err, fmt.Errorf("the drafts of %s: %w", agent, bad))
+		}
+		for _, d := range s.Drafts() {
+			d.At = cmp.Or(d.At, s.CreatedAt)
+			add(agent, s.SessionID, d, s.State.Alive())
+		}
+	}
+	unreadable := t.Each(func(b *maildir.Box) error {
+		events, err := b.Log().Newest(draftEvents)
+		for i := range events {
+			if e, ok := session.ChannelEvent(&events[i]); ok && events[i].Kind == "draft_ready" {
+				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
+			}
+		}
+		return err
+	})
+	return out, errors.Join(err, unreadable)
+}
+
+// draftQuestion asks whether to approve a draft of a session, or with "" one outside any.
+func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Draft) policy.Question {
+	running, _ := t.Running(agent)
+	prompt := letter.Many(d.Artifacts, "artifact")
+	if d.Summary != "" {
+		prompt = d.Summary + " (" + prompt + ")"
+	}
+	return policy.Question{
+		ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: sessionID, Prompt: prompt,
+		Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
+	}
+}
+
+// draftAnswer returns the first answer to a whole draft that counts (CheckVerdict), or nil. Every answer is a message in
+// the mailbox of the draft's agent.
+func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
+	rg := maildir.Range{
+		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ
+		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+	}
+	sessions := t.Sessions()
+	_, err = t.Box(q.Agent).Walk(ctx, rg, func(it *maildir.Item) bool {
+		in, isInput := sessions.InputOf(q.Agent, it.Message)
+		isOnWhole := string(in.DraftID) == q.ID && in.ArtifactURI == nil
+		isFirst := answer == nil || in.At.Before(answer.At)
+		if isInput && in.IsVerdict() && isOnWhole && isFirst {
+			answer = &in
+		}
+		return true
+	})
+	if err != nil && !errors.Is(err, maildir.ErrNoAgent) {
+		return answer, fmt.Errorf("the answers to drafts of %s: %w", q.Agent, err)
+	}
+	return answer, nil
+}
+
+// ErrAnswered says that a draft was already approved or rejected.
+var ErrAnswered = errors.New("already")
+
+// AnswerDraft approves or rejects a draft, or one of its artifacts. Of several answers to the whole draft, also
+// concurrent ones, the first counts, and the others get ErrAnswered.
+func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInput) (out SessionResult, err error) {
+	in.Input.DraftID = wire.UUID(q.ID)
+	in.check = func() error {
+		a, err := t.draftAnswer(ctx, q)
+		if err == nil && a != nil {
+			verdict := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			err = fmt.Errorf("draft %s was %w %s by %s", q.ID, ErrAnswered, verdict, cmp.Or(string(a.From.Agent), "somebody"))
+		}
+		return err
+	}
+	if q.Session != "" {
+		return t.SendInput(ctx, q.Session, in)
+	}
+	if err := t.checkHumanInput(q.Agent); err != nil {
+		return out, err
+	}
+	err = t.Sessions().Exclusive(ctx, func() error {
+		if err := in.check(); err != nil {
+			return err
+		}
+		out.Message, out.To, err = t.deliverInput(ctx, "", q.Agent, in)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,188 @@
+package teamdir
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Program is a program that a person has started under a member's name, and the conversation that is open in it. Its
+// hooks note it when a session and when a turn begins.
+type Program struct {
+	Tool  string `json:"tool"` // claude, codex, …
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // see process.Info
+
+	Session string    `json:"session,omitempty"` // the conversation, as its hooks name it
+	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
+	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
+	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
+	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
+	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
+	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
+	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
+}
+
+func (p Program) String() string { return fmt.Sprintf("%s (process %d)", wire.Clip(p.Tool, 20), p.PID) }
+
+func (p Program) isRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+
+// IsAttended reports whether the program has a prompt for its person, as far as it says: claude -p has none.
+func (p Program) IsAttended() bool { return p.Entry == "" || p.Entry == "cli" }
+
+// programsDir, in a member's directory, has a file for each.
+const programsDir = "/run/programs"
+
+func programFile(name wire.Name, pid int) string {
+	return string(name) + programsDir + "/" + strconv.Itoa(pid) + ".json"
+}
+
+// maxShut is how long a Program's Shut is, in columns.
+const maxShut = 300
+
+// noteEvery is how old the note of a program may be that has nothing new to say.
+const noteEvery = time.Minute
+
+// ThisProgram returns the program whose hook this is, with its tool and process only.
+func ThisProgram(tool string) Program {
+	info, _ := process.Program() // zero if it cannot be told
+	return Program{Tool: tool, PID: info.PID, Start: info.Start}
+}
+
+// NoteProgram notes that a program uses the member's name, and forgets those that have ended. isNew says that its session
+// begins; one that goes on keeps the server and the ways that were noted.
+func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
+	if p.PID == 0 {
+		return nil
+	}
+	p.At = time.Now().UTC().Round(0)
+	for _, other := range t.notedPrograms(name) {
+		switch {
+		case !other.isRunning():
+			t.Dir().Remove(programFile(name, other.PID))
+		case other.PID == p.PID && other.Session == p.Session && !isNew:
+			if p.Server = cmp.Or(p.Server, other.Server); p.Opens == nil {
+				p.Opens, p.Shut = other.Opens, other.Shut
+			}
+			isRecent := p.At.Sub(other.At).Abs() < noteEvery
+			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
+				return nil
+			}
+		}
+	}
+	return t.saveProgram(name, p)
+}
+
+func (t *Team) saveProgram(name wire.Name, p Program) error {
+	dir := string(name) + programsDir
+	if err := cmp.Or(t.Dir().Mkdir(path.Dir(dir)), t.Dir().Mkdir(dir)); err != nil {
+		return err
+	}
+	data, _ := json.Marshal(p) // strings, numbers and a time: cannot fail
+	return t.Dir().Replace(programFile(name, p.PID), append(data, '\n'), false)
+}
+
+// EndedSessions returns the conversations of a member's programs that have ended without saying so, as far as these are
+// still noted.
+func (t *Team) EndedSessions(name wire.Name) (sessions []string) {
+	for _, p := range t.notedPrograms(name) {
+		if p.Session != "" && !p.isRunning() {
+			sessions = append(sessions, p.Session)
+		}
+	}
+	return sessions
+}
+
+// ForgetProgram undoes NoteProgram when the session ends.
+func (t *Team) ForgetProgram(name wire.Name, p Program) {
+	if p.PID != 0 {
+		t.Dir().Remove(programFile(name, p.PID))
+	}
+}
+
+// Programs returns the programs that people have started under a member's name and that still run, the oldest first.
+// One that began its session before it had hooks is not known.
+func (t *Team) Programs(name wire.Name) []Program {
+	all := slices.DeleteFunc(t.notedPrograms(name), func(p Program) bool { return !p.isRunning() })
+	slices.SortFunc(all, func(a, b Program) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	return all
+}
+
+func (t *Team) notedPrograms(name wire.Name) (all []Program) {
+	files, _ := t.Dir().Names(string(name) + programsDir) // there is none, usually
+	for _, file := range files {
+		var p Program
+		data, err := t.readRunFile(name, path.Base(programsDir)+"/"+file)
+		if err == nil && json.Unmarshal(data, &p) == nil && file == strconv.Itoa(p.PID)+".json" {
+			if !t.areFlags(p.Flags, name) {
+				p.Flags = ""
+			}
+			p.Shut = letter.OneLine(p.Shut, maxShut)
+			if p.At.After(time.Now().Add(noteEvery)) { // the clock was set back since
+				p.At = time.Time{}
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// areFlags reports whether a text is nothing but flags that say who the member is. It stands beside mail, outside of what
+// marks that as a teammate's, and agents can write the file that has it.
+func (t *Team) areFlags(text string, name wire.Name) bool {
+	text = strings.TrimPrefix(text, " --root "+policy.Quote(t.root.Path))
+	text = strings.TrimPrefix(text, " --team "+string(t.Name))
+	as := []string{"", " --as " + string(name), " --as @" + string(name), " --as " + string(name) + "@" + string(t.Name)}
+	return slices.Contains(as, text)
+}
+
+// ProgramOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
+// one: several if these share it, as Codex's server. A member can remove the note of its program.
+func (r *Root) ProgramOf(pids []int) (members []wire.Address) {
+	teams, _ := r.Teams()
+	nearest := len(pids)
+	for _, name := range teams {
+		t, _ := r.Team(name) // Teams has opened it
+		agents, _ := t.Agents()
+		for _, agent := range agents {
+			for _, p := range t.Programs(agent) {
+				i := slices.Index(pids, p.PID)
+				if i < 0 || i > nearest {
+					continue
+				}
+				if i < nearest {
+					nearest, members = i, nil
+				}
+				members = append(members, t.Box(agent).Address())
+			}
+		}
+	}
+	return members
+}
+
+// Sharing says which programs have a member's name at the same time; "": at most one has it.
+func (m *Member) Sharing() string {
+	var names []string
+	for _, p := range m.Programs {
+		names = append(names, p.String())
+	}
+	all := strings.Join(names, " and ")
+	switch {
+	case m.Running && all != "":
+		return all + " beside the runner: gets no mail"
+	case len(names) > 1:
+		return all + " share the name and its mail"
+	}
+	return ""
+}

@@ -1,0 +1,162 @@
+package teamdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/handover"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/wire"
+)
+
+// This file gives mail to a program that its person started by hand, through the ways that its driver lists. Whoever has
+// delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
+// watch, and for which the hooks look at each turn.
+
+// A PushOutcome says what became of giving a member's mail to its program.
+type PushOutcome struct {
+	By       string // of agents.WayNames; "": no way is open now
+	IsIn     bool   // the mail was given to the program. Else it takes it itself, or, without By, at its next turn
+	IsUnsure bool   // and it may not have taken it
+	To       Member // as the member was before
+	Why      string // why the mail is not in; "": it is, or nobody has to know
+}
+
+// senderTime limits how long a sender tries.
+const senderTime = 3 * time.Second
+
+// Bound returns the program that a member's mail is given to: of those that people sit before the one that was used last.
+// A member that atm runs has none, since its runner gives it the mail.
+func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
+	programs := slices.DeleteFunc(t.Programs(name), func(p Program) bool { return !p.IsAttended() || p.Session == "" })
+	if len(programs) == 0 {
+		return p, false
+	}
+	if running, err := t.Running(name); running || err != nil {
+		return p, false
+	}
+	p = slices.MaxFunc(programs, func(a, b Program) int { return a.At.Compare(b.At) })
+	if slices.Contains(p.Opens, agents.ServerQueue) && !t.IsFollowed(name) { // who gave the mail to it is gone
+		p.Opens = slices.DeleteFunc(p.Opens, func(by string) bool { return by == agents.ServerQueue })
+		p.Shut = notFollowed
+	}
+	return p, true
+}
+
+// pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
+// it costs one look into a directory.
+func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
+	p, ok := t.Bound(name)
+	if !ok {
+		return h
+	}
+	p = t.followAgain(ctx, name, p)
+	way, why := p.bestWay(agents.AtIdle)
+	if way == nil {
+		return PushOutcome{Why: why}
+	}
+	if h.By = way.by; way.put == nil {
+		return h
+	}
+	h.To, _ = t.Summary(name) // the mail may begin a turn
+	ctx, cancel := context.WithTimeout(ctx, senderTime)
+	defer cancel()
+	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: way.put})
+	if err == nil && got.IsFull {
+		err = errors.New("as much is in it as it takes at a time")
+	}
+	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
+		h = PushOutcome{Why: fmt.Sprintf("%s: %v", way.by, err)}
+		if next, _ := p.bestWay(agents.AtIdle, way.by); next != nil && next.put == nil {
+			h.By = next.by
+		}
+		return h
+	}
+	h.IsIn = true
+	return h
+}
+
+// PushOptions say how mail is put into a program's conversation.
+type PushOptions struct {
+	Limit int                      // of messages at a time
+	Match func(*maildir.Item) bool // which; nil: all
+
+	// Has reports whether the program has a message already that was perhaps put there before; nil: it cannot be told.
+	Has func(ctx context.Context, id wire.ID) (bool, error)
+	// Put puts mail into the conversation, as a text. After an error the program has not got it, or perhaps: ErrUnconfirmed.
+	Put func(ctx context.Context, items []*maildir.Item, text string) error
+}
+
+// ErrUnconfirmed is among the causes of an error of PushOptions.Put if the program may have got the mail.
+var ErrUnconfirmed = errors.New("the program may have got it")
+
+// Push claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
+// its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
+func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOptions) (*handover.Handover, error) {
+	box, ended, after := t.Box(name), t.EndedSessions(name), context.WithoutCancel(ctx)
+	l := &letter.Renderer{Now: time.Now(), Team: t.Name, Digits: 6, Show: p.Flags}
+	call := handover.Call{
+		Session: p.Session, Name: "push " + string(wire.NewID()), IsPush: true, CanCarryMail: true, Now: l.Now,
+		IsGone: func(session string) bool { return slices.Contains(ended, session) },
+	}
+	h, err := call.HandOver(ctx, box, maildir.ReadOptions{
+		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
+		Match: func(m *maildir.Item) bool {
+			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (Hold{})
+		},
+	})
+	if err != nil || len(h.Items) == 0 {
+		return h, errors.Join(err, h.Release(after))
+	}
+	if o.Limit == 1 { // the hooks of the turn that it begins add the others
+		h.More, h.GivenUp = 0, 0
+	}
+	isIn := false
+	if id := h.Items[0].ID; o.Has != nil && h.Repeat[id] {
+		isIn, err = o.Has(ctx, id)
+	}
+	if err == nil && !isIn {
+		err = o.Put(ctx, h.Items, h.PushText(l))
+	}
+	isUnsure := errors.Is(err, ErrUnconfirmed)
+	switch {
+	case isUnsure && o.Has != nil: // the claim stands for a while, and then the program is asked whether it has the message
+		return h, err
+	case err != nil && !isUnsure:
+		return h, errors.Join(err, h.Release(after))
+	}
+	announced, failed := h.Sent(after)
+	return h, errors.Join(err, failed, box.Log().Append(after, announced...))
+}
+
+// pushAll gives mail to the programs of all whom the posts have just reached, side by side.
+func (r *Root) pushAll(ctx context.Context, posts []*maildir.Post) map[wire.Address]PushOutcome {
+	var reached []wire.Address
+	for _, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			if out.Err != nil || out.AlreadyStored || a.Host != "" || slices.Contains(reached, a) {
+				continue
+			}
+			if t, err := r.Team(a.Team); err == nil && t.HoldReason(post.Message, a.Agent) == (Hold{}) {
+				reached = append(reached, a)
+			}
+		}
+	}
+	pushed := make([]PushOutcome, len(reached))
+	AtOnce(len(reached), func(i int) {
+		if t, err := r.Team(reached[i].Team); err == nil {
+			pushed[i] = t.pushUnread(ctx, reached[i].Agent)
+		}
+	})
+	all := map[wire.Address]PushOutcome{}
+	for i, a := range reached {
+		all[a] = pushed[i]
+	}
+	return all
+}

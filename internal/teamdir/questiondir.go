@@ -1,0 +1,84 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"path"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A program that atm does not run has its questions answered by a process of its own, which waits for the answer
+// (cmd/internal/question). For each question there is a directory with that process's control socket. What such a process has
+// left that was killed is a socket on which nobody listens.
+
+// questionsDir, in a member's directory, has a directory for each of these questions.
+const questionsDir = "/run/asks"
+
+// questionDir returns the directory of a question. Its name is short, for the socket's path, and safe, for the id may be
+// the program's own.
+func questionDir(name wire.Name, id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return string(name) + questionsDir + "/" + hex.EncodeToString(sum[:6])
+}
+
+// leftAfter is how old a question's directory is at least before it is removed because nobody serves it: its process may
+// be about to listen.
+const leftAfter = time.Minute
+
+// MakeQuestionDir makes the directory of a member's question, and removes those that killed processes have left. The
+// result is its path.
+func (t *Team) MakeQuestionDir(ctx context.Context, name wire.Name, id string) (string, error) {
+	all, dir := string(name)+questionsDir, questionDir(name, id)
+	old, _ := t.Dir().Names(all) // there is none, usually
+	for _, file := range old {
+		info, err := t.Dir().Lstat(all + "/" + file)
+		if err == nil && time.Since(info.ModTime()) > leftAfter && errors.Is(t.dialIn(ctx, all+"/"+file), control.ErrNoRunner) {
+			t.Dir().RemoveAll(all + "/" + file)
+		}
+	}
+	return t.Dir().Join(dir), cmp.Or(t.Dir().Mkdir(path.Dir(all)), t.Dir().Mkdir(all), t.Dir().Mkdir(dir))
+}
+
+// RemoveQuestionDir removes the directory of a question, whose process has closed its socket.
+func (t *Team) RemoveQuestionDir(name wire.Name, id string) error {
+	return t.Dir().RemoveAll(questionDir(name, id))
+}
+
+// DialQuestion connects to the process that waits for the answer to a member's question, as control.Dial does.
+// ErrNoRunner: there is none, or no more.
+func (t *Team) DialQuestion(ctx context.Context, name wire.Name, id string) (*control.Client, error) {
+	dir := questionDir(name, id)
+	for d := dir; d != "."; d = path.Dir(d) { // none is a link, to another member's perhaps
+		if t.Dir().IsDir(d) != nil {
+			return nil, control.ErrNoRunner
+		}
+	}
+	return control.Dial(ctx, t.Dir().Join(dir))
+}
+
+func (t *Team) dialIn(ctx context.Context, dir string) error {
+	c, err := control.Dial(ctx, t.Dir().Join(dir))
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// isServed reports whether a process waits for the answer to a question. It takes control.DialTimeout if that process is
+// suspended.
+func (t *Team) isServed(name wire.Name, id string) bool {
+	if id == "" {
+		return false
+	}
+	c, err := t.DialQuestion(context.Background(), name, id)
+	if err == nil {
+		c.Close()
+	}
+	return !errors.Is(err, control.ErrNoRunner)
+}

@@ -1,0 +1,202 @@
+package teamdir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Root is an opened root.
+type Root struct {
+	rootdir.Found
+	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
+	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
+
+	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
+	StartFollower func(t *Team, name wire.Name, p Program) error
+
+	dir   *durable.Root
+	mu    sync.Mutex
+	teams map[wire.Name]*Team
+}
+
+// Open opens the root at a path. ErrNotRoot of package rootdir if there is none.
+func Open(path string) (*Root, error) {
+	f, _, err := rootdir.Find(rootdir.Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	if err != nil {
+		return nil, err
+	}
+	return OpenFound(f)
+}
+
+// OpenFound opens a root that rootdir.Find has found.
+func OpenFound(f rootdir.Found) (*Root, error) {
+	dir, err := durable.Open(f.Path)
+	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
+}
+
+// Close closes the root and its teams.
+func (r *Root) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	errs := []error{r.dir.Close()}
+	for _, t := range r.teams {
+		errs = append(errs, t.Store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
+// instead of moving such messages to bad.
+func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
+
+// ErrNoTeam says that a team does not exist.
+var ErrNoTeam = errors.New("no such team")
+
+// LocksError says that a directory has mailboxes but no .locks, without which it is no team.
+type LocksError struct{ Path string }
+
+func (e *LocksError) Error() string { return "a team is missing its directory " + e.Path }
+
+// Teams lists the root's teams by name. With an error for those that cannot be opened it lists the others.
+func (r *Root) Teams() (teams []wire.Name, err error) {
+	names, err := r.dir.Names(".")
+	for _, n := range names {
+		if !wire.IsName(n) {
+			continue
+		}
+		_, e := r.Team(wire.Name(n))
+		if e == nil {
+			teams = append(teams, wire.Name(n))
+		} else if !errors.Is(e, ErrNoTeam) && !errors.Is(e, durable.ErrNotDirectory) {
+			err = errors.Join(err, e)
+		}
+	}
+	return teams, err
+}
+
+// Team opens a team, which Root.Close closes. ErrNoTeam if there is none.
+func (r *Root) Team(name wire.Name) (*Team, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.teams[name]; t != nil {
+		return t, nil
+	}
+	if _, err := wire.ParseName(string(name)); err != nil {
+		return nil, err
+	}
+	none := fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
+	d, err := r.dir.Sub(string(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, none
+	} else if err != nil {
+		return nil, err
+	}
+	t := &Team{Store: maildir.NewStore(d, name), Name: name, root: r}
+	if err = d.IsDir(".locks"); errors.Is(err, fs.ErrNotExist) {
+		err = none
+		if members, _ := t.Agents(); len(members) > 0 {
+			err = &LocksError{d.Join(".locks")}
+		}
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	r.teams[name] = t
+	return t, nil
+}
+
+// CheckPaths returns an error if an open team is no longer at its path, since it or the root was removed (ErrNoTeam) or
+// replaced.
+func (r *Root) CheckPaths() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, t := range r.teams {
+		opened, err := t.Dir().Lstat(".")
+		if err != nil {
+			return err
+		}
+		current, err := os.Stat(t.Dir().Path())
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("team %q in %s is gone: %w", name, r.Path, ErrNoTeam)
+		} else if err == nil && !os.SameFile(opened, current) {
+			return fmt.Errorf("team %q in %s was replaced by another directory: start again", name, r.Path)
+		}
+	}
+	return nil
+}
+
+// CreateTeam makes a team unless it exists. Until it has .locks, an empty directory is none.
+func (r *Root) CreateTeam(name wire.Name) (*Team, error) {
+	if t, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
+		return t, err
+	}
+	names, err := r.dir.Names(string(name))
+	if len(names) > 0 && !slices.Contains(names, ".locks") { // else another process is as quick
+		return nil, fmt.Errorf("%s: the directory %q is not a team", r.Path, name)
+	}
+	if err := cmp.Or(err, r.dir.MkdirAll(string(name)+"/.locks"), r.dir.Sync(".")); err != nil {
+		return nil, err
+	}
+	return r.Team(name)
+}
+
+// Stale lists the unfinished files of killed commands outside the mailboxes. With remove it removes them.
+func (r *Root) Stale(remove bool) (stale []string) {
+	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
+	names, _ := r.Teams()
+	for _, n := range names {
+		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
+			dirs = append(dirs, path.Join(string(n), dir))
+		}
+	}
+	for _, dir := range dirs {
+		stale = append(stale, r.dir.Stale(dir, before)...)
+	}
+	if remove {
+		stale = slices.DeleteFunc(stale, func(name string) bool { return r.dir.RemoveAll(name) != nil })
+	}
+	return stale
+}
+
+// Mailbox returns the mailbox at an address in any team of the root; for a member on another host, the outbox to it, or
+// an *UnknownHostError if that host is not trusted.
+func (r *Root) Mailbox(a wire.Address) (*maildir.Box, error) {
+	t, err := r.Team(a.Team)
+	if err != nil {
+		return nil, err
+	}
+	if a.Host == "" {
+		return t.Member(a.Agent)
+	}
+	hosts, err := hostkey.Dir(r.KeysDir).Hosts()
+	if err == nil && !slices.Contains(hosts, a.Host) {
+		err = &UnknownHostError{a.Host, hosts}
+	}
+	return t.Outbox(a), err
+}
+
+// UnknownHostError is a maildir.ErrNoAgent for a host whose key is not trusted here.
+type UnknownHostError struct {
+	Host  wire.Name
+	Hosts []wire.Name // the trusted ones
+}
+
+func (e *UnknownHostError) Error() string {
+	return fmt.Sprintf("no key for host %q is trusted here", e.Host)
+}
+func (e *UnknownHostError) Is(target error) bool { return target == maildir.ErrNoAgent }

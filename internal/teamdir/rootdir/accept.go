@@ -1,0 +1,242 @@
+package rootdir
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+)
+
+// RestoredFile in a root says that a backup was restored into it. It is never part of a backup.
+const RestoredFile = ".restored"
+
+// Accept records in the user's state directory that this user made or accepts the root, with what Found.Content says of
+// it. It is idempotent.
+func Accept(p Place, root, content string) error {
+	if err := p.note(root, content); err != nil {
+		return fmt.Errorf("record %s as yours: %w", root, err)
+	}
+	p.remember(root, nil)
+	dir, err := durable.Open(root)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Remove(RestoredFile)
+	}
+	return err
+}
+
+// UnacceptedError says why nothing in a root may act: nothing of it is started, typed, handed over, approved or obeyed.
+type UnacceptedError struct {
+	Root    string
+	Reason  string // a sentence that names the root
+	Unknown error  // why nobody can accept it: git did not say what it tracks there, or a restore did not finish; else nil
+}
+
+func (e *UnacceptedError) Error() string { return e.Reason }
+func (e *UnacceptedError) Unwrap() error { return e.Unknown }
+
+func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
+	return &UnacceptedError{Root: f.Path, Reason: fmt.Sprintf(format, args...)}
+}
+
+// CheckNoted returns an *UnacceptedError unless the user named, made or accepted the root, and nothing was restored
+// into it since. It is the quick part of CheckAccepted.
+func (f Found) CheckNoted() error {
+	if err := CheckRestored(f.Path); err != nil {
+		e := f.unaccepted("%v", err)
+		e.Unknown = err
+		return e
+	}
+	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
+		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
+	}
+	if _, isNoted := f.place.noted(f.Path); f.isSearched && !isNoted {
+		return f.unaccepted("nobody here made or accepted %s; it may have come with a clone", f.Path)
+	}
+	return nil
+}
+
+// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now, or named one in
+// which git tracks nothing. What git writes into it later is found by the next call: whoever acts upon a file looks
+// at the file first, and then calls this; what acts by itself uses BeforeLook. It may run git.
+func (f Found) CheckAccepted(ctx context.Context) error {
+	if err := f.CheckNoted(); err != nil {
+		return err
+	}
+	content, tracked, err := f.Content(ctx)
+	if err != nil {
+		e := f.unaccepted("%v; until it is, nothing in %s acts", err, f.Path)
+		e.Unknown = err
+		return e
+	}
+	saved, _ := f.place.noted(f.Path)
+	written := f.place.written(f.Path)
+	switch {
+	case content != saved.Content:
+		f.place.remember(f.Path, append(written, tracked.Files...))
+		return f.unaccepted("%s", tracksIn(f.Path, tracked, saved.Content != ""))
+	case len(written) > 0:
+		for _, name := range written {
+			if _, err := os.Lstat(filepath.Join(f.Path, name)); err == nil && tracked.Count == 0 {
+				return f.unaccepted("git has written %s in %s, and tracks it no longer", name, f.Path)
+			}
+		}
+		f.place.remember(f.Path, nil)
+	}
+	return nil
+}
+
+// BeforeLook is called before files of the root are looked at, and mayAct after it: that is CheckAccepted for what was
+// seen in between, even if git has removed it already.
+func (f Found) BeforeLook() (mayAct func(context.Context) error) {
+	before := f.gitState()
+	return func(ctx context.Context) error {
+		err := f.CheckAccepted(ctx)
+		if err == nil && !f.gitState().Equal(before) {
+			err = &UnacceptedError{Root: f.Path, Reason: "git was at work around " + f.Path, Unknown: git.ErrBusy}
+		}
+		return err
+	}
+}
+
+func (f Found) gitState() (s git.State) {
+	for _, path := range append([]string{f.Path}, f.links...) {
+		s = append(s, git.StateAt(path)...)
+	}
+	return s
+}
+
+// tracksIn says in words what git tracks in a root.
+func tracksIn(root string, t git.Tracked, wasAccepted bool) string {
+	example := ""
+	for _, name := range t.Files {
+		if example == "" || filepath.Base(name) == config.File {
+			example = name
+		}
+	}
+	text := fmt.Sprintf("git tracks %d files in %s, such as %s", t.Count, root, example)
+	switch {
+	case t.Count == 0:
+		text = "git tracks nothing in " + root
+	case example == ".": // a link or a submodule
+		text = "git tracks " + root
+	case t.Count == 1:
+		text = "git tracks " + example + " in " + root
+	}
+	if wasAccepted {
+		text += "; that has changed since you accepted it"
+	}
+	return text
+}
+
+// Content says what Accept accepts: a digest of what git tracks in the root and of each team.toml there, which git may
+// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those.
+func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked, err error) {
+	for _, path := range append([]string{f.Path}, f.links...) {
+		t, err := f.trackedAt(ctx, path)
+		if err != nil {
+			return "", tracked, err
+		}
+		tracked.Digest += t.Digest
+		tracked.Count += t.Count
+		for _, name := range t.Files {
+			if rel, err := filepath.Rel(f.Path, filepath.Join(path, name)); err == nil {
+				tracked.Files = append(tracked.Files, rel)
+			}
+		}
+	}
+	if tracked.Count == 0 {
+		return "", tracked, nil
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, tracked.Digest)
+	dir, err := durable.Open(f.Path)
+	if err != nil {
+		return "", tracked, err
+	}
+	defer dir.Close()
+	names, err := dir.Names(".")
+	for _, team := range names {
+		if data, err := dir.ReadFile(team+"/"+config.File, config.MaxSize); err == nil {
+			fmt.Fprintf(sum, "%s %d\n%s", team, len(data), data)
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)), tracked, err
+}
+
+// trackedAt is git.TrackedAt; it waits for a git process that is quick.
+func (f Found) trackedAt(ctx context.Context, path string) (t git.Tracked, err error) {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		t, err = git.TrackedAt(ctx, f.place.Environ, path)
+		if !errors.Is(err, git.ErrBusy) || time.Since(began) > time.Second || ctx.Err() != nil {
+			return t, err
+		}
+	}
+}
+
+// DistrustReason returns why a root found by search is not trusted, as in "owned by uid 1001" or "its team main is
+// writable by everybody"; "" if it is. It checks the directory and the directories in it whose names do not begin with
+// a dot. With group, write permission for the group is a reason too; an accepted root may have it. A uid below 0 skips
+// these checks.
+func DistrustReason(root string, uid int, group bool) string {
+	why, err := distrustReason(root, uid, group)
+	if err != nil {
+		return "it cannot be examined: " + err.Error()
+	}
+	return why
+}
+
+// distrustReason is DistrustReason with the error that kept it from examining a root that is trusted so far.
+func distrustReason(root string, uid int, group bool) (why string, err error) {
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, which counts only if you name it", nil
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return "", err
+	}
+	if why := distrust(info, uid, group); why != "" {
+		return why, nil
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		// Not Lstat: a link in the root may point to a team.
+		info, err := os.Stat(filepath.Join(root, e.Name()))
+		if err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if why := distrust(info, uid, group); why != "" {
+			return "its team " + e.Name() + " is " + why, nil
+		}
+	}
+	return "", nil
+}
+
+func distrust(info fs.FileInfo, uid int, group bool) string {
+	owner, perm := durable.Owner(info), info.Mode().Perm()
+	switch {
+	case uid < 0:
+		return ""
+	case owner == nil:
+		return "owned by nobody known"
+	case *owner != uid:
+		return fmt.Sprintf("owned by uid %d", *owner)
+	case perm&0o002 != 0:
+		return "writable by everybody"
+	case group && perm&0o020 != 0:
+		return "writable by its group and not accepted yet"
+	}
+	return ""
+}

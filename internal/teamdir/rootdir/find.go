@@ -1,0 +1,327 @@
+// Package rootdir finds or makes the root, the directory that holds the teams, and knows whether this user has made it,
+// named it, or accepted what is in it: that may also have come with a clone, a checkout, an archive or a backup.
+//
+//	<root>/FORMAT                            "1" or "2": makes the directory a root
+//	<root>/.gitignore                        "*": hides it from whatever reads such files
+//	<root>/.restored                         a backup was restored into it
+//	<state>/roots/<sha256 of path>.json      this user made or accepted the root
+//	<state>/roots/<sha256 of path>.written   what git has written there unasked
+//
+// The package reads neither the environment nor flags. Its results and errors may contain names that somebody else
+// chose: escape them before they reach a terminal.
+package rootdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+)
+
+// FormatFile makes a directory a root. It contains 2 if the root is bridged to other hosts, else 1.
+const FormatFile = "FORMAT"
+
+// Name is the name that the search looks for.
+const Name = ".atm"
+
+// The values of Found.Source, as they are shown to people.
+const (
+	FromFlag         = "--root"
+	FromEnv          = "ATM_ROOT"
+	FromAbove        = "found above"
+	FromMainWorktree = "main worktree"
+	FromWorktree     = "another worktree" // of a bare repository
+	FromHome         = "home"
+)
+
+// Place is the part of a command's environment that decides where its root is.
+type Place struct {
+	Flag, Env string   // --root and ATM_ROOT; "": not given
+	Dir       string   // the working directory, absolute
+	Home      string   // "": none
+	State     string   // the user's state directory for atm; "": none
+	UID       int      // -1 on a system without user ids: every owner is trusted
+	Environ   []string // for git
+}
+
+// Found is a root and how it was found. One that a program makes itself, with a path and nothing else, counts as named.
+type Found struct {
+	Path    string // absolute, without symbolic links
+	Source  string // FromFlag etc.
+	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
+
+	place      Place
+	isSearched bool     // neither flag nor environment named it
+	links      []string // through which it was named
+}
+
+// GoneError is the ErrNoRoot for a root that this user made or accepted and that is not there any more.
+type GoneError struct {
+	Path string
+	Note string // the file that says so
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the root %s is gone: git clean -fdx and git stash -a remove one, like rm -rf", e.Path)
+}
+func (e *GoneError) Is(target error) bool { return target == ErrNoRoot }
+
+// The errors of Find and InitDir that callers check for.
+var (
+	ErrNoRoot    = errors.New("no root found")
+	ErrNotRoot   = errors.New("no root at") // the named directory is none
+	ErrUntrusted = errors.New("is not trusted")
+	ErrNoDir     = errors.New("there is no working directory")
+	ErrFormat    = errors.New("but this atm knows only 1 and 2")
+)
+
+// hasFormat reports whether dir has a file FORMAT. ErrFormat if it contains neither 1 nor 2.
+func hasFormat(dir string) (bool, error) {
+	var data []byte
+	d, err := durable.Open(dir)
+	if err == nil {
+		defer d.Close()
+		data, err = d.ReadFile(FormatFile, 1<<10)
+	}
+	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
+		return false, nil
+	}
+	if format := strings.TrimSpace(string(data)); err == nil && format != "1" && format != "2" {
+		err = fmt.Errorf("the root %s has format %.40q, %w", dir, format, ErrFormat)
+	}
+	return true, err
+}
+
+// Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked
+// worktree also that of the main worktree), else ~/.atm.
+//
+// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see
+// DistrustReason); skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An
+// unreadable root of this user, or one of an unknown format, ends the search with an error: mail must not go to another
+// root instead.
+func Find(p Place) (f Found, skipped []string, err error) {
+	dir, err := p.workDir()
+	if err != nil {
+		return Found{}, nil, err
+	}
+	f, err = p.named(dir)
+	if err != nil {
+		return Found{}, nil, err
+	}
+	if f.Source == "" {
+		return p.search(dir, false)
+	}
+	ok, err := hasFormat(f.Path)
+	if _, missing := os.Stat(f.Path); isAbsent(missing) {
+		err = notRoot(f.Path, f.Source, "it does not exist")
+		if gone := p.gone(f.Path); gone != nil {
+			err = gone
+		}
+	} else if err == nil && !ok {
+		err = notRoot(f.Path, f.Source, "it has no FORMAT file")
+	}
+	return f, nil, err
+}
+
+// gone returns the error about a path where this user made or accepted a root and nothing is now; nil: nobody did.
+func (p Place) gone(path string) *GoneError {
+	note := p.noteFile(path, noteSuffix)
+	if _, err := p.readOwn(note, maxNote); err != nil {
+		return nil
+	}
+	return &GoneError{path, note}
+}
+
+func notRoot(path, source, why string) error {
+	return fmt.Errorf("%w %s, named by %s: %s", ErrNotRoot, path, source, why)
+}
+
+// workDir returns the working directory without symbolic links; "": there is none.
+func (p Place) workDir() (dir string, err error) {
+	if p.Dir != "" {
+		if dir, err = filepath.EvalSymlinks(p.Dir); err != nil {
+			err = fmt.Errorf("find the working directory: %w", err)
+		}
+	}
+	return dir, err
+}
+
+// named returns the root that the flag or the environment names, perhaps relative to dir; its Source is "" if neither
+// does. The existing part of its path is free of symbolic links.
+func (p Place) named(dir string) (f Found, err error) {
+	name, source := p.Flag, FromFlag
+	if name == "" {
+		name, source = p.Env, FromEnv
+	}
+	if name == "" {
+		return Found{}, nil
+	}
+	if !filepath.IsAbs(name) {
+		if dir == "" {
+			return Found{}, fmt.Errorf("%s is relative, but %w", name, ErrNoDir)
+		}
+		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
+	}
+	f = Found{Source: source, place: p, links: linksIn(name)}
+	f.Path, err = filepath.EvalSymlinks(name)
+	if isAbsent(err) {
+		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
+		if real, err := filepath.EvalSymlinks(parent); err == nil {
+			parent = real
+		}
+		f.Path = filepath.Join(parent, base)
+		return f, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", source, name, err)
+	} else if info, e := os.Stat(f.Path); e == nil && !info.IsDir() {
+		err = notRoot(f.Path, source, "it is not a directory")
+	}
+	return f, err
+}
+
+// linksIn lists the symbolic links through which a path leads, each by a path that has no other links.
+func linksIn(path string) (links []string) {
+	at, rest := filepath.VolumeName(path)+string(filepath.Separator), path[len(filepath.VolumeName(path)):]
+	for range 255 { // as many as a system may follow
+		name, below, _ := strings.Cut(strings.TrimLeft(filepath.ToSlash(rest), "/"), "/")
+		if name == "" {
+			break
+		}
+		next := filepath.Join(at, name)
+		if target, err := os.Readlink(next); err == nil {
+			links = append(links, next)
+			if rest = target + "/" + below; filepath.IsAbs(target) {
+				at, rest = filepath.VolumeName(target)+string(filepath.Separator), rest[len(filepath.VolumeName(target)):]
+			}
+			continue
+		}
+		at, rest = next, below
+	}
+	return links
+}
+
+// home returns the home directory without symbolic links, "" if there is none.
+func (p Place) home() string {
+	home, err := filepath.EvalSymlinks(p.Home)
+	if p.Home == "" || err != nil {
+		return ""
+	}
+	return home
+}
+
+// candidates lists the paths to look for a root at, with their sources, from dir upwards. dir has no symbolic links.
+func (p Place) candidates(dir string) (out []Found) {
+	home := p.home()
+	seen := map[string]bool{"": true}
+	add := func(dir, source string) {
+		if dir == home {
+			source = FromHome
+		}
+		if !seen[dir] {
+			out = append(out, Found{Path: filepath.Join(dir, Name), Source: source})
+		}
+		seen[dir] = true
+	}
+	for up, at := dir, ""; at != up; up = filepath.Dir(at) {
+		at = up
+		c, _ := git.At(at)
+		add(at, FromAbove)
+		add(c.Main, FromMainWorktree)
+		if c.Main == "" {
+			for _, top := range c.Linked() {
+				add(top, FromWorktree)
+			}
+		}
+	}
+	add(home, FromHome)
+	return out
+}
+
+// search looks for a root from dir upwards, and at home. With forInit it ignores home, and accepts a root that its
+// group may write: init accepts it anyway.
+func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ error) {
+	var gone *GoneError
+	candidates := p.candidates(dir)
+	for i, f := range candidates {
+		if forInit && f.Source == FromHome {
+			continue
+		}
+		info, err := os.Lstat(f.Path)
+		if isAbsent(err) && gone == nil && f.Source != FromHome {
+			gone = p.gone(f.Path)
+		}
+		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		_, isNoted := p.noted(f.Path)
+		isRoot, err := hasFormat(f.Path)
+		why, failed := distrustReason(f.Path, p.UID, !isNoted && !forInit)
+		if failed != nil {
+			return f, skipped, failed
+		}
+		if why == "" && err == nil && !isRoot {
+			why = "it has no FORMAT file, so it is not a root"
+		}
+		if why == "" {
+			f.place, f.isSearched = p, true
+			if gone != nil {
+				skipped = append(skipped, fmt.Sprintf("%v; if it shall stay gone: rm %s", gone, gone.Note))
+			}
+			for _, up := range candidates[i+1:] {
+				if _, isTheirs := p.noted(up.Path); !isNoted && isTheirs && f.Shadows == "" {
+					f.Shadows = up.Path
+				}
+			}
+			return f, skipped, err
+		}
+		skipped = append(skipped, "passed over "+f.Path+": "+why)
+	}
+	switch {
+	case gone != nil:
+		return Found{}, skipped, gone
+	case dir == "":
+		return Found{}, skipped, ErrNoRoot
+	}
+	return Found{}, skipped, fmt.Errorf("%w in %s or above", ErrNoRoot, dir)
+}
+
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// Nearby lists the other trusted roots above and below the directory that holds root, and at home: mail for somebody in
+// root may have been sent there by mistake.
+func Nearby(p Place, root string) []Found {
+	const maxDepth, maxDirs = 4, 5000
+	top, dirs := filepath.Dir(root), 0
+	roots, isHome := p.candidates(top), top == p.home()
+	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() || path == top {
+			return nil
+		}
+		if dirs++; isHome || dirs > maxDirs { // projects below home have their own roots
+			return fs.SkipAll
+		}
+		if e.Name() == Name && filepath.Dir(path) != top { // the one in top is among the candidates
+			roots = append(roots, Found{Path: path})
+		}
+		depth := strings.Count(path[len(top):], string(filepath.Separator))
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || depth > maxDepth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return slices.DeleteFunc(roots, func(f Found) bool {
+		isRoot, err := hasFormat(f.Path)
+		_, isNoted := p.noted(f.Path)
+		return f.Path == root || !isRoot || err != nil || DistrustReason(f.Path, p.UID, !isNoted) != ""
+	})
+}

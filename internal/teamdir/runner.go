@@ -1,0 +1,159 @@
+package teamdir
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Dial connects to a member's runner as control.Dial does. A refused connection to a runner that does not run is
+// ErrNoRunner: its socket, which may belong to another user, has outlived it.
+func (t *Team) Dial(ctx context.Context, name wire.Name) (*control.Client, error) {
+	if t.Dir().IsDir(string(name)) != nil { // a link to another member
+		return nil, control.ErrNoRunner
+	}
+	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
+	if _, isRefused := errors.AsType[*control.Error](err); isRefused {
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, control.ErrNoRunner
+		}
+	}
+	return c, err
+}
+
+// DialRunner connects to the runner of a member whose runner lock is held. Without a socket the runner is starting or
+// ending: DialRunner waits for ctx, at most for control.DialTimeout, and returns ErrNoRunner if the lock becomes free, else a
+// control.NotAnsweringError, with the process on Linux.
+func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
+	for began := time.Now(); ; time.Sleep(control.DialTimeout / 50) {
+		c, err := t.Dial(ctx, name)
+		if !errors.Is(err, control.ErrNoRunner) {
+			return c, err
+		}
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, err
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+		if time.Since(began) > control.DialTimeout || ctx.Err() != nil {
+			pid := t.runInfo(name).Runner
+			if !slices.Contains(t.Locks().HeldBy(pid), string(name)+".runner") { // agents can write run.json
+				pid = 0
+			}
+			return nil, &control.NotAnsweringError{PID: pid}
+		}
+	}
+}
+
+// How long runners may take to say how they are. It is at once, unless one is drawing a flood.
+const (
+	askWithin    = 2 * time.Second        // one that is asked alone
+	askAllWithin = 200 * time.Millisecond // all of a team, side by side
+)
+
+// runnerAnswer is what a runner has said of itself, or why it has not.
+type runnerAnswer struct {
+	status control.Status
+	err    error
+}
+
+func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
+	dialing, cancel := context.WithTimeout(ctx, control.DialTimeout)
+	defer cancel()
+	c, err := t.DialRunner(dialing, name)
+	if err != nil {
+		return runnerAnswer{err: err}
+	}
+	defer c.Close()
+	asking, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	a.status, err = c.Status(asking)
+	if errors.Is(err, control.ErrNotAnswering) { // else it is just ending
+		a.err = err
+	}
+	return a
+}
+
+// askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all.
+func (t *Team) askRunners(ctx context.Context, boxes []*maildir.Box) map[wire.Name]runnerAnswer {
+	var (
+		asked   sync.WaitGroup
+		mu      sync.Mutex // guards answers
+		answers = map[wire.Name]runnerAnswer{}
+	)
+	within, cancel := context.WithTimeout(ctx, askAllWithin)
+	defer cancel()
+	for _, b := range boxes {
+		name := b.Agent()
+		if running, err := t.Running(name); err != nil || !running {
+			continue
+		}
+		asked.Go(func() {
+			a := t.askRunner(within, name)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = a
+		})
+	}
+	asked.Wait()
+	return answers
+}
+
+const stoppedFile = "stopped" // in <agent>/run: changes whenever the member is stopped
+
+// MarkStopped records that a member is being stopped, so that a start in progress gives up.
+func (t *Team) MarkStopped(name wire.Name) error {
+	return t.writeRunFile(name, stoppedFile, []byte(wire.NewID()))
+}
+
+// LastStop identifies the last stop of a member, "" if there was none. A start gives up if it has changed since the
+// start was requested.
+func (t *Team) LastStop(name wire.Name) string {
+	data, _ := t.readRunFile(name, stoppedFile)
+	return strings.TrimSpace(string(data))
+}
+
+func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {
+	dir := string(name) + "/run"
+	if err := t.Dir().Mkdir(dir); err != nil {
+		return err
+	}
+	return t.Dir().Replace(dir+"/"+file, append(data, '\n'), false)
+}
+
+func (t *Team) readRunFile(name wire.Name, file string) ([]byte, error) {
+	return t.Dir().ReadFile(string(name)+"/run/"+file, config.MaxSize)
+}
+
+func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
+	info, _ = runinfo.Read(t.Dir(), name)
+	return info
+}
+
+// RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
+// the runner locks, since agents can write run.json.
+func (r *Root) RunnerOf(pids []int) (a wire.Address) {
+	teams, _ := r.Teams()
+	for _, pid := range pids {
+		for _, name := range teams {
+			t, _ := r.Team(name) // Teams has opened it
+			for _, lock := range t.Locks().HeldBy(pid) {
+				if agent, ok := strings.CutSuffix(lock, ".runner"); ok {
+					return t.Box(wire.Name(agent)).Address()
+				}
+			}
+		}
+	}
+	return a
+}

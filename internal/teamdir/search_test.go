@@ -1,0 +1,60 @@
+package teamdir
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A conversation whose first message has an id from a clock that was three days ahead is found in the archive, by every
+// way to it, today and a week later.
+func TestClockAhead(t *testing.T) {
+	for _, daysLater := range []int{0, 7} {
+		t.Run(fmt.Sprint(daysLater, " days later"), func(t *testing.T) {
+			ctx := t.Context()
+			r := newRoot(t)
+			team := newTeam(t, r, "alice", "bob")
+			now := wire.NewID()
+			hex := fmt.Sprintf("%012x", now.Time().AddDate(0, 0, 3-daysLater).UnixMilli())
+			ahead := wire.ID(hex[:8]+"-"+hex[8:]) + now[13:]
+			post(t, team, "alice", "bob", "ahead", func(m *wire.Message) { m.ID, m.SentAt = ahead, ahead.Time() })
+			must(t, team.Box("bob").MarkRead(ctx, ahead))
+			answer := post(t, team, "bob", "alice", "answer", func(m *wire.Message) { m.InReplyTo, m.Thread = ahead, ahead })
+			must(t, team.Box("alice").MarkRead(ctx, answer))
+			for _, b := range []wire.Name{"alice", "bob"} {
+				_, err := team.Box(b).GC(ctx, maildir.GCOptions{Before: time.Now().AddDate(0, 0, 5)})
+				must(t, err)
+			}
+			then := time.Now().AddDate(0, 0, -daysLater)
+			must(t, filepath.WalkDir(team.Dir().Path(), func(path string, _ fs.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				return os.Chtimes(path, then, then)
+			}))
+
+			items, err := team.Thread(ctx, ahead)
+			if err != nil || len(items) != 2 {
+				t.Errorf("the thread has %d messages: %v", len(items), err)
+			}
+			m := OwnMessage(team.Box("alice"), ahead)
+			if found := team.Root().Replies(ctx, team.Box("alice"), m, wire.Address{}); len(found.Counted) != 1 {
+				t.Errorf("%d replies", len(found.Counted))
+			}
+			if m == nil {
+				t.Fatal("it is not found")
+			}
+			got := r.Trace(ctx, m, m.To[0])
+			if !got.Reached("replied") || !got.Reached("read") || !strings.HasPrefix(*got.stage("read").Evidence, "event ") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

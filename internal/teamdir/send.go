@@ -1,0 +1,283 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Outgoing is a message that a member sends. It needs From, To and Message.
+type Outgoing struct {
+	From    *maildir.Box
+	To      []wire.Address
+	All     bool                         // To is everybody in the team, and anybody else who was named
+	Message *wire.Message                // its content, with or without an id; whatever sends it sets its other fields
+	Files   []File                       // what is attached to it
+	Parent  *wire.Message                // the message that it answers, or nil
+	Person  bool                         // a person sends it from outside an agent's environment: that ends a chain of hops
+	Derived func(old *wire.Message) bool // as in maildir.Post, if the message has a derived id
+
+	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
+	// message, with the same id. All counts as one recipient, whoever is in the team.
+	Once string
+}
+
+// File is a file that goes with a message. Its content is read once for each team that gets the message.
+type File struct {
+	Name    string
+	Content io.ReadSeeker
+}
+
+// Sent says what became of a message.
+type Sent struct {
+	To       []Recipient // the unknown ones last
+	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
+	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
+}
+
+// Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
+type Recipient struct {
+	maildir.Outcome
+	Address wire.Address
+	Push    PushOutcome // what was given to its program
+}
+
+// ErrTooManyHops refuses a reply in a chain of MaxHops replies within an hour.
+var ErrTooManyHops = errors.New("in a chain of replies within an hour")
+
+// Send sends a message, and marks the one that it answers once it has reached that one's sender, or anybody if that is
+// the sender's own. A recipient that it does not reach does not keep it from the others. The error is for all that it
+// did not reach, and why the parent is not marked; without a Sent, nothing was sent.
+//
+// A process that is killed at any point may send it again under the same key or id: it stays one message.
+func (r *Root) Send(ctx context.Context, o *Outgoing) (*Sent, error) {
+	sent := r.SendAll(ctx, []*Outgoing{o})[0]
+	return sent.Sent, sent.Err
+}
+
+// SentOrErr is what Send returns for one message of several.
+type SentOrErr struct {
+	*Sent
+	Err error
+}
+
+// SendAll is Send for several messages, which reach each recipient in their order. They are written side by side, and so
+// share the disk's flushes. None may answer or replace an earlier one of them.
+func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
+	sent := make([]SentOrErr, len(all))
+	posts, unknown := make([]*maildir.Post, len(all)), make([][]Recipient, len(all))
+	var ready []*maildir.Post
+	for i, o := range all {
+		post, noBox, err := r.prepare(o)
+		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
+			ready = append(ready, post)
+		}
+	}
+	reached := r.deliver(ctx, ready...)
+	for i, post := range posts {
+		if sent[i].Err != nil {
+			continue
+		}
+		s := &Sent{To: append(reached[0], unknown[i]...)}
+		reached = reached[1:]
+		if len(s.To) == 0 {
+			sent[i].Err = errors.New("send a message: it has no recipient")
+			continue
+		}
+		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), post.SentIndexErr
+		errs := []error{s.Unmarked}
+		for _, to := range s.To {
+			errs = append(errs, to.Err)
+		}
+		sent[i] = SentOrErr{s, errors.Join(errs...)}
+	}
+	return sent
+}
+
+// prepare completes a message, finds its recipients' mailboxes, notes its key and stores its files.
+func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, err error) {
+	m := o.Message
+	post = &maildir.Post{Message: m, Given: m.ID != "", Derived: o.Derived, Sender: o.From}
+	m.ID = cmp.Or(m.ID, wire.NewID())
+	if err := CheckID(m.ID); err != nil {
+		return nil, nil, err
+	}
+	m.From, m.To = o.From.Address(), nil
+	m.SentAt = cmp.Or(m.SentAt, time.Now().UTC())
+	m.Origin = orCommand(m.Origin)
+	if p := o.Parent; p != nil {
+		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
+		if !o.Person {
+			m.Hop = p.NextHop()
+		}
+		if m.Hop >= wire.MaxHops && r.isHot(o) {
+			return nil, nil, fmt.Errorf("this would be reply %d %w", m.Hop, ErrTooManyHops)
+		}
+	}
+	for _, a := range unique(o.To) {
+		b, err := r.Mailbox(a)
+		if err == nil && a.Host != "" {
+			t, _ := r.Team(a.Team)
+			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
+				err = unknown // but unreadable rows do not prevent sending
+			} else if a.Team != m.From.Team {
+				err = fmt.Errorf("%s: only its own team can send to a member on another host", a)
+			}
+		}
+		if err != nil {
+			unknown = append(unknown, Recipient{Address: a, Outcome: maildir.Outcome{Err: err}})
+			continue
+		}
+		m.To = append(m.To, a)
+		post.To = append(post.To, b)
+	}
+	if err := maildir.Check(m); err != nil {
+		return nil, nil, err
+	}
+	if o.Once != "" {
+		if m.ID, err = o.idOfKey(); err != nil {
+			return nil, nil, err
+		}
+		post.Given = true
+	}
+	return post, unknown, o.attach(post)
+}
+
+// deliver delivers messages, and then gives them to the programs of those who have them. For each it returns what became
+// of it at each recipient.
+func (r *Root) deliver(ctx context.Context, posts ...*maildir.Post) [][]Recipient {
+	maildir.Deliver(ctx, posts...)
+	pushed, all := r.pushAll(ctx, posts), make([][]Recipient, len(posts))
+	for i, post := range posts {
+		for _, out := range post.Outcomes {
+			a := out.Box.Address()
+			all[i] = append(all[i], Recipient{out, a, pushed[a]})
+		}
+	}
+	return all
+}
+
+// attach stores the files with every team that gets the message.
+func (o *Outgoing) attach(post *maildir.Post) error {
+	stored := map[*maildir.Store]bool{}
+	for _, box := range post.To {
+		store := box.Store()
+		if stored[store] || len(o.Files) == 0 {
+			continue
+		}
+		stored[store], o.Message.Attachments = true, nil
+		for _, f := range o.Files {
+			if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+			a, err := store.Attach(f.Name, f.Content)
+			if err != nil {
+				return err
+			}
+			o.Message.Attachments = append(o.Message.Attachments, a)
+		}
+	}
+	return nil
+}
+
+// orCommand returns the origin of what is sent: without one it would look like a file of another program.
+func orCommand(o *wire.Origin) *wire.Origin { return cmp.Or(o, &wire.Origin{Via: "cli"}) }
+
+// isHot reports whether MaxHops-1 answers within an hour led to the parent, as far as the messages are here: a hop alone
+// is what its sender says. Where the sender's own mail lacks a link, as in a ring of three, the answers in the thread
+// count that the team's members have.
+func (r *Root) isHot(o *Outgoing) bool {
+	isRecent := func(m *wire.Message) bool { return m.InReplyTo != "" && time.Since(m.SentAt) < time.Hour }
+	n := 0
+	for at := o.Parent; at != nil && n < wire.MaxHops-1; n++ {
+		if !isRecent(at) {
+			return false
+		}
+		at = OwnMessage(o.From, at.InReplyTo)
+	}
+	if n == wire.MaxHops-1 {
+		return true
+	}
+	t, err := r.Team(o.From.Address().Team)
+	if err != nil {
+		return false
+	}
+	thread, _ := t.Thread(context.Background(), o.Parent.ThreadID())
+	thread = slices.DeleteFunc(thread, func(it *maildir.Item) bool { return !isRecent(it.Message) })
+	return len(thread) >= wire.MaxHops-1
+}
+
+// idOfKey returns the id of the message under its idempotency key.
+func (o *Outgoing) idOfKey() (wire.ID, error) {
+	key := &maildir.IdempotencyKey{Name: o.Once}
+	team := o.From.Address().Team
+	if o.All {
+		key.To = []string{"all@" + string(team)}
+	}
+	for _, a := range unique(o.To) {
+		if !o.All || a.Team != team || a.Host != "" {
+			key.To = append(key.To, a.String())
+		}
+	}
+	slices.Sort(key.To)
+	if o.Parent != nil {
+		key.Re = o.Parent.ID
+	}
+	if _, err := o.From.Once(key); err != nil {
+		return "", fmt.Errorf("record the key %q: %w", o.Once, err)
+	}
+	return key.ID, nil
+}
+
+// markParent marks the message that was answered, unless the answer did not get to whom it is for.
+func (r *Root) markParent(ctx context.Context, o *Outgoing, sent *Sent) error {
+	isReached := func(to Recipient) bool {
+		return to.Err == nil && (o.Parent.From == to.Address || o.Parent.From == o.From.Address())
+	}
+	if o.Parent == nil || !slices.ContainsFunc(sent.To, isReached) || r.doubt(o.Message) != "" {
+		return nil // what the member itself has not answered waits for it
+	}
+	err := r.markAnswered(ctx, o.From, o.Parent)
+	if _, isLeased := errors.AsType[*maildir.LeasedError](err); isLeased || errors.Is(err, maildir.ErrNotHeld) {
+		return fmt.Errorf("it does not count as an ack: %w", err)
+	} else if err != nil {
+		return fmt.Errorf("the message you answered is not marked: %w", err)
+	}
+	return nil
+}
+
+// sendTo is Send to one member of the team.
+func (t *Team) sendTo(ctx context.Context, from *maildir.Box, to wire.Name, m *wire.Message) (Recipient, error) {
+	sent, err := t.root.Send(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m})
+	if sent == nil {
+		return Recipient{}, err
+	}
+	return sent.To[0], err
+}
+
+func unique(in []wire.Address) (out []wire.Address) {
+	for _, a := range in {
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// CheckID checks an id that atm did not make: version 7 and at most a day ahead of the clock.
+func CheckID(id wire.ID) error {
+	if !wire.IsID(string(id)) {
+		return fmt.Errorf("%q is not a UUIDv7", id)
+	}
+	if id.Time().After(time.Now().Add(24 * time.Hour)) {
+		return fmt.Errorf("id %s is more than a day ahead of the clock", id)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package teamdir
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// happen appends events: kind, then key=value words.
+func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
+	t.Helper()
+	var list []wire.Event
+	for _, s := range events {
+		words := strings.Fields(s)
+		e := wire.Event{Source: "cli"}
+		if words[0] == "pty" || words[0] == "hook" {
+			e.Source, words = words[0], words[1:]
+		}
+		e.Kind = words[0]
+		for _, w := range words[1:] {
+			k, v, _ := strings.Cut(w, "=")
+			switch k {
+			case "turn":
+				e.TurnID = v
+			case "session":
+				e.Session = v
+			default:
+				e = e.With(k, v)
+			}
+		}
+		list = append(list, e)
+	}
+	must(t, team.Box(agent).Log().Append(context.Background(), list...))
+}
+
+func stateOf(t testing.TB, team *Team, agent wire.Name) string {
+	t.Helper()
+	s, err := team.State(agent)
+	must(t, err)
+	b, err := json.Marshal(s)
+	must(t, err)
+	return string(b)
+}
+
+// turns returns the events of n turns and of an open one.
+func turns(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("turn_started turn=t%d", i), fmt.Sprintf("tool_call_start turn=t%d tool=Bash", i),
+			fmt.Sprintf("stream_error error_summary=e%d", i), fmt.Sprintf("turn_completed turn=t%d status=failed", i))
+	}
+	return append(out, "turn_started turn=open session=s1")
+}
+
+func TestSnapshotIsACache(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	cache := filepath.Join(team.Box("bob").Path(), "state.json")
+	happen(t, team, "bob", turns(5)...)
+	stateOf(t, team, "bob")
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("a snapshot of so few events costs more than it saves")
+	}
+	happen(t, team, "bob", turns(100)...)
+	stateOf(t, team, "bob")
+	whole, err := os.ReadFile(cache)
+	must(t, err)
+	// To fold on from the snapshot gives the same state as to fold everything.
+	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
+	want := stateOf(t, team, "bob")
+	if !strings.Contains(want, `"confirming"`) {
+		t.Fatal(want)
+	}
+	spoil := func(name string, f func(string) string) {
+		t.Helper()
+		must(t, os.WriteFile(cache, []byte(f(string(whole))), 0o600))
+		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	number := func(field, value string) func(string) string {
+		re := regexp.MustCompile(`"` + field + `":[0-9]+`)
+		return func(s string) string { return strings.Replace(s, re.FindString(s), `"`+field+`":`+value, 1) }
+	}
+	lie := func(s string) string { return strings.Replace(s, `"last_error":"e99"`, `"last_error":"lies"`, 1) }
+	if lie(string(whole)) == string(whole) {
+		t.Fatal("nothing to lie about in ", string(whole))
+	}
+	spoil("as it was", func(s string) string { return s })
+	spoil("of another version", func(s string) string { return number("version", "999")(lie(s)) })
+	spoil("of another line", func(s string) string { return number("crc", "1")(lie(s)) })
+	spoil("of an event that is not there", func(s string) string { return number("seq", "99999")(lie(s)) })
+	spoil("torn", func(s string) string { return s[:len(s)/2] })
+	spoil("empty", func(string) string { return "" })
+	spoil("no JSON", func(string) string { return "hello" })
+	spoil("of another agent", func(s string) string {
+		return strings.Replace(lie(s), `"agent":"bob"`, `"agent":"eve"`, 1)
+	})
+	os.Remove(cache)
+	must(t, os.Mkdir(cache, 0o700))
+	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+		t.Error("a directory in its place: ", diff)
+	}
+}
+
+func TestArchivedEventsAreFolded(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "bob")
+	box := team.Box("bob")
+	// Two segments, the first of them full.
+	pad := strings.Repeat("x", 1<<20)
+	for i := range 17 {
+		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d pad=%s", i, pad), fmt.Sprintf("turn_completed turn=t%d", i), fmt.Sprintf("stream_error error_summary=e%d", i))
+	}
+	happen(t, team, "bob", "turn_started turn=last")
+	want := stateOf(t, team, "bob")
+	os.Remove(filepath.Join(box.Path(), "state.json"))
+
+	ctx := context.Background()
+	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(-time.Hour), false); err != nil || m.Bytes != 0 {
+		t.Fatalf("young events: %+v, %v", m, err)
+	}
+	dry, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), true)
+	if err != nil || dry.Bytes < 16<<20 {
+		t.Fatalf("%+v, %v", dry, err)
+	}
+	m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false)
+	if err != nil || m != dry {
+		t.Fatalf("%+v, and %+v in a dry run; %v", m, dry, err)
+	}
+	if got := stateOf(t, team, "bob"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	if left, _ := filepath.Glob(filepath.Join(box.Path(), "events", "*.ndjson")); len(left) != 1 {
+		t.Errorf("segments left: %v", left)
+	}
+	// Without the snapshot, as after an upgrade, the fold begins with the archived events.
+	os.Remove(filepath.Join(box.Path(), "state.json"))
+	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+		t.Error(diff)
+	}
+	if _, gaps, err := box.Log().Check(); len(gaps) > 0 || err != nil {
+		t.Errorf("gaps %v, %v", gaps, err)
+	}
+	// A second time moves nothing, and the numbers continue.
+	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
+		t.Fatalf("again: %+v, %v", m, err)
+	}
+	happen(t, team, "bob", "turn_idle turn=last")
+	if seq, _ := box.Log().LastSeq(); seq != 17*3+2 {
+		t.Errorf("the last number is %d", seq)
+	}
+	if !strings.Contains(stateOf(t, team, "bob"), `"activity":"idle"`) {
+		t.Error(stateOf(t, team, "bob"))
+	}
+}
+
+// A fold over a gap ends.
+func TestGap(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	happen(t, team, "bob", "turn_idle", "turn_idle")
+	events := filepath.Join(team.Box("bob").Path(), "events")
+	old := filepath.Join(events, "00000000000000000001.ndjson")
+	must(t, os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")))
+	if _, err := team.State("bob"); err != nil {
+		t.Fatal(err)
+	}
+}

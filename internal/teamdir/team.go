@@ -1,0 +1,127 @@
+package teamdir
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Team is a team, with the mailboxes of its members.
+type Team struct {
+	*maildir.Store
+	Name     wire.Name
+	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
+
+	root *Root
+}
+
+// Root is the team's root.
+func (t *Team) Root() *Root { return t.root }
+
+// UnknownError is a maildir.ErrNoAgent for a name that is no member of a team.
+type UnknownError struct {
+	Name, Team wire.Name
+	Members    []wire.Name
+	Retired    bool // a retired member has the name, and can be restored
+	Planned    bool // team.toml names it, but it has no mailbox yet
+}
+
+func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
+func (e *UnknownError) Is(target error) bool { return target == maildir.ErrNoAgent }
+
+// Member returns the mailbox of a member, or an *UnknownError.
+func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
+	b := t.Box(name)
+	err := b.CheckPresent()
+	if wire.IsName(string(name)) && !errors.Is(err, maildir.ErrNoAgent) {
+		return b, err
+	}
+	members, err := t.Agents()
+	if err != nil {
+		return nil, err
+	}
+	c, _ := t.Config() // doctor reports its mistakes
+	_, isPlanned := c.Members[name]
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned}
+}
+
+// Boxes returns the mailboxes of all members, by name.
+func (t *Team) Boxes() (out []*maildir.Box, err error) {
+	names, err := t.Agents()
+	for _, n := range names {
+		out = append(out, t.Box(n))
+	}
+	return out, err
+}
+
+// Mailboxes is Boxes for a watcher.
+func (t *Team) Mailboxes() (out []watcher.Mailbox, err error) {
+	boxes, err := t.Boxes()
+	for _, b := range boxes {
+		out = append(out, b)
+	}
+	return out, err
+}
+
+// UnreadableError names the mailboxes that could not be read, or not completely. The result that comes with it covers
+// everything else.
+type UnreadableError struct{ error }
+
+func (e *UnreadableError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e *UnreadableError) Unwrap() error { return e.error }
+
+// Unreadable makes an error of a mailbox an *UnreadableError that names it, except a maildir.ErrNoAgent.
+func Unreadable(b *maildir.Box, err error) error {
+	if _, isNamed := errors.AsType[*UnreadableError](err); err == nil || isNamed || errors.Is(err, maildir.ErrNoAgent) {
+		return err
+	}
+	return &UnreadableError{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}
+}
+
+// Each calls f for the mailbox of every member, by name. It goes on after an error and returns all as one
+// *UnreadableError, without those of members that are retired meanwhile.
+func (t *Team) Each(f func(*maildir.Box) error) error {
+	boxes, err := t.Boxes()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(boxes))
+	for i, b := range boxes {
+		errs[i] = f(b)
+	}
+	return unreadable(boxes, errs)
+}
+
+func unreadable(boxes []*maildir.Box, errs []error) error {
+	for i, err := range errs {
+		if errs[i] = Unreadable(boxes[i], err); errors.Is(err, maildir.ErrNoAgent) {
+			errs[i] = nil
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &UnreadableError{err}
+	}
+	return nil
+}
+
+// AtOnce calls f with the numbers from 0 to n-1, several at once: what looks at many members waits for runners and
+// disks.
+func AtOnce(n int, f func(i int)) {
+	var workers sync.WaitGroup
+	var next atomic.Int64
+	for range min(n, 2*runtime.NumCPU()) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i - 1))
+			}
+		})
+	}
+	workers.Wait()
+}

@@ -1,0 +1,102 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/push/claude"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An openWay is a way that is open to a program now.
+type openWay struct {
+	by  string
+	put func(ctx context.Context, items []*maildir.Item, text string) error // nil: the program looks itself
+}
+
+// open opens a way to a program, or says in a few words why it is not open.
+func (p Program) open(way agents.Way) (*openWay, error) {
+	switch way.By {
+	case agents.InboxSocket:
+		s, err := p.claudeSession()
+		if err != nil {
+			return nil, err
+		}
+		if s.Mode = p.Mode; s.ID != p.Session {
+			return nil, errors.New("its conversation has changed since its hooks last ran")
+		}
+		return &openWay{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
+			err := s.Send(ctx, (&maildir.Batch{Items: items}).Sender(), text)
+			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
+				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			}
+			return err
+		}}, s.MayTake()
+	case agents.Hook:
+		return &openWay{by: way.By}, nil // its hooks have noted it
+	}
+	if !slices.Contains(p.Opens, way.By) {
+		if p.Shut != "" {
+			return nil, errors.New(p.Shut)
+		}
+		return nil, fmt.Errorf("its hooks have not opened the %s", way.By)
+	}
+	return &openWay{by: way.By}, nil
+}
+
+// bestWay opens the best way to a program for a moment (of agents.Moments) besides those that were tried in vain, and says
+// why better ones are not open.
+func (p Program) bestWay(moment string, tried ...string) (*openWay, string) {
+	var why []string
+	for _, way := range agents.WaysOf(p.Tool) {
+		if !slices.Contains(way.At, moment) || slices.Contains(tried, way.By) {
+			continue
+		}
+		d, err := p.open(way)
+		if err == nil {
+			return d, strings.Join(why, "; ")
+		}
+		why = append(why, fmt.Sprintf("%s: %v", way.By, err))
+	}
+	return nil, strings.Join(why, "; ")
+}
+
+// A WayNow is how mail or an answer gets into a member's program at a moment.
+type WayNow struct {
+	At  string `json:"at"`            // of agents.Moments
+	By  string `json:"by,omitempty"`  // of agents.WayNames; "": none is open
+	Why string `json:"why,omitempty"` // why a better one is not
+}
+
+// WaysNow returns the ways into a member's program that its person started; none if there is no such program.
+func (t *Team) WaysNow(name wire.Name) (all []WayNow) {
+	p, ok := t.Bound(name)
+	if !ok {
+		return nil
+	}
+	for _, moment := range agents.Moments {
+		way, why := p.bestWay(moment)
+		now := WayNow{At: moment, Why: cmp.Or(why, "its maker offers none")}
+		if way != nil {
+			now.By, now.Why = way.by, why
+		}
+		all = append(all, now)
+	}
+	return all
+}
+
+// ReachesIdle reports whether mail gets into a member's program that its person started while it is idle.
+func (t *Team) ReachesIdle(name wire.Name) bool {
+	p, ok := t.Bound(name)
+	if !ok {
+		return false
+	}
+	way, _ := p.bestWay(agents.AtIdle)
+	return way != nil
+}
