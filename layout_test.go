@@ -29,7 +29,7 @@ var layers = strings.Fields(
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
 		"internal/push/claude internal/push/codex internal/queue " +
 		// Several mailboxes.
-		"teams/policy internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir " +
+		"teams/policy internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir teams " +
 		// What runs an agent.
 		"ptyrun/acp ptyrun ptyrun/sessions " +
 		// What all programs use; what some of them do.
