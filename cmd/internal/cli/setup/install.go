@@ -90,7 +90,7 @@ func install(c *cli.Context) error {
 		defer lock.Unlock()
 	}
 	do, text, verb := installer.Install, "", "changed"
-	plugin := plugin{r.Tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", r.Tool)}
+	plugin := pluginOf(installer, r.Tool)
 	hasPlugin := !r.Local && plugin.isInstalled()
 	switch {
 	case !installs:
