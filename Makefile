@@ -4,8 +4,10 @@ PREFIX   ?= $(HOME)/.local
 DURATION ?= 60s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 GO       ?= go
-LDFLAGS   = -s -w -X main.version=$(VERSION)
+LDFLAGS   = -s -w -X main.version=$(VERSION) -X github.com/agentteammail/atm/cmd/internal/cli/command.commit=$(COMMIT)
 # Without the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
 TAGS      = -tags urfave_cli_no_docs
 FLAGS     = $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
