@@ -41,6 +41,7 @@
 //
 // Where to look:
 //
+//	mailbox                  the mailbox of the agent, and its runner lock
 //	start                    the handle; how a run begins and ends
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	agent                    what the loop knows of an agent
