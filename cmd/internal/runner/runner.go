@@ -104,7 +104,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = lockTimeout
+	root.LockTimeout, root.KeysDir = lockTimeout, app.KeysDir() // mail that is due may be for another host
 	return root.Team(spec.Team)
 }
 
@@ -153,6 +153,9 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
 		fmt.Fprintln(stderr, letter.Escape(left))
 	}
+	until, stop := context.WithCancel(context.Background())
+	defer stop()
+	go team.KeepDelivering(until)
 	return agent.Wait()
 }
 
