@@ -116,6 +116,8 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		return exit, err
 	}
 	name, box := spec.Agent, team.Box(spec.Agent)
+	endCommands := func() {}
+	defer func() { endCommands() }() // after the release of the lock
 	hold, err := box.Store().HoldRunner(ctx, name)
 	if err != nil {
 		return exit, err
@@ -143,6 +145,11 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
 		return exit, err
 	}
+	end, err := startCommands(team, name, spec.On)
+	if err != nil {
+		return exit, err
+	}
+	endCommands = end
 	o := options(version, spec, team)
 	o.Mail = &ptyrun.Mail{Box: box, Hold: hold, State: *state}
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))

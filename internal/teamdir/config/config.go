@@ -33,6 +33,7 @@ type Config struct {
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
+	On        []On
 	Bridge    Bridge
 }
 
