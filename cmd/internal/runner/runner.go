@@ -116,6 +116,8 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		return exit, err
 	}
 	name := spec.Agent
+	endCommands := func() {}
+	defer func() { endCommands() }() // after the release of the lock
 	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.BeforeLook}
 	if err := mail.Hold(ctx); err != nil {
 		return exit, err
@@ -142,6 +144,11 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err := team.SavePolicy(name, spec.Policy); err != nil {
 		return exit, err
 	}
+	end, err := startCommands(team, name, spec.On)
+	if err != nil {
+		return exit, err
+	}
+	endCommands = end
 	o := options(version, spec, team)
 	o.Mail = mail
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))

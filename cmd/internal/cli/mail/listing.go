@@ -94,7 +94,7 @@ func (m *message) isToBeSent() bool { return cmp.Or(m.State, m.slowest) == teamd
 // setRecipients gives the message the same state at each recipient.
 func (m *message) setRecipients(state string) {
 	for _, a := range m.To {
-		m.recipients = append(m.recipients, recipientState{a.String(), state})
+		m.recipients = append(m.recipients, recipientState{To: a.String(), State: state})
 	}
 }
 
