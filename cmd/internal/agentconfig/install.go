@@ -50,6 +50,7 @@ type Request struct {
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
+	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
 	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool

@@ -69,6 +69,8 @@ type members struct {
 	Team    wire.Name        `json:"team"`
 	Members []teamdir.Member `json:"members"`
 	Stats   teamdir.Stats    `json:"stats"`
+	// Overlaps are files that two members edit.
+	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
@@ -87,6 +89,9 @@ func (m members) lines(p *command.Printer) []string {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
 	lines := p.Team(m.Members)
+	for _, o := range m.Overlaps {
+		lines = append(lines, fmt.Sprintf("%s and %s edit %s, last %s", o.Members[0], o.Members[1], o.Shown, letter.Ago(time.Now(), o.At)))
+	}
 	if m.me != "" {
 		lines = append(lines, "you are "+string(m.me))
 	}
@@ -106,7 +111,7 @@ func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), me: optionalMe(s)}
+	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), Overlaps: s.Team.Overlaps(ctx), me: optionalMe(s)}
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
@@ -127,7 +132,7 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 		if _, isPartial := errors.AsType[*teamdir.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(p)
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, Overlaps: s.Team.Overlaps(ctx), me: me}.lines(p)
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				p.Notify("atm", line)
