@@ -86,7 +86,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, fix bool) []
 			d.teamFlag = " --team " + string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
-		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkMembers, d.checkLater, d.checkBridge} {
+		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkEdits, d.checkMembers, d.checkLater, d.checkBridge} {
 			d.about = "team " + string(n) + ": "
 			check(t)
 		}
@@ -325,6 +325,15 @@ func (d *doctor) checkSessions(t *teamdir.Team) {
 	d.addUnreadable("session.unreadable", t.Dir().Join(".sessions"), "sessions: %v", err)
 	for _, file := range bad {
 		d.add("session.spoilt", "error", d.moveAway(file.Path, file), "%v", file)
+	}
+}
+
+// checkEdits names what is damaged. The next edit of that file writes it anew.
+func (d *doctor) checkEdits(t *teamdir.Team) {
+	damaged, err := t.DamagedEdits()
+	d.addUnreadable("edits.unreadable", t.Dir().Join(".edits"), "edits and claims: %v", err)
+	for _, path := range damaged {
+		d.add("edits.damaged", "warning", d.moveAway(path, nil), "%s is damaged: an edit or a claim is not noted", path)
 	}
 }
 

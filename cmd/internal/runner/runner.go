@@ -196,6 +196,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Edited:         func(ctx context.Context, path string) error { return team.NoteEdit(ctx, box, path, origin) },
 	}
 	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
