@@ -19,11 +19,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// IsBridged reports whether a bridge runs for the team: it holds the lock bridge.
-func (t *Team) IsBridged() bool {
-	isHeld, err := t.Locks().Held("bridge")
-	return isHeld && err == nil
+// IsBridged reports whether a bridge to a host runs for the team: one to all hosts holds the lock bridge, one to this
+// host alone has a lock of its own.
+func (t *Team) IsBridged(host wire.Name) bool {
+	for _, name := range []string{"bridge", BridgeLock(host)} {
+		if isHeld, err := t.Locks().Held(name); isHeld && err == nil {
+			return true
+		}
+	}
+	return false
 }
+
+// BridgeLock is the lock of a bridge to one host.
+func BridgeLock(host wire.Name) string { return ".bridge." + string(host) + ".link" }
 
 // BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the
 // reason in a second file. The bridge tries an envelope without a reason again.

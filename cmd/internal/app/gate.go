@@ -70,7 +70,7 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) stri
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
-	case isInOutbox && team.IsBridged():
+	case isInOutbox && team.IsBridged(a.Host):
 		return "the bridge runs, but the server has not accepted it yet"
 	case isInOutbox:
 		return "the bridge is off: it goes out when `atm bridge` runs"

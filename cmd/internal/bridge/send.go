@@ -27,6 +27,8 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 // send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It
 // returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
+	b.sending.Lock()
+	defer b.sending.Unlock()
 	b.way.beginPass()
 	hosts, err := b.hosts()
 	for _, host := range hosts {
@@ -90,7 +92,11 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	if err != nil {
 		return func() error { return err }
 	}
-	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
+	e := &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content}
+	if b.peer != "" {
+		e.At = m.SentAt // so that it is the same envelope when it is sent again, however late
+	}
+	return b.publish(ctx, e)
 }
 
 // publish signs an envelope and publishes it. acked waits until it is stored elsewhere, and returns any error.
