@@ -61,7 +61,7 @@ type Bridge struct {
 	key          ed25519.PrivateKey // this host's
 	isContinuous bool               // under Run, not Once
 	reconnected  chan struct{}      // to the server
-	rowsErrors   map[string]string  // the last error with each host's rows, by key
+	rowsErrors   sync.Map           // the last error with each host's rows, by key
 	unfinished   atomic.Int32       // envelopes that come again
 	fetching     [16]sync.Mutex     // by the first digit of an attachment: each is fetched once at a time
 	sending      sync.Mutex         // held while mail is sent
@@ -178,7 +178,7 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer unlock()
-	b.rowsErrors = map[string]string{}
+	b.rowsErrors.Clear()
 	if err := b.Team.PruneTaken(); err != nil {
 		return err
 	}

@@ -246,15 +246,15 @@ func rawTo(t *testing.T, m *machine, peer wire.Name) *raw {
 	hereIn, thereOut := io.Pipe()
 	thereIn, hereOut := io.Pipe()
 	l := &link{Bridge: m.Bridge}
-	m.way, m.peer, m.isContinuous, m.rowsErrors = l, peer, true, map[string]string{}
+	m.way, m.peer, m.isContinuous = l, peer, true
+	var err error
+	m.key, err = m.keys().Private(m.Host)
+	must(t, err)
 	s := newSession(bufio.NewReader(hereIn), hereOut, func() { hereIn.Close(); hereOut.Close() })
 	l.session, l.since, s.link = s, time.Now(), l
 	s.start()
 	r := &raw{t, bufio.NewReader(thereIn), thereOut, s}
 	ctx, cancel := context.WithCancel(context.Background())
-	var err error
-	m.key, err = m.keys().Private(m.Host)
-	must(t, err)
 	done := make(chan struct{})
 	go func() { defer close(done); m.receive(ctx) }()
 	t.Cleanup(func() { s.cancel(errors.New("over")); cancel(); thereIn.Close(); <-done })

@@ -159,6 +159,7 @@ func nameOf(s *app.Scope, own, proposed wire.Name) (wire.Name, error) {
 		return "", failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host NAME")
 	}
 	if len(names) == 0 {
+		s.Given.Warn("this machine is called %s from now on", own)
 		_, err = s.Keys().Generate(own)
 	}
 	return own, err

@@ -57,7 +57,7 @@ type session struct {
 	unanswered int  // envelopes of the other side
 	isAllAsked bool // for all that there is here
 
-	written chan struct{} // closed once the writer has ended
+	hasWritten, hasRead chan struct{} // closed once that goroutine has ended
 }
 
 type sent struct {
@@ -71,11 +71,11 @@ func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 		in: in, end: end, out: make(chan []byte, 4), slots: make(chan struct{}, window), deliveries: make(chan delivery, window),
 		allSent: make(chan struct{}, 1), pings: make(chan uint64, 8), ponged: make(chan struct{}, 1), sent: map[uint64]sent{},
 		offers: map[string]func() (io.ReadCloser, error){}, contents: map[string][]byte{}, fetches: map[uint64]*io.PipeWriter{},
-		serves: map[uint64]context.CancelFunc{}, written: make(chan struct{}),
+		serves: map[uint64]context.CancelFunc{}, hasWritten: make(chan struct{}), hasRead: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go func() {
-		defer close(s.written)
+		defer close(s.hasWritten)
 		for {
 			select {
 			case line := <-s.out:
@@ -97,7 +97,10 @@ func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 // start begins to read.
 func (s *session) start() {
 	context.AfterFunc(s.ctx, s.end)
-	go func() { s.cancel(s.read()) }()
+	go func() {
+		defer close(s.hasRead)
+		s.cancel(s.read())
+	}()
 	go func() {
 		for s.ctx.Err() == nil {
 			select {
@@ -120,12 +123,16 @@ func (s *session) close() {
 	case <-timeout:
 	}
 	select {
-	case <-s.written:
+	case <-s.hasWritten:
 	case <-s.ctx.Done():
 	case <-timeout:
 	}
 	s.cancel(errors.New("closed"))
 	s.end()
+	select {
+	case <-s.hasRead:
+	case <-time.After(time.Second): // stdin may go on; this process ends then
+	}
 }
 
 // write has a frame written. It does nothing once the session has ended.
