@@ -6,6 +6,7 @@
 //	<team>/.bridge/received/<id>.<agent>      receipts: mail of other hosts whose progress is reported to the sender
 //	<team>/.bridge/received/<day>.taken       which envelopes signed on that day were taken
 //	<team>/.bridge/rows/<host>.json           the states of another host's members
+//	<team>/.bridge/held/<host>                why mail for a host was not sent at the last try
 //	<team>/.bridge/bad/<sha256>               rejected envelopes, with <sha256>.reason
 //	.locks/bridge                             held while a bridge runs; shared by those to one host each
 //	.locks/.bridge.<host>.link                held while a bridge to this host alone runs
@@ -56,16 +57,17 @@ type Bridge struct {
 	Report func(Transfer)    // gets each transfer; several goroutines call it
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
-	way          transport          // to the other hosts
-	peer         wire.Name          // the only one that it leads to; "": all that are trusted
-	key          ed25519.PrivateKey // this host's
-	isContinuous bool               // under Run, not Once
-	reconnected  chan struct{}      // to the server
-	rowsErrors   sync.Map           // the last error with each host's rows, by key
-	unfinished   atomic.Int32       // envelopes that come again
-	fetching     [16]sync.Mutex     // by the first digit of an attachment: each is fetched once at a time
-	sending      sync.Mutex         // held while mail is sent
-	reporting    sync.Mutex         // held while stages are sent
+	way          transport            // to the other hosts
+	peer         wire.Name            // the only one that it leads to; "": all that are trusted
+	key          ed25519.PrivateKey   // this host's
+	isContinuous bool                 // under Run, not Once
+	reconnected  chan struct{}        // to the server
+	rowsErrors   sync.Map             // the last error with each host's rows, by key
+	unfinished   atomic.Int32         // envelopes that come again
+	fetching     [16]sync.Mutex       // by the first digit of an attachment: each is fetched once at a time
+	sending      sync.Mutex           // held while mail is sent
+	held         map[wire.Name]string // what was noted of a host's mail, under sending
+	reporting    sync.Mutex           // held while stages are sent
 	taken        taken
 }
 
@@ -153,6 +155,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 	return b.withLock(ctx, func() error {
 		err := b.connect(ctx)
 		if err != nil {
+			b.noteAllHeld(ctx, err)
 			return err
 		}
 		for _, step := range []func(context.Context) error{b.send, b.receive, b.retryBad, b.sendStages, b.send, b.sendRows, b.way.receiveRows} {
@@ -260,6 +263,7 @@ func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, a
 // serve connects, and sends and receives until one of its seven goroutines fails.
 func (b *Bridge) serve(ctx context.Context) error {
 	if err := b.connect(ctx); err != nil {
+		b.noteAllHeld(ctx, err)
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

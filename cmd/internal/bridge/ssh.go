@@ -94,7 +94,7 @@ const script = `PATH="$PATH:$HOME/.local/bin:$HOME/go/bin:/usr/local/bin:/opt/ho
 // command is the command line of ssh. The first of two equal options counts: the person's.
 func (to SSH) command(team wire.Name, mayAsk bool) []string {
 	words := append([]string{"ssh"}, to.Options...)
-	words = append(words, "-T", "-o", "ClearAllForwardings=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", connectWithin))
+	words = append(words, "-T", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", fmt.Sprintf("ConnectTimeout=%d", connectWithin))
 	if !mayAsk {
 		words = append(words, "-o", "BatchMode=yes")
 	}
