@@ -348,8 +348,10 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
 				"%s waiting for host %s, whose key is not trusted here", waiting, host)
-		} else if len(ids) > 0 && !t.IsBridged() {
+		} else if len(ids) > 0 && !t.IsBridged(host) {
 			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
+		} else if why := t.HeldReason(host); len(ids) > 0 && why != "" {
+			d.add("bridge.held", "warning", "atm trace "+ids[0].Short(6), "%s waiting for host %s: %s", waiting, host, why)
 		}
 	}
 	reasons, err := t.RejectReasons()
