@@ -29,7 +29,6 @@ var installCommand = &cli.Command{
 	UsageText: `atm install claude
 atm install codex --local --as bob
 atm install gemini --mcp --dry-run
-atm install claude --accept
 atm install claude --plugin`,
 	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
 file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
