@@ -59,7 +59,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 			return true
 		})
 	}
-	for _, dir := range strings.Fields("internal/maildir mailbox ptyrun reducer session teams watcher wire") {
+	for _, dir := range strings.Fields("internal/maildir internal/teamdir mailbox ptyrun reducer session teams watcher wire") {
 		err := filepath.WalkDir("../../../"+dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				check(path)
