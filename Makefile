@@ -4,8 +4,10 @@ PREFIX   ?= $(HOME)/.local
 DURATION ?= 60s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 GO       ?= go
-LDFLAGS   = -s -w -X main.version=$(VERSION)
+LDFLAGS   = -s -w -X main.version=$(VERSION) -X github.com/agentteammail/atm/cmd/internal/cli/command.commit=$(COMMIT)
 # Without the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
 TAGS      = -tags urfave_cli_no_docs
 FLAGS     = $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
@@ -27,9 +29,10 @@ PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
+.PHONY: build install man dist dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -48,14 +51,24 @@ man: build
 	@mkdir -p bin/man/man1
 	bin/atm help --man >bin/man/man1/atm.1
 
-# For a release: an archive for each system, with a checksum.
+# All of a release, from .goreleaser.yaml, into dist: of the tag of this commit, else a snapshot. goreleaser must know where
+# the forge is, also in a clone of a clone.
+GORELEASER = GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/agentteammail/atm \
+	$(GO) run github.com/goreleaser/goreleaser/v2@v2.15.1 release --clean
 dist:
-	@rm -rf dist; mkdir dist; $(GO) run $(FLAGS) ./cmd/atm help --man >dist/atm.1
-	@set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
-		dir=atm-$(VERSION)-$$os-$$arch; echo "dist/$$dir.tar.gz"; mkdir -p dist/$$dir/man/man1; cp README.md LICENSE dist/$$dir; cp dist/atm.1 dist/$$dir/man/man1; \
-		GOOS=$$os GOARCH=$$arch $(BUILD) -o dist/$$dir/ ./cmd/...; \
-		tar -C dist -czf dist/$$dir.tar.gz $$dir; rm -r dist/$$dir; done; done
-	@rm dist/atm.1; cd dist && sha256sum *.tar.gz >SHA256SUMS
+	$(GORELEASER) $(if $(shell git tag --points-at HEAD),--skip=publish,--snapshot)
+
+# The same commit gives the same bytes, in another directory as well.
+dist-check: dist
+	@dir=$$(mktemp -d); git clone -q . $$dir/atm && $(MAKE) -C $$dir/atm dist && diff dist/SHA256SUMS $$dir/atm/dist/SHA256SUMS \
+		&& diff -r dist/homebrew $$dir/atm/dist/homebrew && diff -r dist/scoop $$dir/atm/dist/scoop && echo "dist-check: the same"; \
+		code=$$?; rm -rf $$dir; exit $$code
+
+# The Debian package for this machine is installed in an empty root, used, and removed.
+dist-test:
+	{ sed -e 's/^    goos:.*/    goos: [linux]/' -e 's/^    goarch:.*/    goarch: ['$$($(GO) env GOARCH)']/' -e 's/formats: .deb.*/formats: [deb]/' \
+		.goreleaser.yaml; echo 'dist: bin/deb'; } | $(GORELEASER) --config - --snapshot --skip=archive,homebrew,sbom,scoop
+	ATM_DIST='$(CURDIR)/bin/deb' $(GO) test -count=1 -v -vet=off ./cmd/internal/packaging
 
 demo: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh
@@ -71,7 +84,7 @@ test:
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
-	crashtest follow machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
+	crashtest follow machines mcp realagents room tui web windows) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
@@ -83,6 +96,7 @@ race:
 
 check: vet gofmt
 	$(STATICCHECK) ./...
+	$(ACTIONLINT)
 	$(GO) test -run TestCapabilities ./cmd/internal/realagents
 	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
 	elif echo "$$out" | grep -qE 'fetching vulnerabilities|not available|403 Forbidden|dial tcp'; then echo "govulncheck: its data cannot be had here"; \
@@ -111,7 +125,7 @@ machines:
 
 # The Windows program reads and writes mail. Needs wine.
 windows:
-	ATM_WINE=1 $(GO) test -count=1 -v ./cmd/internal/wine
+	ATM_WINE=1 $(GO) test -count=1 -v ./cmd/internal/windows
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
@@ -135,9 +149,9 @@ bench-runners: build
 # The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
 # GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude. With RESULTS=1 the results are noted in testdata/results.json,
-# of which capabilities makes docs/capabilities.md.
+# of which capabilities makes docs/capabilities.md. PLUGIN=1 RUN=TestByHand installs atm as a plugin of the program.
 real-agents:
-	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_PLUGIN='$(PLUGIN)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
 
 capabilities:
 	$(GO) test -count=1 -run TestCapabilities ./cmd/internal/realagents -update

@@ -17,7 +17,6 @@ import (
 type Outgoing struct {
 	From    *maildir.Box
 	To      []wire.Address
-	All     bool                         // To is everybody in the team, and anybody else who was named
 	Message *wire.Message                // its content, with or without an id; whatever sends it sets its other fields
 	Files   []File                       // what is attached to it
 	Parent  *wire.Message                // the message that it answers, or nil
@@ -25,8 +24,10 @@ type Outgoing struct {
 	Derived func(old *wire.Message) bool // as in maildir.Post, if the message has a derived id
 
 	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
-	// message, with the same id. All counts as one recipient, whoever is in the team.
-	Once string
+	// message, with the same id. Named are the recipients as they count for that, where one of them stands for several
+	// (all@main, @reviewers@main), whoever that is; nil: To.
+	Once  string
+	Named []string
 }
 
 // File is a file that goes with a message. Its content is read once for each team that gets the message.
@@ -40,6 +41,9 @@ type Sent struct {
 	To       []Recipient // the unknown ones last
 	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
+
+	Later    *Later // the message is to be sent later, or was: To are those it is for; nil: it was sent
+	WasLater bool   // that was so before
 }
 
 // Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
@@ -77,12 +81,15 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 	for i, o := range all {
 		post, noBox, err := r.prepare(o)
 		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
+			sent[i].Sent, sent[i].Err = r.sentLater(o.Message, post)
+		}
+		if sent[i].Sent == nil && sent[i].Err == nil {
 			ready = append(ready, post)
 		}
 	}
 	reached := r.deliver(ctx, ready...)
 	for i, post := range posts {
-		if sent[i].Err != nil {
+		if sent[i].Sent != nil || sent[i].Err != nil {
 			continue
 		}
 		s := &Sent{To: append(reached[0], unknown[i]...)}
@@ -92,6 +99,9 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 			continue
 		}
 		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), post.SentIndexErr
+		if slices.ContainsFunc(s.To, func(to Recipient) bool { return to.Stored }) {
+			r.replaceLater(ctx, post.Message)
+		}
 		errs := []error{s.Unmarked}
 		for _, to := range s.To {
 			errs = append(errs, to.Err)
@@ -122,15 +132,7 @@ func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, er
 		}
 	}
 	for _, a := range unique(o.To) {
-		b, err := r.Mailbox(a)
-		if err == nil && a.Host != "" {
-			t, _ := r.Team(a.Team)
-			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
-				err = unknown // but unreadable rows do not prevent sending
-			} else if a.Team != m.From.Team {
-				err = fmt.Errorf("%s: only its own team can send to a member on another host", a)
-			}
-		}
+		b, err := r.recipient(m.From, a)
 		if err != nil {
 			unknown = append(unknown, Recipient{Address: a, Outcome: maildir.Outcome{Err: err}})
 			continue
@@ -148,6 +150,22 @@ func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, er
 		post.Given = true
 	}
 	return post, unknown, o.attach(post)
+}
+
+// recipient finds the mailbox of a recipient of somebody's message.
+func (r *Root) recipient(from, a wire.Address) (*maildir.Box, error) {
+	b, err := r.Mailbox(a)
+	if err != nil || a.Host == "" {
+		return b, err
+	}
+	t, _ := r.Team(a.Team)
+	if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
+		return nil, unknown // but unreadable rows do not prevent sending
+	}
+	if a.Team != from.Team {
+		return nil, fmt.Errorf("%s: only its own team can send to a member on another host", a)
+	}
+	return b, nil
 }
 
 // deliver delivers messages, and then gives them to the programs of those who have them. For each it returns what became
@@ -216,17 +234,14 @@ func (r *Root) isHot(o *Outgoing) bool {
 
 // idOfKey returns the id of the message under its idempotency key.
 func (o *Outgoing) idOfKey() (wire.ID, error) {
-	key := &maildir.IdempotencyKey{Name: o.Once}
-	team := o.From.Address().Team
-	if o.All {
-		key.To = []string{"all@" + string(team)}
-	}
-	for _, a := range unique(o.To) {
-		if !o.All || a.Team != team || a.Host != "" {
+	key := &maildir.IdempotencyKey{Name: o.Once, To: slices.Clone(o.Named)}
+	for _, a := range o.To {
+		if o.Named == nil {
 			key.To = append(key.To, a.String())
 		}
 	}
 	slices.Sort(key.To)
+	key.To = slices.Compact(key.To)
 	if o.Parent != nil {
 		key.Re = o.Parent.ID
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,7 +20,8 @@ type Team struct {
 	Name     wire.Name
 	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
 
-	root *Root
+	root     *Root
+	sessions *session.Store
 }
 
 // Root is the team's root.
@@ -31,6 +33,7 @@ type UnknownError struct {
 	Members    []wire.Name
 	Retired    bool // a retired member has the name, and can be restored
 	Planned    bool // team.toml names it, but it has no mailbox yet
+	Groups     map[wire.Name][]wire.Name
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
@@ -49,7 +52,8 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	_, isPlanned := c.Members[name]
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned}
+	groups, _ := t.Groups()
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, Groups: groups}
 }
 
 // Boxes returns the mailboxes of all members, by name.

@@ -54,13 +54,18 @@ type finding struct {
 type Match struct {
 	Kind    string
 	Agent   wire.Name       // "": several recipients
-	Item    *maildir.Item   // the mail, the reply or the ack; nil: something else is the evidence
+	Item    *maildir.Item   // the mail, the reply or the last ack; nil: something else is the evidence
+	Acks    []AckOutcome    // what each recipient's ack said of the work, if one did; of several in the message's order
 	Member  *teamdir.Member // the agent in its state; nil: it is about a message
 	Message wire.ID         // of mine that has come so far; "": it is about none
 }
 
-// isAll reports whether a word means all agents.
-func (s *Scope) isAll(word string) bool { return word == "all" && !s.IsMember(word) }
+// An AckOutcome is what a recipient's ack said of the work.
+type AckOutcome struct {
+	To      string `json:"to"`
+	Outcome string `json:"outcome"`
+	Text    string `json:"text,omitempty"`
+}
 
 // IsID reports whether a word may be the id of a message.
 func IsID(word string) bool {
@@ -68,12 +73,13 @@ func IsID(word string) bool {
 	return err == nil
 }
 
-// Conditions returns the conditions that a flag of atm wait and the words behind it mean. A state of all agents is one
-// for each, and so is every reply for each recipient. needsAll: one of the words means all agents.
+// Conditions returns the conditions that a flag of atm wait and the words behind it mean. A state of a group is one for
+// each member, and so is every reply for each recipient. needsAll: one of the words means a group.
 func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Condition, needsAll bool, err error) {
 	for word := range strings.SplitSeq(words, ",") {
 		isAboutMessage := kind == "reply" || kind == "acked" || kind == "read"
-		needsAll = needsAll || !isAboutMessage && s.isAll(word)
+		isGroup := !isAboutMessage && s.IsGroup(word)
+		needsAll = needsAll || isGroup
 		var some []*Condition
 		switch {
 		case isAboutMessage:
@@ -83,8 +89,8 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 			if it, _, err = s.Find(word); err == nil {
 				some = []*Condition{s.WhenReached(kind, it.Message)}
 			}
-		case s.isAll(word):
-			some, err = s.whenAllAre(kind)
+		case isGroup:
+			some, err = s.whenAllAre(kind, word)
 		default:
 			var a wire.Address
 			some = make([]*Condition, 1)
@@ -220,6 +226,9 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 		}
 		if ack, err := s.Root.AckOf(m, a); err == nil {
 			met.Agent, met.Item = s.Me.Agent(), ack
+			if outcome := ack.Outcome(); outcome != "" {
+				met.Acks = append(met.Acks, AckOutcome{a.String(), outcome, ack.Body})
+			}
 		} else if replies := s.Root.Replies(ctx, s.Me, m, a).Counted; len(replies) > 0 {
 			met.Agent, met.Item = s.Me.Agent(), replies[0]
 		}
@@ -264,11 +273,15 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	return c, nil
 }
 
-// whenAllAre returns whenIs for each agent of this machine but me.
-func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
-	for _, name := range s.Names() {
-		a := wire.Address{Agent: name, Team: s.Team.Name}
-		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
+// whenAllAre returns whenIs for each agent of a group but me; all are those of this machine.
+func (s *Scope) whenAllAre(kind, group string) (out []*Condition, err error) {
+	members, _, err := s.group(group)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range members {
+		isElsewhere := a.Host != "" && strings.TrimPrefix(group, "@") == "all"
+		if s.Root.IsPerson(a) || isElsewhere {
 			continue
 		}
 		c, err := s.whenIs(kind, a)
@@ -278,7 +291,7 @@ func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		err = failure.Usage("there is no other agent in team %q", s.Team.Name).WithHint("atm team add NAME")
+		err = failure.Usage("there is no other agent in %s", group).WithHint("atm team add NAME")
 	}
 	return out, err
 }

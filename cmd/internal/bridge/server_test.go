@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -114,32 +115,44 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// A stream that an administrator made keeps its settings; once it is full, mail stays in the outbox.
+// A stream that an administrator made keeps its settings. Once it is full, mail stays in the outbox, commands can say
+// why, and it goes out once there is room.
 func TestStreamAtItsLimit(t *testing.T) {
 	t.Parallel()
-	_, laptop, build := twoMachines(t)
-	js := laptop.connectForTest(t)
-	config := jetstream.StreamConfig{Name: "atm_main", Subjects: []string{"atm.main.>"}, MaxMsgs: 2, Discard: jetstream.DiscardNew, Description: "mine"}
-	_, err := js.CreateStream(t.Context(), config)
-	must(t, err)
-	for range 4 {
-		laptop.send("alice", "bob@main.build", nil)
-	}
-	err = onceEach(laptop)
-	if err == nil || !strings.Contains(err.Error(), "atm_main is full on the server (maximum messages exceeded)") || len(laptop.waiting("build")) != 2 {
-		t.Errorf("%v; %d wait", err, len(laptop.waiting("build")))
-	}
-	stream, err := js.Stream(t.Context(), "atm_main")
-	must(t, err)
-	if stream.CachedInfo().Config.Description != "mine" {
-		t.Error("the stream was changed")
-	}
-	config.MaxMsgs = 0
-	_, err = js.UpdateStream(t.Context(), config)
-	must(t, err)
-	must(t, onceEach(laptop, build))
-	if n := len(build.unread("bob")); n != 4 {
-		t.Errorf("bob has %d", n)
+	for limit, config := range map[string]jetstream.StreamConfig{
+		"maximum messages exceeded": {MaxMsgs: 2}, "maximum bytes exceeded": {MaxBytes: 2 << 10}, "maximum messages per subject exceeded": {MaxMsgsPerSubject: 2, DiscardNewPerSubject: true},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			_, laptop, build := twoMachines(t)
+			js := laptop.connectForTest(t)
+			config.Name, config.Subjects, config.Discard, config.Description, config.MaxAge = "atm_main", []string{"atm.main.>"}, jetstream.DiscardNew, "mine", time.Hour
+			made, err := js.CreateStream(t.Context(), config)
+			must(t, err)
+			for range 6 {
+				laptop.send("alice", "bob@main.build", nil)
+			}
+			why := "atm_main is full on the server (" + limit + ")"
+			err = onceEach(laptop)
+			if n := len(laptop.waiting("build")); err == nil || !strings.Contains(err.Error(), why) || n == 0 || n == 6 {
+				t.Errorf("%v; %d wait", err, n)
+			}
+			laptop.run()
+			laptop.eventually("told why", func() bool { return strings.Contains(laptop.log(), why) })
+			if got := laptop.Team.HeldReason("build"); !strings.Contains(got, why) {
+				t.Errorf("held: %q", got)
+			}
+			stream, err := js.Stream(t.Context(), "atm_main")
+			must(t, err)
+			if got := stream.CachedInfo().Config; !reflect.DeepEqual(got, made.CachedInfo().Config) {
+				t.Errorf("the stream was changed: %+v", got)
+			}
+			config.MaxMsgs, config.MaxBytes, config.MaxMsgsPerSubject, config.DiscardNewPerSubject = 0, 0, 0, false
+			_, err = js.UpdateStream(t.Context(), config)
+			must(t, err)
+			laptop.eventually("through", func() bool { return onceEach(build) == nil && len(build.unread("bob")) == 6 })
+			laptop.eventually("over it", func() bool { return laptop.Team.HeldReason("build") == "" })
+		})
 	}
 }
 
@@ -197,7 +210,7 @@ func TestOneBridgeAHost(t *testing.T) {
 	stop := laptop.run()
 	server := laptop.connectForTest(t)
 	laptop.eventually("the holder of the lease", func() bool { // or the other might get the lease
-		keys, err := server.KeyValue(t.Context(), laptop.stream())
+		keys, err := server.KeyValue(t.Context(), laptop.server.stream())
 		if err == nil {
 			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which are sent after the lease
 		}
@@ -209,16 +222,15 @@ func TestOneBridgeAHost(t *testing.T) {
 		return errors.As(err, &lease) && strings.Contains(err.Error(), fmt.Sprintf("(pid %d, root %s)", os.Getpid(), laptop.Root.Path))
 	})
 	held := (*lockfile.HeldError)(nil)
-	if err := (&Bridge{Root: laptop.Root, Team: laptop.Team, Host: "desk"}).Once(t.Context()); !errors.As(err, &held) {
+	if err := laptop.restarted().Once(t.Context()); !errors.As(err, &held) {
 		t.Errorf("a second bridge in the same root: %v", err)
 	}
 	stop()
 	must(t, other.Once(t.Context()))
 	// After a kill, a bridge in the same root gets the lease at once; another must wait until it is dead.
 	must(t, other.connect(t.Context()))
-	other.conn.Close()
-	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Warn: other.Warn}
-	must(t, killed.Once(t.Context()))
+	other.server.conn.Close()
+	must(t, other.restarted().Once(t.Context()))
 }
 
 // fakeMsg is a message of the server, with its number of tries, and the answers to it.
@@ -240,7 +252,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 // arrives ingests an envelope at its nth delivery.
 func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 	msg := &fakeMsg{data: data, tries: tries}
-	m.ingest(m.t.Context(), []*incoming{newIncoming(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
+	m.ingest(m.t.Context(), []*incoming{newIncoming(fromServer{msg})}, func(in *incoming) { m.fetch(m.t.Context(), in) })
 	return msg
 }
 
@@ -255,7 +267,7 @@ func TestDeadLetter(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	must(t, build.connect(t.Context()))
-	t.Cleanup(func() { build.conn.Close() })
+	t.Cleanup(func() { build.server.conn.Close() })
 	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
 	must(t, err)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
@@ -273,8 +285,8 @@ func TestDeadLetter(t *testing.T) {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
 	must(t, laptop.connect(t.Context()))
-	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
+	t.Cleanup(func() { laptop.server.conn.Close() })
+	must(t, laptop.server.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
 	_, err = build.Team.RetryRejected()
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
@@ -297,16 +309,16 @@ func (m *machine) sign(e *Envelope, message string) []byte {
 func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	cloud := newMachine(t, laptop.URL, "cloud")
+	cloud := newMachine(t, laptop.server.url, "cloud")
 	allTrust(t, cloud, build)
 	must(t, build.connect(t.Context()))
-	t.Cleanup(func() { build.conn.Close() })
+	t.Cleanup(func() { build.server.conn.Close() })
 	mail := func(from, to, more string) string {
 		return fmt.Sprintf(`{"id":"%%s","from":%q,"to":[%q],"body":"hi"%s}`, from, to, more)
 	}
 	good := mail("alice@main.laptop", "bob@main.build", "")
 	stage := `{"id":"%s","sender":"bob@main.build","to":"alice@main.laptop","stages":[{"stage":"stored","evidence":"x"},{"stage":"../x","evidence":"x"}]}`
-	stranger := newMachine(t, laptop.URL, "laptop")
+	stranger := newMachine(t, laptop.server.url, "laptop")
 	for about, tt := range map[string]struct {
 		data []byte
 		want string
@@ -316,7 +328,7 @@ func TestNotAccepted(t *testing.T) {
 		"too large":                {make([]byte, maxEnvelope+1), "bytes that are not an envelope"},
 		"a newer version":          {[]byte(`{"version":2}` + "\n"), "an envelope of version 2"},
 		"a host that is a path":    {[]byte(`{"version":1,"from_host":"../../x","id":"` + string(wire.NewID()) + `"}` + "\n"), "not an envelope"},
-		"a stranger's":             {newMachine(t, laptop.URL, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
+		"a stranger's":             {newMachine(t, laptop.server.url, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
 		"signed by another key":    {stranger.sign(&Envelope{ToHost: "build"}, good), "not signed by the trusted key of host laptop"},
 		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content differs from what was signed"},
 		"changed inside":           {bytes.Replace(laptop.sign(&Envelope{ToHost: "build"}, good), []byte(`"hi"`), []byte(`"ho"`), 1), "its content differs from what was signed"},

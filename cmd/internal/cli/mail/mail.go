@@ -39,11 +39,11 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("forward fwd share resend bounce redirect", "atm show ID --raw | atm send NAME -"),
 	cmdline.NoCommand("say mention push sendmail assign delegate handoff hand-off", `atm send NAME "…"`),
 	cmdline.NoCommand("comment re followup follow-up reply-to reply-all replyall", `atm reply ID "…"; to everybody it went to: atm reply ID "…" --all`),
-	cmdline.NoCommand("review react agree decline", `atm reply ID "…" says what you think; atm ack ID: I will act on it`),
-	cmdline.NoCommand("schedule delay cron", "atm sends at once; for later, let cron or sleep start atm send"),
+	cmdline.NoCommand("review react agree decline", `atm reply ID "…" says what you think; atm ack ID: I will act on it; atm ack ID --declined "…"`),
+	cmdline.NoCommand("schedule delay cron later at", `atm send NAME "…" --at 14:00, or --in 2h, sends it later`),
 	cmdline.NoCommand("tag label annotate star flag", `atm send NAME "…" --meta K=V stores any label with the message`),
 	cmdline.NoCommand("broadcast announce send-all wall", `atm send all "…" sends to everybody but you`),
-	cmdline.NoCommand("done complete finish resolve close", `atm ack ID, or atm reply ID "Done."; a session: atm session complete ID`),
+	cmdline.NoCommand("done complete finish resolve close", `atm ack ID --done, or atm reply ID "Done."; a session: atm session complete ID`),
 	cmdline.NoCommand("mark mark-read mark-all-read mark-as-read", "atm read ID marks it as read; atm unread ID puts it back"),
 	cmdline.NoCommand("mark-unread nack release return requeue undelete", "atm unread ID puts a message back"),
 	cmdline.NoCommand("edit update amend replace supersede", `atm send NAME "…" --supersedes ID replaces what you sent`),
@@ -64,7 +64,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("tail follow log logs stream listen monitor subscribe", "atm watch follows; atm watch --since 1h --no-follow shows the last hour; of one agent: atm watch NAME; from one: atm ls --from NAME"),
 	cmdline.NoCommand("queue enqueue task tasks job jobs todo", `atm team add QUEUE --shared makes a shared inbox, atm send QUEUE "…" fills it, atm take QUEUE takes the next`),
 	cmdline.NoCommand("lock locks unlock reserve file-reservation-paths release-file-reservations", "atm leases messages, not files: atm team add LOCK --shared, atm send LOCK README.md, atm take LOCK"),
-	cmdline.NoCommand("channel channels room group", `there are no channels: atm send bob,carol "…", or atm send all "…"`),
+	cmdline.NoCommand("channel channels room group groups", `atm send @GROUP "…" is to a group or a role of team.toml, which atm team shows; else atm send bob,carol "…", or atm send all "…"`),
 	cmdline.NoCommand("attachment attachments files download save", "atm show ID --save DIR saves the attachments"),
 	cmdline.NoCommand("upload cp", "atm send NAME --attach FILE"),
 	cmdline.NoCommand("ping", `atm status NAME; to wait until it has read: atm send NAME "…" --wait-read`),
@@ -109,19 +109,19 @@ func findThread(s *app.Scope, word string) (wire.ID, error) {
 
 // A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
 type filter struct {
-	from, to wire.Address // zero: anybody
-	thread   wire.ID      // "": any
-	since    time.Time    // zero: ever
+	from, to []wire.Address // nil: anybody
+	thread   wire.ID        // "": any
+	since    time.Time      // zero: ever
 	isUrgent bool
 }
 
 func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	f.isUrgent = c.Bool("urgent")
 	if c.IsSet("from") {
-		f.from, err = s.Correspondent(c.String("from"))
+		f.from, err = s.Correspondents(c.String("from"))
 	}
 	if err == nil && c.Bool("sent") && c.IsSet("to") {
-		f.to, err = s.Address(c.String("to"))
+		f.to, err = s.Members(c.String("to"))
 	}
 	if err == nil {
 		f.thread, err = threadFlag(c, s)
@@ -132,10 +132,16 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	return f, err
 }
 
+// matchesAll reports whether nothing is left out.
+func (f filter) matchesAll() bool {
+	return f.from == nil && f.to == nil && f.thread == "" && f.since.IsZero() && !f.isUrgent
+}
+
 func (f filter) matches(m *maildir.Item) bool {
+	isTo := func(a wire.Address) bool { return slices.Contains(f.to, a) }
 	switch {
-	case f.from != wire.Address{} && m.From != f.from,
-		f.to != wire.Address{} && !slices.Contains(m.To, f.to),
+	case f.from != nil && !slices.Contains(f.from, m.From),
+		f.to != nil && !slices.ContainsFunc(m.To, isTo),
 		f.thread != "" && m.ThreadID() != f.thread,
 		f.isUrgent && !m.Urgent(),
 		!f.since.IsZero() && m.Written().Before(f.since):
