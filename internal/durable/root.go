@@ -410,14 +410,18 @@ func (r *Root) Publish(name string, content io.Reader, sync bool) error {
 	if err := r.create(temp, content, sync); err != nil {
 		return err
 	}
-	defer r.root.Remove(temp)
-	return r.do("publish", name, func() error {
+	isRenamed := false
+	err := r.do("publish", name, func() error {
 		err := r.renameOnly(temp, name)
-		if errors.Is(err, errors.ErrUnsupported) {
+		if isRenamed = err == nil; errors.Is(err, errors.ErrUnsupported) {
 			err = r.root.Link(temp, name) // no less in one step, but forbidden in Claude Code's sandbox on macOS
 		}
 		return err
 	})
+	if !isRenamed {
+		r.root.Remove(temp)
+	}
+	return err
 }
 
 // renameOnly renames an entry in one step that never replaces another; errors.ErrUnsupported if that is not possible.

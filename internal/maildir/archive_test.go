@@ -202,6 +202,13 @@ func TestListCopyPut(t *testing.T) {
 			t.Errorf("%s came back as %+v: %v", want[id], it, err)
 		}
 	}
+	// A backup that was made by hand has a message in two places.
+	one, other := Restoration{Dir: "new", Data: encoded(t, message("x"))}, Restoration{Dir: "cur"}
+	other.Data = one.Data
+	carol.Restore(ctx, []*Restoration{&one, &other})
+	if one.Err != nil || !one.IsRestored || other.Err != nil || other.IsRestored {
+		t.Error(one, other)
+	}
 	takeCensus(t, carol).sound(t)
 	if _, _, err := bob.ReadRaw(past); !errors.Is(err, ErrNotFound) {
 		t.Error(err)

@@ -3,9 +3,13 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,33 +49,38 @@ type Restoration struct {
 	Err        error
 
 	id   wire.ID
-	to   place
-	temp string
+	dir  string // its directory in the inbox
+	temp string // the file that becomes the message, in the inbox
 }
 
 // Restore restores messages durably, as Deliver delivers: their files are written and synced side by side, and each
 // directory once.
 func (b *Box) Restore(ctx context.Context, all []*Restoration) {
-	mkdirErr := b.mkdir(b.in("inbox/tmp"))
+	t := &target{box: b}
+	openErr := t.open()
+	defer t.close()
 	inParallel(all, func(r *Restoration) {
-		if r.Err = cmp.Or(mkdirErr, b.prepareRestoration(r)); r.Err == nil && r.temp != "" {
-			r.Err = b.store.root.Create(r.temp, r.Data)
+		if r.Err = openErr; openErr == nil {
+			r.Err = r.write(t.inbox)
 		}
 	})
 	moved := map[string][]*Restoration{} // by directory
-	lockErr := b.locked(ctx, "inbox", func() error {
+	unlock, lockErr := b.store.lock(ctx, b.lockName("inbox"), lockfile.Exclusive, t.checkPresent)
+	if lockErr == nil {
+		present := b.findPresent(all)
 		for _, r := range all {
-			if r.Err == nil && r.temp != "" {
-				r.Err = b.moveRestored(r)
+			if r.Err == nil && r.temp != "" && !present[r.id] {
+				r.Err = b.moveRestored(t.inbox, r, moved[r.dir] == nil)
+				present[r.id] = true
 			}
 			if r.IsRestored {
-				moved[r.to.dir] = append(moved[r.to.dir], r)
+				moved[r.dir] = append(moved[r.dir], r)
 			}
 		}
-		return nil
-	})
+		unlock()
+	}
 	for dir, those := range moved {
-		err := b.store.root.Sync(dir)
+		err := t.inbox.Sync(dir)
 		for _, r := range those {
 			r.Err = err
 		}
@@ -79,39 +88,68 @@ func (b *Box) Restore(ctx context.Context, all []*Restoration) {
 	for _, r := range all {
 		r.Err = cmp.Or(r.Err, lockErr)
 		if r.temp != "" && !r.IsRestored {
-			b.store.root.Remove(r.temp)
+			t.inbox.Remove(r.temp)
 		}
 	}
 }
 
-// prepareRestoration finds out where a message belongs. It gets no temp file if it is there.
-func (b *Box) prepareRestoration(r *Restoration) error {
+// write finds out where the message belongs, and writes it to tmp unless it is there.
+func (r *Restoration) write(inbox *durable.Root) error {
 	m, err := wire.Decode(r.Data)
 	if err != nil {
 		return err
 	}
-	to, ok := map[string]place{
-		"new": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
-	}[r.Dir]
-	if !ok {
+	if r.id, r.dir = m.ID, r.Dir; r.Dir == "done" {
+		r.dir += "/" + m.ID.Day()
+	} else if !slices.Contains([]string{"new", "cur", "withdrawn"}, r.Dir) {
 		return fmt.Errorf("a message cannot be restored into %q", r.Dir)
 	}
-	r.id, r.to = m.ID, to
-	isThere, err := b.store.root.Exists(to.file(m.ID))
-	if err == nil && !isThere {
-		r.temp = b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-	}
-	return err
-}
-
-// moveRestored moves a message to its place, unless the mailbox has it. The inbox lock is held.
-func (b *Box) moveRestored(r *Restoration) error {
-	if _, isThere, err := b.locate(r.id); isThere || err != nil {
+	isThere, err := inbox.Exists(r.dir + "/" + fileOf(r.id))
+	if err != nil || isThere {
 		return err
 	}
-	err := b.mkdir(r.to.dir)
+	r.temp = "tmp/" + string(r.id) + "." + string(wire.NewID())
+	return inbox.Create(r.temp, r.Data)
+}
+
+// findPresent returns which of the messages the mailbox has, wherever. The inbox lock is held. It opens each directory
+// once, since a path below the team costs system calls for each element.
+func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
+	present, at := map[wire.ID]bool{}, map[string][]*Restoration{}
+	for _, r := range all {
+		if r.Err == nil && r.temp != "" {
+			for _, p := range b.places(r.id) {
+				at[p.dir] = append(at[p.dir], r)
+			}
+		}
+	}
+	for dir, those := range at {
+		sub, err := b.store.root.Sub(dir)
+		if absent(err) || errors.Is(err, durable.ErrNotDirectory) {
+			continue
+		}
+		for _, r := range those {
+			isThere, failed := false, err
+			if err == nil {
+				isThere, failed = sub.Exists(fileOf(r.id))
+			}
+			present[r.id] = present[r.id] || isThere
+			r.Err = cmp.Or(r.Err, failed)
+		}
+		if err == nil {
+			sub.Close()
+		}
+	}
+	return present
+}
+
+// moveRestored moves a message to its place. The inbox lock is held.
+func (b *Box) moveRestored(inbox *durable.Root, r *Restoration, isFirst bool) (err error) {
+	if isFirst {
+		err = b.mkdir(b.in("inbox", r.dir))
+	}
 	if err == nil {
-		err = b.store.root.Move(r.temp, r.to.file(r.id))
+		err = inbox.Move(r.temp, r.dir+"/"+fileOf(r.id))
 	}
 	r.IsRestored = err == nil
 	return err

@@ -13,7 +13,9 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -78,6 +80,18 @@ type restorer struct {
 	box       *maildir.Box           // whose they are
 	entries   []string               // their names in the backup
 	batchSize int                    // their bytes
+
+	sent     []*sentCopy // that were read and are not restored yet
+	sentSize int         // their bytes
+}
+
+// sentCopy is an entry of an index of sent mail.
+type sentCopy struct {
+	team  *teamdir.Team
+	entry string // its name in the backup
+	dir   string // in the team
+	data  []byte
+	err   error
 }
 
 // Content is what Check finds in a backup.
@@ -171,7 +185,7 @@ func (r *restorer) restoreAll(from io.ReadSeeker) error {
 	if err == io.EOF {
 		err = nil
 	}
-	return cmp.Or(err, r.restoreBatch(), r.syncDirs())
+	return cmp.Or(err, r.restoreBatch(), r.restoreSent(), r.syncDirs())
 }
 
 // restoreNext restores the next entry, or refuses it. At the end it returns io.EOF.
@@ -307,8 +321,11 @@ func (r *restorer) restoreMember(t *teamdir.Team, box *maildir.Box, entry, below
 		return r.restoreMessage(t, box, entry, m[1], m[2], content)
 	}
 	name := string(box.Agent()) + "/" + below
-	if strings.HasPrefix(below, "events/") {
+	switch {
+	case strings.HasPrefix(below, "events/"):
 		return r.restoreEvents(t, box, name, content)
+	case isSentIndex(name):
+		return r.readSent(&sentCopy{team: t, entry: entry, dir: path.Dir(name)}, name, content)
 	}
 	return r.restoreFile(t, name, content)
 }
@@ -406,6 +423,66 @@ func (r *restorer) restoreBatch() (err error) {
 	return err
 }
 
+// readSent has a copy of a sent message restored with others.
+func (r *restorer) readSent(c *sentCopy, name string, content io.Reader) (err error) {
+	if c.data, err = io.ReadAll(io.LimitReader(content, wire.MaxFile+1)); err != nil {
+		return err
+	}
+	if len(c.data) > wire.MaxFile { // it is none
+		return r.restoreFile(c.team, name, io.MultiReader(bytes.NewReader(c.data), content))
+	}
+	r.sent, r.sentSize = append(r.sent, c), r.sentSize+len(c.data)
+	if len(r.sent) < maxBatch && r.sentSize < maxBatchSize {
+		return nil
+	}
+	return r.restoreSent()
+}
+
+// restoreSent restores the copies of sent messages that were read, side by side.
+func (r *restorer) restoreSent() (err error) {
+	byDir := map[string][]*sentCopy{}
+	for _, c := range r.sent {
+		dir := c.team.Dir().Join(c.dir)
+		byDir[dir] = append(byDir[dir], c)
+	}
+	for _, those := range byDir {
+		publishSent(those)
+	}
+	for _, c := range r.sent {
+		failed := asRefusal(c.err)
+		if why, isRefused := errors.AsType[refusal](failed); isRefused {
+			r.refuse(c.entry, string(why))
+		} else if failed != nil {
+			err = cmp.Or(err, fmt.Errorf("restore %s: %w", letter.Escape(c.entry), failed))
+		}
+	}
+	r.sent, r.sentSize = nil, 0
+	return err
+}
+
+// publishSent restores copies into their common directory.
+func publishSent(all []*sentCopy) {
+	team, name := all[0].team.Dir(), all[0].dir
+	dir, err := (*durable.Root)(nil), team.MkdirAll(name)
+	if err == nil {
+		dir, err = team.Sub(name)
+	}
+	if err != nil {
+		for _, c := range all {
+			c.err = err
+		}
+		return
+	}
+	defer dir.Close()
+	for some := range slices.Chunk(all, 16) {
+		var wg sync.WaitGroup
+		for _, c := range some {
+			wg.Go(func() { c.err = publish(dir, path.Base(c.entry), bytes.NewReader(c.data), false) })
+		}
+		wg.Wait()
+	}
+}
+
 // restoreAttachment restores a file whose name says what its content is.
 func (r *restorer) restoreAttachment(t *teamdir.Team, name string, content io.Reader) error {
 	want := path.Base(name)
@@ -435,15 +512,9 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 // delivery: doctor can rebuild it.
 func (r *restorer) restoreFile(t *teamdir.Team, name string, from io.Reader) error {
 	dir := path.Dir(name)
-	exists, err := t.Dir().Exists(name)
-	if err == nil && !exists {
-		err = t.Dir().MkdirAll(dir)
-	}
-	if err == nil && !exists {
-		err = t.Dir().Publish(name, from, !isSentIndex(name))
-	}
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
+	err := t.Dir().MkdirAll(dir)
+	if err == nil {
+		err = publish(t.Dir(), name, from, !isSentIndex(name))
 	}
 	if err != nil || isSentIndex(name) {
 		return err
@@ -453,6 +524,18 @@ func (r *restorer) restoreFile(t *teamdir.Team, name string, from io.Reader) err
 		return nil
 	}
 	return r.syncDirs()
+}
+
+// publish writes a file, unless there is one.
+func publish(dir *durable.Root, name string, from io.Reader, sync bool) error {
+	exists, err := dir.Exists(name)
+	if err == nil && !exists {
+		err = dir.Publish(name, from, sync)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return err
 }
 
 // isSentIndex reports whether a file is a copy of a message that an agent has sent.
