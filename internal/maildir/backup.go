@@ -24,14 +24,14 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 // ReadRaw reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
 func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
-	err = b.find(id, func(p place) (err error) {
-		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
+	err = b.find(id, func(d folder) (err error) {
+		if data, err = b.store.root.ReadFile(d.file(id), wire.MaxFile); absent(err) {
 			return notFound(id)
 		}
-		if p.state == Done {
-			p = b.done(id)
+		if d.state == Done {
+			d = b.done(id)
 		}
-		where = strings.TrimPrefix(p.file(id), b.in()+"/")
+		where = strings.TrimPrefix(d.file(id), b.in()+"/")
 		return err
 	})
 	return where, data, err
@@ -45,7 +45,7 @@ type Restoration struct {
 	Err        error
 
 	id   wire.ID
-	to   place
+	to   folder
 	temp string
 }
 
@@ -90,7 +90,7 @@ func (b *Box) prepareRestoration(r *Restoration) error {
 	if err != nil {
 		return err
 	}
-	to, ok := map[string]place{
+	to, ok := map[string]folder{
 		"new": b.unread(), "cur": b.owed(), "done": b.done(m.ID), "withdrawn": b.withdrawn(),
 	}[r.Dir]
 	if !ok {
@@ -104,7 +104,7 @@ func (b *Box) prepareRestoration(r *Restoration) error {
 	return err
 }
 
-// moveRestored moves a message to its place, unless the mailbox has it. The inbox lock is held.
+// moveRestored moves a message to its folder, unless the mailbox has it. The inbox lock is held.
 func (b *Box) moveRestored(r *Restoration) error {
 	if _, isThere, err := b.locate(r.id); isThere || err != nil {
 		return err
