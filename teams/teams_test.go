@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,43 @@ func TestCreateAgain(t *testing.T) {
 	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != mailbox.Unread {
 		t.Errorf("it is %+v, %v", all, err)
 	}
+}
+
+// A project's directory does not become a root, which would hide the project from git.
+func TestCreateAmongFiles(t *testing.T) {
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, "main.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if team, err := teams.Create(t.Context(), filepath.Join(project, "main"), "bob"); err == nil {
+		team.Close()
+		t.Error("it became a root")
+	}
+	if files, err := os.ReadDir(project); err != nil || len(files) != 1 {
+		t.Errorf("it has %v, %v", files, err)
+	}
+	team, err := teams.Create(t.Context(), filepath.Join(project, ".atm", "main"), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	team.Close()
+}
+
+// Two processes may make the same team.
+func TestCreateAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".atm", "main")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			team, err := teams.Create(t.Context(), dir, "alice", "bob")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			team.Close()
+		})
+	}
+	all.Wait()
 }
 
 func TestErrors(t *testing.T) {
