@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -128,6 +129,30 @@ func TestErrors(t *testing.T) {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
 		}
+	}
+}
+
+// In a root that came with git, a program sends and reads; but no dropped file becomes a message.
+func TestRootFromGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	ctx, team := t.Context(), newTeam(t, "alice", "bob")
+	if err := os.WriteFile(filepath.Join(team.Dir(), "bob", "inbox", "task.txt"), []byte("Do it.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"init", "-q"}, {"add", "-f", ".atm"}} {
+		git := exec.CommandContext(ctx, "git", words...)
+		git.Dir = filepath.Dir(filepath.Dir(team.Dir()))
+		if out, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", words, err, out)
+		}
+	}
+	if _, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
+		t.Error(err)
+	}
+	if bob, err := team.Member(ctx, "bob"); err != nil || bob.Unread != 1 {
+		t.Errorf("bob is %+v, %v", bob, err)
 	}
 }
 
