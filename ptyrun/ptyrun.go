@@ -126,11 +126,12 @@ type Options struct {
 	Authorize func(right control.Right, pid int, by string) error
 
 	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
-	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Each may block, and
-	// may be nil.
+	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Edited is told of each
+	// file that an agent with the Agent Client Protocol has edited. Each may block, and may be nil.
 	NotifyLead     func(ctx context.Context, q Question) error
 	WithdrawNotice func(ctx context.Context, id wire.ID) error
 	Remind         func(ctx context.Context, isIdle bool) error
+	Edited         func(ctx context.Context, path string) error
 
 	Log *slog.Logger // nil: silence
 

@@ -54,6 +54,8 @@ type Options struct {
 	Root       string         // the directory that holds the teams: no file in it is written for the agent
 	Rules      policy.Rules   // for what the agent does through its client without having asked
 	Team       string         // the absolute path of the team's directory, which has the attachments of prompts
+
+	Edited func(path string) // is told of each file that the agent has edited, and returns at once; nil: nobody is told
 }
 
 // Agent is a running agent. Its methods may be called at any time, from any goroutine.

@@ -104,7 +104,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = lockTimeout
+	root.LockTimeout, root.KeysDir = lockTimeout, app.KeysDir() // mail that is due may be for another host
 	return root.Team(spec.Team)
 }
 
@@ -116,6 +116,8 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		return exit, err
 	}
 	name := spec.Agent
+	endCommands := func() {}
+	defer func() { endCommands() }() // after the release of the lock
 	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.BeforeLook}
 	if err := mail.Hold(ctx); err != nil {
 		return exit, err
@@ -142,6 +144,11 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err := team.SavePolicy(name, spec.Policy); err != nil {
 		return exit, err
 	}
+	end, err := startCommands(team, name, spec.On)
+	if err != nil {
+		return exit, err
+	}
+	endCommands = end
 	o := options(version, spec, team)
 	o.Mail = mail
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -153,6 +160,9 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
 		fmt.Fprintln(stderr, letter.Escape(left))
 	}
+	until, stop := context.WithCancel(context.Background())
+	defer stop()
+	go team.KeepDelivering(until)
 	return agent.Wait()
 }
 
@@ -186,6 +196,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Edited:         func(ctx context.Context, path string) error { return team.NoteEdit(ctx, box, path, origin) },
 	}
 	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"
