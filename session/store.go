@@ -25,6 +25,9 @@ const (
 // ErrNotFound is wrapped by the error for a session that does not exist.
 var ErrNotFound = errors.New("no such session")
 
+// ErrNoAgent says that there is no such agent.
+var ErrNoAgent = maildir.ErrNoAgent
+
 // AmbiguousError says that a quoted part of an id matches several sessions.
 type AmbiguousError struct {
 	Fragment string
@@ -69,7 +72,8 @@ type OpenOptions struct {
 	BeforeLook func() (mayAct func(context.Context) error)
 }
 
-// Open opens the sessions of a team by its directory, such as .atm/main.
+// Open opens the sessions of a team by its directory, such as .atm/main. Who may write in it decides what is in them, as
+// with package mailbox.
 func Open(dir string, o OpenOptions) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -103,7 +107,7 @@ type Options struct {
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
-// New begins a session. The error is maildir.ErrNoAgent if the agent does not exist.
+// New begins a session. The error is ErrNoAgent if the agent does not exist.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{Notes: Notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)

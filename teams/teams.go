@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -57,32 +58,58 @@ func Open(dir string) (*Team, error) {
 }
 
 // Create opens the team in a directory, after it has made what is missing of it: the root above, the team, and these
-// members. Where people use atm, atm init and atm team add do so; in a root that a program has made, atm acts by itself
-// only if it is named, as with ATM_ROOT, or after atm accept.
+// members. A root is hidden from git, so no directory with other files in it becomes one. Where people use atm, atm init
+// and atm team add make teams; in a root that a program has made, atm acts by itself only if it is named, as with
+// ATM_ROOT, or after atm accept.
 func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error) {
-	abs, err := filepath.Abs(dir)
-	if err == nil {
-		_, err = rootdir.Make(filepath.Dir(abs))
-	}
-	var t *Team
-	if err == nil {
-		t, err = open(abs, (*teamdir.Root).CreateTeam)
-	}
-	for _, name := range members {
-		if err == nil {
-			err = t.in.Create(ctx, name)
-		}
-		if errors.Is(err, maildir.ErrExists) {
-			err = nil
-		}
-	}
+	t, err := create(ctx, dir, members)
 	if err != nil {
-		if t != nil {
-			t.Close()
-		}
 		return nil, fmt.Errorf("create team %s: %w", dir, translate(err))
 	}
 	return t, nil
+}
+
+func create(ctx context.Context, dir string, members []wire.Name) (*Team, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeRoot(filepath.Dir(dir)); err != nil {
+		return nil, err
+	}
+	t, err := open(dir, (*teamdir.Root).CreateTeam)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range members {
+		if err := t.in.Create(ctx, name); err != nil && !errors.Is(err, maildir.ErrExists) {
+			t.Close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func makeRoot(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	hasOther := false
+	for _, f := range files {
+		switch f.Name() {
+		case rootdir.FormatFile:
+			return nil
+		case ".gitignore": // which a root gets first
+		default:
+			hasOther = true
+		}
+	}
+	if hasOther {
+		return fmt.Errorf("%s has other files, and so does not become a root", dir)
+	}
+	_, err = rootdir.Make(dir)
+	return err
 }
 
 func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {

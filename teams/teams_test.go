@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +46,43 @@ func TestCreateAgain(t *testing.T) {
 	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != mailbox.Unread {
 		t.Errorf("it is %+v, %v", all, err)
 	}
+}
+
+// A project's directory does not become a root, which would hide the project from git.
+func TestCreateAmongFiles(t *testing.T) {
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, "main.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if team, err := teams.Create(t.Context(), filepath.Join(project, "main"), "bob"); err == nil {
+		team.Close()
+		t.Error("it became a root")
+	}
+	if files, err := os.ReadDir(project); err != nil || len(files) != 1 {
+		t.Errorf("it has %v, %v", files, err)
+	}
+	team, err := teams.Create(t.Context(), filepath.Join(project, ".atm", "main"), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	team.Close()
+}
+
+// Two processes may make the same team.
+func TestCreateAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".atm", "main")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			team, err := teams.Create(t.Context(), dir, "alice", "bob")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			team.Close()
+		})
+	}
+	all.Wait()
 }
 
 func TestErrors(t *testing.T) {
@@ -90,6 +129,30 @@ func TestErrors(t *testing.T) {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
 		}
+	}
+}
+
+// In a root that came with git, a program sends and reads; but no dropped file becomes a message.
+func TestRootFromGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	ctx, team := t.Context(), newTeam(t, "alice", "bob")
+	if err := os.WriteFile(filepath.Join(team.Dir(), "bob", "inbox", "task.txt"), []byte("Do it.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"init", "-q"}, {"add", "-f", ".atm"}} {
+		git := exec.CommandContext(ctx, "git", words...)
+		git.Dir = filepath.Dir(filepath.Dir(team.Dir()))
+		if out, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", words, err, out)
+		}
+	}
+	if _, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
+		t.Error(err)
+	}
+	if bob, err := team.Member(ctx, "bob"); err != nil || bob.Unread != 1 {
+		t.Errorf("bob is %+v, %v", bob, err)
 	}
 }
 

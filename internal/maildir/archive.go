@@ -69,7 +69,7 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	return total, err
 }
 
-func (b *Box) sizeOf(day place, ids []wire.ID, progress func()) (size Moved) {
+func (b *Box) sizeOf(day folder, ids []wire.ID, progress func()) (size Moved) {
 	for _, id := range ids {
 		if progress != nil {
 			progress()
@@ -83,7 +83,7 @@ func (b *Box) sizeOf(day place, ids []wire.ID, progress func()) (size Moved) {
 
 // archiveDay moves a day by one rename, or message by message if the day is in the archive already, or in the image of
 // a container, whose directories cannot be renamed. It returns ErrNotFound if the day is gone.
-func (b *Box) archiveDay(from place, ids []wire.ID) error {
+func (b *Box) archiveDay(from folder, ids []wire.ID) error {
 	root, to := b.store.root, b.archive().day(path.Base(from.dir))
 	if err := b.mkdir(b.archive().dir); err != nil {
 		return err

@@ -28,14 +28,14 @@ func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
 // ReadRaw reads a message's file wherever it is by now. where is its path below the agent's directory; for an archived
 // message the path before it was archived, as in inbox/done/2026-01-02/<id>.json.
 func (b *Box) ReadRaw(id wire.ID) (where string, data []byte, err error) {
-	err = b.find(id, func(p place) (err error) {
-		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
+	err = b.find(id, func(d folder) (err error) {
+		if data, err = b.store.root.ReadFile(d.file(id), wire.MaxFile); absent(err) {
 			return notFound(id)
 		}
-		if p.state == Done {
-			p = b.done(id)
+		if d.state == Done {
+			d = b.done(id)
 		}
-		where = strings.TrimPrefix(p.file(id), b.in()+"/")
+		where = strings.TrimPrefix(d.file(id), b.in()+"/")
 		return err
 	})
 	return where, data, err
@@ -118,7 +118,7 @@ func (b *Box) findPresent(all []*Restoration) map[wire.ID]bool {
 	present, at := map[wire.ID]bool{}, map[string][]*Restoration{}
 	for _, r := range all {
 		if r.Err == nil && r.temp != "" {
-			for _, p := range b.places(r.id) {
+			for _, p := range b.foldersOf(r.id) {
 				at[p.dir] = append(at[p.dir], r)
 			}
 		}

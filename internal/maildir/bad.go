@@ -28,10 +28,10 @@ func cutName(name string) string {
 
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
-// setAsideBad moves a file that has a message's name but is not a message to bad, and reports whether it did. It does
+// moveBadMessage moves a file that has a message's name but is not a message to bad, and reports whether it did. It does
 // not move a file that is still being written.
-func (b *Box) setAsideBad(p place, bad *BadError) bool {
-	file := p.dir + "/" + bad.Name
+func (b *Box) moveBadMessage(d folder, bad *BadError) bool {
+	file := d.dir + "/" + bad.Name
 	if f, err := b.store.root.Open(file); err == nil {
 		writing, _ := beingWritten(f)
 		f.Close() // which also ends a lease
@@ -39,11 +39,11 @@ func (b *Box) setAsideBad(p place, bad *BadError) bool {
 			return false
 		}
 	}
-	return b.setAside(file, bad.Name, bad.Reason) == nil
+	return b.moveToBad(file, bad.Name, bad.Reason) == nil
 }
 
-// setAside moves a file or directory to bad, and writes the reason beside it. as is the name it gets there, if free.
-func (b *Box) setAside(file, as, reason string) error {
+// moveToBad moves a file or directory to bad, and writes the reason beside it. as is the name it gets there, if free.
+func (b *Box) moveToBad(file, as, reason string) error {
 	root, dir := b.store.root, b.in("inbox/bad")
 	if err := b.mkdir(dir); err != nil {
 		return err

@@ -295,7 +295,7 @@ func (b *Box) isDelivered(post *Post) (bool, error) {
 		case errors.Is(err, ErrNotFound): // moved meanwhile
 		case !isBad || bad.Unreadable != nil:
 			return true, nil
-		case !b.setAsideBad(p, bad):
+		case !b.moveBadMessage(p, bad):
 			return false, fmt.Errorf("%s is not a message and cannot be set aside now", p.file(id))
 		}
 	}

@@ -291,7 +291,7 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 	bad, isBad := errors.AsType[*BadError](err)
 	switch {
 	case isBad:
-		if err = b.setAside(file, name, bad.Reason); err == nil {
+		if err = b.moveToBad(file, name, bad.Reason); err == nil {
 			result.Bad++
 		}
 	case err != nil: // as on a full disk

@@ -62,18 +62,18 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 // examineMessages checks the newest 500 files that have a message's name.
 func (h *Health) examineMessages(b *Box) error {
 	left := 500
-	return b.listPlaces(Range{Unread: true, Owed: true, Done: true, Newest: true}, func(p place, ids []wire.ID) bool {
+	return b.eachFolder(Range{Unread: true, Owed: true, Done: true, Newest: true}, func(d folder, ids []wire.ID) bool {
 		ids = ids[:min(left, len(ids))]
 		left -= len(ids)
 		for _, id := range ids {
-			_, err := b.open(p, id)
-			name := strings.TrimPrefix(p.file(id), b.in()+"/")
-			if p.state == Done && p != b.done(id) {
+			_, err := b.open(d, id)
+			name := strings.TrimPrefix(d.file(id), b.in()+"/")
+			if d.state == Done && d != b.done(id) {
 				h.add("drop.misplaced", name)
 			}
 			if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
 				h.add("message.torn", name)
-			} else if isBad && p.state != Unread { // fileProblem checks unread ones
+			} else if isBad && d.state != Unread { // fileProblem checks unread ones
 				h.add("drop.unreadable", name)
 			}
 		}

@@ -50,18 +50,18 @@ func (b *Box) GetDerived(id wire.ID, isIt func(*wire.Message) bool) (*Item, erro
 
 // openAnywhere is Get without the lease.
 func (b *Box) openAnywhere(id wire.ID) (it *Item, err error) {
-	err = b.find(id, func(p place) error {
-		it, err = b.open(p, id)
+	err = b.find(id, func(d folder) error {
+		it, err = b.open(d, id)
 		return err
 	})
 	return it, err
 }
 
-// find calls f with the places where a message may be, until f returns something other than ErrNotFound.
-func (b *Box) find(id wire.ID, f func(place) error) error {
-	for range 2 { // the message may be put back into a place that was searched
-		for _, p := range b.places(id) {
-			if err := f(p); !errors.Is(err, ErrNotFound) {
+// find calls f with the folders where a message may be, until f returns something other than ErrNotFound.
+func (b *Box) find(id wire.ID, f func(folder) error) error {
+	for range 2 { // the message may be put back into a folder that was searched
+		for _, d := range b.foldersOf(id) {
+			if err := f(d); !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
@@ -87,13 +87,13 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 // FirstSign returns the earliest time, by the clock here, that a message's file or the directory of its day bears; zero
 // if the mailbox neither got nor sent it. The clock that made the id may have been ahead.
 func (b *Box) FirstSign(id wire.ID) (at time.Time) {
-	for _, p := range append(b.places(id), b.sent(id)) {
-		file, err := b.store.root.Lstat(p.file(id))
+	for _, d := range append(b.foldersOf(id), b.sent(id)) {
+		file, err := b.store.root.Lstat(d.file(id))
 		if err != nil {
 			continue
 		}
 		times := []time.Time{file.ModTime()}
-		if day, err := b.store.root.Lstat(p.dir); err == nil && isDay(path.Base(p.dir)) {
+		if day, err := b.store.root.Lstat(d.dir); err == nil && isDay(path.Base(d.dir)) {
 			times = append(times, day.ModTime())
 		}
 		for _, t := range times {
@@ -105,7 +105,7 @@ func (b *Box) FirstSign(id wire.ID) (at time.Time) {
 	return at
 }
 
-// Match returns the ids that a fragment matches, in the first place that has any: new and cur, then done from the
+// Match returns the ids that a fragment matches, in the first folder that has any: new and cur, then done from the
 // newest day, then withdrawn, archive and sent. A full id is looked up without listing a directory.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	if id, ok := f.ID(); ok {
@@ -120,12 +120,12 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	}
 	all := everywhere
 	all.Sent, all.Newest = true, true
-	err = b.listPlaces(all, func(p place, ids []wire.ID) bool {
+	err = b.eachFolder(all, func(d folder, ids []wire.ID) bool {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
-		return len(found) == 0 || p.state == Unread
+		return len(found) == 0 || d.state == Unread
 	})
 	if len(found) > 0 {
-		err = nil // an unreadable place does not hide a match
+		err = nil // an unreadable folder does not hide a match
 	}
 	slices.Sort(found)
 	return found, err
@@ -154,12 +154,12 @@ type Range struct {
 // everywhere is the whole mailbox without the index of sent messages.
 var everywhere = Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}
 
-// listPlaces calls f with each place of a range and its messages, in the order in which messages move, until f returns
-// false. Errors are returned at the end, so that an unreadable place does not hide others.
-func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
+// eachFolder calls f with each folder of a range and its messages, in the order in which messages move, until f returns
+// false. Errors are returned at the end, so that an unreadable folder does not hide others.
+func (b *Box) eachFolder(rg Range, f func(folder, []wire.ID) bool) (errs error) {
 	for _, part := range []struct {
 		isWanted, hasDays bool
-		place
+		folder
 	}{
 		{rg.Unread, false, b.unread()}, {rg.Owed, false, b.owed()}, {rg.Done, true, b.allDone()},
 		{rg.Withdrawn, false, b.withdrawn()}, {rg.Archive, true, b.archive()}, {rg.Sent, true, b.allSent()},
@@ -167,24 +167,24 @@ func (b *Box) listPlaces(rg Range, f func(place, []wire.ID) bool) (errs error) {
 		if !part.isWanted {
 			continue
 		}
-		places, err := []place{part.place}, error(nil)
+		folders, err := []folder{part.folder}, error(nil)
 		if part.hasDays {
-			places, err = b.days(part.place, rg.Since)
+			folders, err = b.days(part.folder, rg.Since)
 		}
 		errs = errors.Join(errs, err)
 		if rg.Newest {
-			slices.Reverse(places)
+			slices.Reverse(folders)
 		}
-		for _, p := range places {
+		for _, d := range folders {
 			ids, err := rg.unread, error(nil)
-			if p.state != Unread || ids == nil {
-				ids, err = b.list(p)
+			if d.state != Unread || ids == nil {
+				ids, err = b.list(d)
 			}
 			errs = errors.Join(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
 			}
-			if !f(p, ids) {
+			if !f(d, ids) {
 				return errs
 			}
 		}
@@ -214,13 +214,13 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		rg.unread = ingested.unread
 	}
 	shown := 0
-	err = b.listPlaces(rg, func(p place, ids []wire.ID) bool {
+	err = b.eachFolder(rg, func(d folder, ids []wire.ID) bool {
 		if rg.Limit < 0 || rg.Limit > 0 && shown == rg.Limit {
 			found.More += len(ids)
 			return true
 		}
 		var claimed claims
-		if p.state == Unread {
+		if d.state == Unread {
 			claimed = b.claims()
 		}
 		if rg.Wants != nil {
@@ -230,7 +230,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (found Wal
 		if rg.Limit == 0 {
 			ahead = openAhead
 		}
-		for i, it := range b.openEach(p, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
+		for i, it := range b.openEach(d, ids, claimed, ahead, rg.Keep, func(*BadError) { found.Bad++ }) {
 			if !f(it) {
 				return false
 			}
@@ -250,7 +250,7 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 	if err := b.CheckPresent(); err != nil {
 		return nil, err
 	}
-	err = b.listPlaces(rg, func(_ place, some []wire.ID) bool {
+	err = b.eachFolder(rg, func(_ folder, some []wire.ID) bool {
 		ids = append(ids, some...)
 		return rg.Limit == 0 || len(ids) < rg.Limit
 	})
@@ -263,14 +263,14 @@ func (b *Box) IDs(rg Range) (ids []wire.ID, err error) {
 // openAhead is how many messages are opened before the first of them is used, where all are.
 const openAhead = 32
 
-// openEach yields the messages of a place that keep accepts (nil: all), each with its index in ids, and with what the
+// openEach yields the messages of a folder that keep accepts (nil: all), each with its index in ids, and with what the
 // claims say about it. It opens so many at a time, on all processors. It skips messages that have moved on, and calls bad for files that are not messages or cannot
 // be read.
-func (b *Box) openEach(p place, ids []wire.ID, claimed claims, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
+func (b *Box) openEach(d folder, ids []wire.ID, claimed claims, ahead int, keep func(wire.ID, []byte) bool, bad func(*BadError)) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
-		dir, name := b.store.root, p.file
+		dir, name := b.store.root, d.file
 		if len(ids) > 1 { // a path below the team costs system calls for each element
-			if sub, err := dir.Sub(p.dir); err == nil {
+			if sub, err := dir.Sub(d.dir); err == nil {
 				defer sub.Close()
 				dir, name = sub, fileOf
 			}
@@ -278,7 +278,7 @@ func (b *Box) openEach(p place, ids []wire.ID, claimed claims, ahead int, keep f
 		items, errs := make([]*Item, ahead), make([]error, ahead)
 		open := func(from, step int, some []wire.ID) {
 			for i := from; i < len(some); i += step {
-				items[i], errs[i] = b.openIn(dir, name(some[i]), p, some[i], keep)
+				items[i], errs[i] = b.openIn(dir, name(some[i]), d, some[i], keep)
 			}
 		}
 		first := 0

@@ -280,7 +280,7 @@ func (b *Box) mkdir(dir string) error {
 		}
 	}
 	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(dir)) && root.IsDir(above) == nil {
-		if err = b.setAside(dir, path.Base(dir), "it was in the place of a directory for messages"); err == nil {
+		if err = b.moveToBad(dir, path.Base(dir), "it was in the place of a directory for messages"); err == nil {
 			err = root.Mkdir(dir)
 		}
 	}

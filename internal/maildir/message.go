@@ -23,48 +23,48 @@ const (
 	Withdrawn State = "withdrawn"
 )
 
-// place is a directory of messages in one state.
-type place struct {
+// folder is a directory of messages in one state.
+type folder struct {
 	state State
 	dir   string // below the team's directory
 }
 
-func (b *Box) unread() place    { return place{Unread, b.in("inbox/new")} }
-func (b *Box) owed() place      { return place{Owed, b.in("inbox/cur")} }
-func (b *Box) withdrawn() place { return place{Withdrawn, b.in("inbox/withdrawn")} }
+func (b *Box) unread() folder    { return folder{Unread, b.in("inbox/new")} }
+func (b *Box) owed() folder      { return folder{Owed, b.in("inbox/cur")} }
+func (b *Box) withdrawn() folder { return folder{Withdrawn, b.in("inbox/withdrawn")} }
 
-// These places hold a directory per day: finished messages, archived ones, and the index of sent ones.
-func (b *Box) allDone() place { return place{Done, b.in("inbox/done")} }
-func (b *Box) archive() place { return place{Done, b.archived("done")} }
-func (b *Box) allSent() place { return place{"", b.in("sent")} }
+// These folders hold a directory per day: finished messages, archived ones, and the index of sent ones.
+func (b *Box) allDone() folder { return folder{Done, b.in("inbox/done")} }
+func (b *Box) archive() folder { return folder{Done, b.archived("done")} }
+func (b *Box) allSent() folder { return folder{"", b.in("sent")} }
 
-func (p place) day(day string) place { return place{p.state, p.dir + "/" + day} }
-func (b *Box) done(id wire.ID) place { return b.allDone().day(id.Day()) }
-func (b *Box) sent(id wire.ID) place { return b.allSent().day(id.Day()) }
+func (d folder) day(day string) folder { return folder{d.state, d.dir + "/" + day} }
+func (b *Box) done(id wire.ID) folder  { return b.allDone().day(id.Day()) }
+func (b *Box) sent(id wire.ID) folder  { return b.allSent().day(id.Day()) }
 
-// places returns where a message may be, in the order in which it moves.
-func (b *Box) places(id wire.ID) []place {
-	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
+// foldersOf returns the folders in which a message may be, in the order in which it moves.
+func (b *Box) foldersOf(id wire.ID) []folder {
+	return []folder{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
 }
 
-// isInInbox reports whether a message that is in p is unread, owed or done, and neither withdrawn nor archived.
-func (b *Box) isInInbox(p place, id wire.ID) bool {
-	return p == b.unread() || p == b.owed() || p == b.done(id)
+// isInInbox reports whether a message that is in d is unread, owed or done, and neither withdrawn nor archived.
+func (b *Box) isInInbox(d folder, id wire.ID) bool {
+	return d == b.unread() || d == b.owed() || d == b.done(id)
 }
 
-func fileOf(id wire.ID) string         { return string(id) + ".json" }
-func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
+func fileOf(id wire.ID) string          { return string(id) + ".json" }
+func (d folder) file(id wire.ID) string { return d.dir + "/" + fileOf(id) }
 
-func (b *Box) has(p place, id wire.ID) (bool, error) { return b.store.root.Exists(p.file(id)) }
+func (b *Box) has(d folder, id wire.ID) (bool, error) { return b.store.root.Exists(d.file(id)) }
 
-// locate finds the place of the message with this full id, without listing a directory.
-func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
-	for _, p := range b.places(id) {
-		if there, err := b.has(p, id); there || err != nil {
-			return p, there, err
+// locate finds the folder of the message with this full id, without listing a directory.
+func (b *Box) locate(id wire.ID) (d folder, ok bool, err error) {
+	for _, d := range b.foldersOf(id) {
+		if there, err := b.has(d, id); there || err != nil {
+			return d, there, err
 		}
 	}
-	return place{}, false, nil
+	return folder{}, false, nil
 }
 
 // Item is a message in a mailbox.
@@ -105,15 +105,15 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place. It returns ErrNotFound if the message is not there, and a *BadError if the file is
+// open reads a message from a folder. It returns ErrNotFound if the message is not there, and a *BadError if the file is
 // not a whole message with that id.
-func (b *Box) open(p place, id wire.ID) (*Item, error) {
-	return b.openIn(b.store.root, p.file(id), p, id, nil)
+func (b *Box) open(d folder, id wire.ID) (*Item, error) {
+	return b.openIn(b.store.root, d.file(id), d, id, nil)
 }
 
 // openIn is open with the file's name in an open directory. It returns ErrNotFound also if keep (nil: all) rejects the
 // text.
-func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
+func (b *Box) openIn(dir *durable.Root, name string, d folder, id wire.ID, keep func(wire.ID, []byte) bool) (*Item, error) {
 	data, err := dir.ReadFile(name, wire.MaxFile)
 	switch {
 	case absent(err), err == nil && keep != nil && !keep(id, data):
@@ -130,15 +130,15 @@ func (b *Box) openIn(dir *durable.Root, name string, p place, id wire.ID, keep f
 	if err != nil {
 		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
-	return &Item{Message: m, State: p.state, Dir: b.store.root.Join(p.dir), root: b.store.root, file: p.file(id), size: int64(len(data))}, nil
+	return &Item{Message: m, State: d.state, Dir: b.store.root.Join(d.dir), root: b.store.root, file: d.file(id), size: int64(len(data))}, nil
 }
 
-// move renames a message from one place to the next, or to bad as a duplicate if another place has one with its id. It
+// move renames a message from one folder to the next, or to bad as a duplicate if another folder has one with its id. It
 // returns ErrNotFound for a duplicate, or if the message has moved on. The caller holds the reader lock.
-func (b *Box) move(id wire.ID, from, to place) error {
-	for _, p := range b.places(id) {
-		if isThere, _ := b.has(p, id); isThere && p != from {
-			to = p
+func (b *Box) move(id wire.ID, from, to folder) error {
+	for _, d := range b.foldersOf(id) {
+		if isThere, _ := b.has(d, id); isThere && d != from {
+			to = d
 		}
 	}
 	if err := b.mkdir(to.dir); err != nil {
@@ -146,7 +146,7 @@ func (b *Box) move(id wire.ID, from, to place) error {
 	}
 	err := b.store.root.Move(from.file(id), to.file(id))
 	if errors.Is(err, fs.ErrExist) {
-		err = cmp.Or(b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
+		err = cmp.Or(b.moveToBad(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir), fs.ErrNotExist)
 	}
 	if absent(err) {
 		return notFound(id)
@@ -154,9 +154,9 @@ func (b *Box) move(id wire.ID, from, to place) error {
 	return err
 }
 
-// list lists the messages of a place, oldest first, by file name alone.
-func (b *Box) list(p place) (ids []wire.ID, err error) {
-	names, err := b.store.root.Names(p.dir)
+// list lists the messages of a folder, oldest first, by file name alone.
+func (b *Box) list(d folder) (ids []wire.ID, err error) {
+	names, err := b.store.root.Names(d.dir)
 	ids = make([]wire.ID, 0, len(names))
 	for _, name := range names {
 		if id, ok := messageID(name); ok {
@@ -177,9 +177,9 @@ func isMessageFile(name string) bool {
 	return ok
 }
 
-// days lists the days below a place that have changed since then, oldest first. A file with the name of a day is
+// days lists the days below a folder that have changed since then, oldest first. A file with the name of a day is
 // ignored.
-func (b *Box) days(top place, since time.Time) (days []place, err error) {
+func (b *Box) days(top folder, since time.Time) (days []folder, err error) {
 	names, err := b.store.root.Names(top.dir)
 	for _, name := range names {
 		info, e := b.store.root.Lstat(top.day(name).dir)

@@ -9,15 +9,15 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// afterRead returns the place of a message once it is read: cur if it asks for an acknowledgement, else done.
-func (b *Box) afterRead(m *wire.Message) place {
+// afterRead returns the folder of a message once it is read: cur if it asks for an acknowledgement, else done.
+func (b *Box) afterRead(m *wire.Message) folder {
 	if m.RequiresAck {
 		return b.owed()
 	}
 	return b.done(m.ID)
 }
 
-// markRead moves an unread message to its place after reading, or returns ErrNotFound if it is not in new. The caller
+// markRead moves an unread message to its folder after reading, or returns ErrNotFound if it is not in new. The caller
 // holds the reader lock.
 func (b *Box) markRead(id wire.ID) (*Item, error) {
 	it, err := b.open(b.unread(), id)
@@ -43,18 +43,18 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 	return e.With("type", wire.TypeHumanInput)
 }
 
-// choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
+// chooseFolder returns the folder to which a message is to be moved, which may be the present one, and the events that
 // log the move.
-type choosePlace func(t *tx, from place) (to place, events []wire.Event, err error)
+type chooseFolder func(t *tx, from folder) (to folder, events []wire.Event, err error)
 
-// moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
+// moveTo moves a message to the folder that choose returns, under the reader lock, and logs the events if it moved. It
 // returns ErrNotFound if there is no such message.
 //
 // Where choose returns events without a move, they are logged as well.
-func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
+func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error {
 	var logged []wire.Event
 	err := b.update(ctx, func(t *tx) error {
-		for range b.places(id) { // each may have a duplicate, which goes to bad
+		for range b.foldersOf(id) { // each may have a duplicate, which goes to bad
 			from, isThere, err := b.locate(id)
 			if err == nil && !isThere {
 				err = notFound(id)
@@ -82,7 +82,7 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error 
 // MarkRead marks a message as read because its owner replies to it. Nothing happens unless it is unread and not leased
 // to somebody else.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) error {
-	err := b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
+	err := b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
 		if from.state != Unread || b.checkLeaseholder(t.claims[id], id, b.Address()) != nil {
 			return from, nil, nil
 		}
@@ -123,7 +123,7 @@ func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack 
 }
 
 func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
-	return b.moveTo(ctx, id, func(t *tx, from place) (to place, events []wire.Event, err error) {
+	return b.moveTo(ctx, id, func(t *tx, from folder) (to folder, events []wire.Event, err error) {
 		isMine := by == b.Address()
 		switch {
 		case from.state == Unread:
@@ -167,7 +167,7 @@ func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
 
 func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
-		return b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
+		return b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
 			switch from.state {
 			case Unread:
 				return from, nil, nil
@@ -185,20 +185,20 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 // that a hook has handed to a session counts as Owed, and stays; so does one that a bridge is sending from an outbox.
 // Errors: *LeasedError while it is leased, ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	return b.withdraw(ctx, id, by, func(_ place, state State) bool { return state == Unread })
+	return b.withdraw(ctx, id, by, func(_ folder, state State) bool { return state == Unread })
 }
 
 // WithdrawRead is Withdraw for a message whose reader was notified: it also moves one that was read. An acknowledged or
 // archived one stays; so does one that the reader has acknowledged without being asked, if isAcked says so, which is
 // called under the lock and may be nil.
 func (b *Box) WithdrawRead(ctx context.Context, id wire.ID, by wire.Address, isAcked func() bool) (State, error) {
-	return b.withdraw(ctx, id, by, func(from place, state State) bool {
+	return b.withdraw(ctx, id, by, func(from folder, state State) bool {
 		return state == Unread || b.host == "" && b.isInInbox(from, id) && (isAcked == nil || !isAcked())
 	})
 }
 
-func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(place, State) bool) (state State, err error) {
-	err = b.moveTo(ctx, id, func(t *tx, from place) (place, []wire.Event, error) {
+func (b *Box) withdraw(ctx context.Context, id wire.ID, by wire.Address, mayMove func(folder, State) bool) (state State, err error) {
+	err = b.moveTo(ctx, id, func(t *tx, from folder) (folder, []wire.Event, error) {
 		c := t.claims[id]
 		if state = from.state; state == Unread && c.isLive(time.Now(), b.isRunning()) {
 			if c.Owner.is(ownerRunner) {

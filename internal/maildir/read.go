@@ -11,8 +11,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// setAsideTime is how long one look goes on moving files to bad. Tests change it.
-var setAsideTime = time.Second
+// moveBadTime is how long one look goes on moving files to bad. Tests change it.
+var moveBadTime = time.Second
 
 // maxAhead is how many bytes of further messages are opened. Their texts are not kept.
 const maxAhead = 16 << 20
@@ -160,7 +160,7 @@ func (b *Box) choose(opt ReadOptions, all, skipped claims) (batch Batch, err err
 	isBad := func(bad *BadError) {
 		if bad.Unreadable != nil {
 			batch.Unreadable = append(batch.Unreadable, bad)
-		} else if !opt.changesNothing && time.Since(now) < setAsideTime && b.setAsideBad(b.unread(), bad) {
+		} else if !opt.changesNothing && time.Since(now) < moveBadTime && b.moveBadMessage(b.unread(), bad) {
 			batch.SetAside++
 		}
 	}

@@ -149,8 +149,8 @@ func TestManyBadFiles(t *testing.T) {
 	}
 	ids := deliver(t, b, message("good"))
 	bad := len(filesIn(t, b.store.root.Join(b.in("inbox/new")))) - 1
-	setAsideTime = 0
-	t.Cleanup(func() { setAsideTime = time.Second })
+	moveBadTime = 0
+	t.Cleanup(func() { moveBadTime = time.Second })
 	h, err := b.HandOver(t.Context(), Recipient{Owner: OfSession("s")}, ReadOptions{Limit: 20})
 	must(t, err)
 	equal(t, "handed over", idsOf(h.Items), ids...)
@@ -158,7 +158,7 @@ func TestManyBadFiles(t *testing.T) {
 		t.Errorf("%d moved to bad, %d left, without time for it", h.SetAside, left)
 	}
 	equal(t, "read", read(t, b), ids...)
-	setAsideTime = time.Hour
+	moveBadTime = time.Hour
 	batch, err := b.Read(t.Context(), ReadOptions{}, receiveAll)
 	if err != nil || batch.SetAside != bad {
 		t.Errorf("%d of %d moved to bad, %v", batch.SetAside, bad, err)

@@ -1,9 +1,10 @@
 // Package teamdir opens a root, its teams and their members, and does everything that involves several mailboxes:
-// sending, acknowledging, tracing, searching, asking. Package mailbox handles a single mailbox.
+// sending, acknowledging, tracing, searching, asking. Package maildir handles a single mailbox, and package teams is this
+// for programs that are not atm.
 //
 //	<root>/                              see package rootdir
 //	<root>/<team>/                       a team: a directory with .locks
-//	<root>/<team>/<agent>/               a member, see package mailbox
+//	<root>/<team>/<agent>/               a member, see package maildir
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //	<root>/<team>/.bridge/<host>/        the outbox for members on another host, until a bridge sends it
 //
