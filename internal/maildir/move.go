@@ -43,14 +43,11 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 	return e.With("type", wire.TypeHumanInput)
 }
 
-// choosePlace returns the place to which a message is to be moved, which may be the present one, and the events that
-// log the move.
+// choosePlace returns the place to which a message is to be moved, which may be the present one, and the events to log.
 type choosePlace func(t *tx, from place) (to place, events []wire.Event, err error)
 
-// moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
-// returns ErrNotFound if there is no such message.
-//
-// Where choose returns events without a move, they are logged as well.
+// moveTo moves a message to the place that choose returns, under the reader lock, and logs the events. It returns
+// ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
 	var logged []wire.Event
 	err := b.update(ctx, func(t *tx) error {
