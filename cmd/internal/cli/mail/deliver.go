@@ -21,7 +21,13 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 		_, stop := app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(ctx, &o.Submission)
+	var r *app.Outcome
+	var err error
+	if o.at.IsZero() {
+		r, err = s.Send(ctx, &o.Submission)
+	} else {
+		r, err = s.SendLater(ctx, &o.Submission, o.at)
+	}
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,16 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 	return isUnacked
 }
 
+// isToBeSent reports whether nobody has the message yet.
+func (m *message) isToBeSent() bool { return cmp.Or(m.State, m.slowest) == teamdir.ToBeSent }
+
+// setRecipients gives the message the same state at each recipient.
+func (m *message) setRecipients(state string) {
+	for _, a := range m.To {
+		m.recipients = append(m.recipients, recipientState{To: a.String(), State: state})
+	}
+}
+
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
 type listing struct {
 	Messages []message `json:"messages"`
@@ -170,6 +180,9 @@ func line(r *letter.Renderer, m message) string {
 // how many are in which state instead of the notes.
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
+	if m.isToBeSent() {
+		age = letter.When(r.Now, m.SentAt)
+	}
 	if m.recipients != nil {
 		return []string{id, r.Recipients(m.To), age, statesText(m.recipients), title}
 	}

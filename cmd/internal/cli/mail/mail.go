@@ -40,7 +40,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("say mention push sendmail assign delegate handoff hand-off", `atm send NAME "…"`),
 	cmdline.NoCommand("comment re followup follow-up reply-to reply-all replyall", `atm reply ID "…"; to everybody it went to: atm reply ID "…" --all`),
 	cmdline.NoCommand("review react agree decline", `atm reply ID "…" says what you think; atm ack ID: I will act on it; atm ack ID --declined "…"`),
-	cmdline.NoCommand("schedule delay cron", "atm sends at once; for later, let cron or sleep start atm send"),
+	cmdline.NoCommand("schedule delay cron later at", `atm send NAME "…" --at 14:00, or --in 2h, sends it later`),
 	cmdline.NoCommand("tag label annotate star flag", `atm send NAME "…" --meta K=V stores any label with the message`),
 	cmdline.NoCommand("broadcast announce send-all wall", `atm send all "…" sends to everybody but you`),
 	cmdline.NoCommand("done complete finish resolve close", `atm ack ID --done, or atm reply ID "Done."; a session: atm session complete ID`),
