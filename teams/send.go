@@ -164,12 +164,13 @@ type Delivery struct {
 	Err    error         // why its state is not known
 }
 
-// Stage is a step of a delivery: stored, announced, read, turn_started, turn_done, acked or replied.
+// Stage is a step of a delivery: stored, announced, read, turn_started, turn_done, acked, replied or outcome.
 type Stage struct {
 	Name     string
 	At       time.Time // zero: not known
 	Evidence string
 	Text     string // of the ack or the reply; how the turn ended, if it was cut short
+	Outcome  string // of the stage outcome, what the last ack says of the work: done, blocked or declined
 }
 
 // Trace says how far a message that a member has sent or got is at each of its recipients, or returns
@@ -190,7 +191,7 @@ func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []D
 			if s.Evidence == nil {
 				continue
 			}
-			stage := Stage{Name: s.Name, Evidence: *s.Evidence, Text: s.Text}
+			stage := Stage{Name: s.Name, Evidence: *s.Evidence, Text: s.Text, Outcome: s.Outcome}
 			if s.At != nil {
 				stage.At = *s.At
 			}

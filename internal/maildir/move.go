@@ -43,14 +43,11 @@ func (b *Box) WithType(e wire.Event, it *Item) wire.Event {
 	return e.With("type", wire.TypeHumanInput)
 }
 
-// chooseFolder returns the folder to which a message is to be moved, which may be the present one, and the events that
-// log the move.
+// chooseFolder returns the folder to which a message is to be moved, which may be the present one, and the events to log.
 type chooseFolder func(t *tx, from folder) (to folder, events []wire.Event, err error)
 
-// moveTo moves a message to the folder that choose returns, under the reader lock, and logs the events if it moved. It
-// returns ErrNotFound if there is no such message.
-//
-// Where choose returns events without a move, they are logged as well.
+// moveTo moves a message to the folder that choose returns, under the reader lock, and logs the events. It returns
+// ErrNotFound if there is no such message.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose chooseFolder) error {
 	var logged []wire.Event
 	err := b.update(ctx, func(t *tx) error {
