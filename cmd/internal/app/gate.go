@@ -92,10 +92,10 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) stri
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
-	case isInOutbox && team.IsBridged():
-		return "the bridge runs, but the server has not accepted it yet"
+	case isInOutbox && team.IsBridged(a.Host):
+		return JoinFilled("; it last said: ", "the bridge runs, but has not sent it yet", team.HeldReason(a.Host))
 	case isInOutbox:
-		return "the bridge is off: it goes out when `atm bridge` runs"
+		return JoinFilled("; it last said: ", "the bridge is off: it goes out when `atm bridge` runs", team.HeldReason(a.Host))
 	case t.State == maildir.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more

@@ -41,6 +41,8 @@ type Delivered struct {
 	By       string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
 	IsIn     bool   `json:"handed_over,omitempty"` // and that was given it
 	IsUnsure bool   `json:"unconfirmed,omitempty"` // but may not have taken it
+	Outcome  string `json:"outcome,omitempty"`     // what its ack said of the work, for whoever waits for it
+	Text     string `json:"text,omitempty"`        // of that ack
 
 	note string // when the recipient will probably see it
 }

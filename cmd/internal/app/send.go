@@ -228,12 +228,16 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 	return f, err
 }
 
-// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
-func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, text string) (out *Outcome, did string, err error) {
+// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
+// wire.Outcomes or "". did says what was done.
+func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, outcome, text string) (out *Outcome, did string, err error) {
 	if it.State == maildir.Withdrawn {
 		return nil, "", withdrawnError(it.ID)
 	}
-	ack := &wire.Message{Body: text, Origin: s.Origin()}
+	ack := &wire.Message{Type: wire.TypeAck, Body: text, Origin: s.Origin()}
+	if outcome != "" {
+		ack.SetOutcome(outcome)
+	}
 	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)
 	if err != nil {
 		return nil, "", repeatable(err)
@@ -246,7 +250,10 @@ func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, tex
 	if a.To.Box != nil {
 		out.addDelivered(s, a.To, ack, "")
 	}
-	if did = "acked " + it.ID.Short(6); a.WasAcked {
+	if did = "acked " + it.ID.Short(6); outcome != "" {
+		did += " as " + outcome
+	}
+	if a.WasAcked {
 		did += " before"
 	}
 	return out, did, nil

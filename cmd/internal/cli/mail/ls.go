@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,27 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 	if o.counts {
 		return printCount(p, len(l.Messages)+l.More)
 	}
-	return l.printLines(p, p.Renderer(s), o.limit, ifEmpty)
+	if err := l.printLines(p, p.Renderer(s), o.limit, ifEmpty); err != nil || !o.sent {
+		return err
+	}
+	return l.warnHeld(s, p)
+}
+
+// warnHeld says why listed mail for other machines is not sent.
+func (l *listing) warnHeld(s *app.Scope, p *command.Printer) error {
+	outboxes, err := s.Team.Outboxes()
+	for _, box := range outboxes {
+		host := box.Address().Host
+		why := s.Team.HeldReason(host)
+		isHeld := func(m message) bool {
+			it, err := box.Get(m.ID)
+			return err == nil && it.State != maildir.Withdrawn
+		}
+		if why != "" && slices.ContainsFunc(l.Messages, isHeld) {
+			p.Warn("mail for %s waits: %s", host, why)
+		}
+	}
+	return err
 }
 
 // add adds the messages of box in the states that the options name or, with sent, those that its owner sent, with owed
