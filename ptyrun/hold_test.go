@@ -136,6 +136,12 @@ while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; do
 	if n := starts(); n != control.MaxTries+1 || !r.unread(deadly) {
 		t.Errorf("%d starts; it is unread: %v", n, r.unread(deadly))
 	}
+	// Somebody has it tried again.
+	again := wire.Event{Source: "cli", Kind: wire.EventUnread}.With("id", string(deadly))
+	if err := r.bob.Log().Append(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("one more try", func() bool { return starts() > control.MaxTries+1 })
 }
 
 // A rule's answer waits until a person stops typing.

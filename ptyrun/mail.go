@@ -99,6 +99,11 @@ func (r *runner) handleMailEvent(e *wire.Event) {
 	if e.Kind == wire.EventInjectionFailed && e.Field("reason") != noNotices {
 		r.mail.lastFailure = *e
 	}
+	isBeingTyped := r.mail.typing != nil && slices.Contains(r.mail.typing.ids, id)
+	if e.Kind == wire.EventUnread && e.Source == "cli" && !isBeingTyped { // somebody has it tried again, as if it were new
+		delete(r.mail.tries, id)
+		r.queue.Remove(id)
+	}
 }
 
 func (r *runner) rereadMessage(id wire.ID) {

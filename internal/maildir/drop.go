@@ -286,7 +286,7 @@ func (b *Box) finishIngest(ctx context.Context, file string, certain bool, resul
 	d := &openDrop{File: f, info: before, path: file, id: id, name: name, certain: certain}
 	err = b.publishDropped(ctx, d)
 	if err == nil && d.hasChanged() {
-		err = &BadError{Reason: "changed while it was ingested as " + string(id)}
+		err = &BadError{Reason: changedReason + string(id)}
 	}
 	bad, isBad := errors.AsType[*BadError](err)
 	switch {

@@ -26,6 +26,7 @@
 //	send, ack, answer, ask   a message goes out; what counts as its ack and its answer; a question and its wait
 //	trace, gate, search      how far a message got; why it waits, and when it will be seen; finding one
 //	due, notify              answers that are overdue; mail of atm's own
+//	later, retry             mail that is sent later; what was set aside is tried again
 //	session                  sessions of members
 //
 //	runner                   members that atm runs

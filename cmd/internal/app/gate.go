@@ -191,6 +191,7 @@ func mailGate(m *teamdir.Member, it *maildir.Item, d *history.Delivery, again st
 		{d.IsOnlyAnnounced && m.Running, "{name} was told to run atm read, and has not yet: atm screen {name}"},
 		{m.State == reducer.WordOff, "{name} {has been} off{for} and gets it when it runs again: {run}"},
 		{m.State == reducer.WordError && !m.Running, "{name} {has been} in error{for} ({about}) and gets it when it runs again: {run}"},
+		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries && m.Running, "typing it in failed " + failed + ": atm retry " + it.ID.Short(6) + " types it in again, or {name} gets it with atm read"},
 		{d.Failed.Exists() && it.TimesHandedOut >= control.MaxTries, "typing it in failed " + failed + ": {name} gets it with atm read, or atm withdraw " + it.ID.Short(6)},
 		{d.Failed.Exists(), "typing it in failed " + failed + "; {name} can still get it with atm read: atm screen {name}"},
 		{d.Announced.Exists() && waitsInside(m), "it was handed to the program of {name} and counts as read once that shows it to its model: atm status {name}"},

@@ -27,6 +27,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"internal/maildir/frames.go": "what hooks hand over is mail",
 		"ptyrun/letter.go":           "what it types into an agent is mail",
 		"ptyrun/sessions/input.go":   "the same of what people say in a session",
+		"internal/teamdir/later.go":  "a notice of what was not delivered is mail",
 		"internal/teamdir/due.go":    "a reminder is mail, and kept",
 		"internal/teamdir/notify.go": "so is a question to the lead",
 		"internal/teamdir/edits.go":  "so is what two members at one file are told",

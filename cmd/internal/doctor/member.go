@@ -40,6 +40,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 		if m := found[i].member; found[i].memberErr == nil {
 			d.checkRunner(t, b, m)
 			d.checkWaiting(t, b, m)
+			d.checkUntyped(t, b)
 		}
 		d.checkOtherRoots(b)
 	}
@@ -181,6 +182,14 @@ func (d *doctor) checkWaiting(t *teamdir.Team, b *maildir.Box, m teamdir.Member)
 	d.add("message.unheard", "info", app.RunCommand(t, m.Name),
 		"%d unread, the oldest %s: no runner or hooks bring mail to it, and %s; run it, or atm read --as %s",
 		len(unread), letter.Age(time.Now(), since), lastRead, m.Name)
+}
+
+// checkUntyped reports mail that was typed in and not accepted.
+func (d *doctor) checkUntyped(t *teamdir.Team, b *maildir.Box) {
+	untyped, _ := t.Untyped(b) // what cannot be read is reported elsewhere
+	for i := range untyped {
+		d.add("message.untyped", "warning", app.RetryCommand(&untyped[i]), "%s was typed in and not accepted: %s", untyped[i].Short(), untyped[i].Reason)
+	}
 }
 
 // checkOtherRoots reports unread mail for the same address in a root nearby: somebody may have sent it from elsewhere

@@ -18,7 +18,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -207,8 +206,8 @@ func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOpti
 		bad = append(bad, map[string]string{"name": f.Name, "short": f.Name, "reason": reason, "state": "bad", "file": file})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 		if retry == "" && f.Dir == "inbox/bad" {
-			inbox := filepath.Join(box.Path(), "inbox") + "/"
-			retry = letter.Escape("to try one again: mv "+policy.Quote(file)+" "+policy.Quote(inbox)) + "\n"
+			one := teamdir.SetAside{Kind: teamdir.AsideFile, Name: f.Name, Agent: box.Agent()}
+			retry = letter.Escape("to try one again: "+app.RetryCommand(&one)) + "\n"
 		}
 	}
 	text += retry

@@ -28,7 +28,7 @@ import (
 func Commands() []*cli.Command {
 	return append(otherWords, []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
-		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand, retryCommand,
 	}...)
 }
 

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Retried is what Retry did.
+type Retried struct {
+	teamdir.SetAside
+	ID wire.ID `json:"id,omitempty"` // of the message that it is now
+}
+
+// RetryCommand is the command that has something tried again.
+func RetryCommand(one *teamdir.SetAside) string { return "atm retry " + policy.Quote(one.Short()) }
+
+// FindSetAside finds what was set aside and is called so.
+func (s *Scope) FindSetAside(ctx context.Context, word string) (found teamdir.SetAside, err error) {
+	all, unreadable := s.Team.SetAside(ctx)
+	var names []string
+	for _, one := range all {
+		if one.IsCalled(word) {
+			found, names = one, append(names, one.Short())
+		}
+	}
+	switch {
+	case len(names) == 1:
+		return found, nil
+	case len(names) > 1:
+		return found, failure.Ambiguous("%q is %d things that were set aside", word, len(names)).
+			WithHint("one of these: atm retry %s", policy.Quote(names[0])).WithCandidates(names...)
+	case unreadable != nil:
+		return found, unreadable
+	}
+	if it, _, err := s.Find(word); err == nil {
+		return found, failure.Refused("message %s is not set aside", it.ID.Short(6)).WithHint("atm trace %s says where it is; atm retry lists what is set aside", it.ID.Short(6))
+	}
+	return found, failure.NotFound("nothing is set aside as %q", word).WithHint("atm retry lists what is")
+}
+
+// Retry has something that was set aside tried again. An agent may do that for others only as the team's lead, and never
+// for what comes from other machines.
+func (s *Scope) Retry(ctx context.Context, one teamdir.SetAside) (*Retried, error) {
+	may := s.MayBridge
+	if one.Kind != teamdir.AsideEnvelopes {
+		may = func() error { return s.MayAct("retry", one.Agent) }
+	}
+	if err := may(); err != nil {
+		return nil, err
+	}
+	var by wire.Name
+	if s.Me != nil {
+		by = s.Me.Agent()
+	}
+	id, err := s.Team.Retry(ctx, one, by)
+	if again, isBad := errors.AsType[*maildir.BadError](err); isBad {
+		return nil, failure.Failed("%s was set aside again: %s", letter.Escape(one.Short()), letter.Escape(again.Reason)).WithHint("mend that, then: %s", RetryCommand(&one))
+	}
+	if before, wasDelivered := errors.AsType[*maildir.DeliveredError](err); wasDelivered {
+		return nil, failure.Refused("%v", before).WithHint("atm show %s", before.ID.Short(6))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("retry %s: %w", letter.Escape(one.Short()), err)
+	}
+	return &Retried{one, id}, nil
+}
+
+// Text says what was done.
+func (r *Retried) Text() string {
+	switch {
+	case r.Kind == teamdir.AsideEnvelopes:
+		return r.Short() + " is taken in when the bridge runs"
+	case r.Kind == teamdir.AsideUntyped:
+		return r.Short() + " is typed in again when " + string(r.Agent) + " is idle"
+	case r.Kind == teamdir.AsideLater:
+		return r.Short() + " is delivered"
+	case r.ID == "":
+		return letter.Escape(r.Name) + " is an event of " + string(r.Agent)
+	}
+	return letter.Escape(r.Name) + " is message " + r.ID.Short(6) + " to " + string(r.Agent)
+}

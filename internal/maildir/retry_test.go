@@ -1,0 +1,96 @@
+package maildir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// A process that is killed at any operation while it tries a bad file again loses nothing, and whoever goes on makes no
+// second message.
+func TestRetryBadKilled(t *testing.T) {
+	killed := errors.New("killed")
+	m := message("once")
+	for name, content := range map[string]string{
+		string(m.ID) + ".json": string(encoded(t, m)),
+		"notes.txt":            "once",
+	} {
+		points := 0
+		for isOver := false; !isOver; points += 2 {
+			path := scratch(t)
+			bob := openStore(t, path, nil, "bob").Box("bob")
+			file := filepath.Join(bob.Path(), "inbox/bad", name)
+			must(t, os.WriteFile(file, []byte(content), 0o600))
+			must(t, os.WriteFile(file+".reason", []byte("torn\n"), 0o600))
+			old := time.Now().Add(-time.Minute)
+			must(t, os.Chtimes(file, old, old))
+			left := points
+			var mu sync.Mutex
+			dying, err := open(path, func(op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if left--; left < 0 {
+					return killed
+				}
+				return nil
+			})
+			must(t, err)
+			dying.Box("bob").RetryBad(ctx, name)
+			isOver = left >= 0
+			dying.Close()
+			if bad, err := bob.badNames(); err != nil || len(bad) > 0 {
+				must(t, err)
+				_, err := bob.RetryBad(ctx, name)
+				must(t, err)
+			}
+			settleDrops(t, bob)
+			if got := read(t, bob); len(got) != 1 {
+				t.Fatalf("%s, killed at %d: %d messages", name, points, len(got))
+			}
+			if bad, err := bob.badNames(); err != nil || len(bad) > 0 || bob.Dropped() > 0 {
+				t.Fatalf("%s, killed at %d: %q is bad, %v", name, points, bad, err)
+			}
+		}
+		t.Logf("%s: killed at %d operations", name, points)
+	}
+}
+
+// What was delivered does not come again, under no name.
+func TestRetryBadTwice(t *testing.T) {
+	bob := newBob(t)
+	m := message("once")
+	deliver(t, bob, m)
+	read(t, bob)
+	other := message("another")
+	deliver(t, bob, other)
+	bad := filepath.Join(bob.Path(), "inbox/bad")
+	for name, content := range map[string]string{
+		string(m.ID) + ".json": string(encoded(t, m)),
+		"copy.json":            string(encoded(t, m)),
+		string(m.ID) + ".json." + string(wire.NewID()): string(encoded(t, m)),
+		"notes.txt": "another, and more",
+	} {
+		must(t, os.WriteFile(filepath.Join(bad, name), []byte(content), 0o600))
+	}
+	must(t, os.WriteFile(filepath.Join(bad, "notes.txt.reason"), []byte(changedReason+string(other.ID)+"\n"), 0o600))
+	names, err := bob.badNames()
+	must(t, err)
+	for _, name := range names {
+		if _, err := bob.RetryBad(ctx, name); !is[*DeliveredError](err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after, err := bob.badNames(); err != nil || len(after) != 4 || len(read(t, bob)) != 1 {
+		t.Error(after, err)
+	}
+	if _, err := bob.RetryBad(ctx, "none"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
