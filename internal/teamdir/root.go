@@ -116,6 +116,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		return nil, err
 	}
 	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	t.Appended = t.tellSubscribers
 	r.teams[name] = t
 	return t, nil
 }
@@ -160,7 +161,7 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
+		for _, dir := range []string{"", ".locks", ".sessions", SubscriptionsDir, maildir.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}
