@@ -22,13 +22,14 @@ import (
 // that.
 func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]string{ // a file, or one text
-		"mailbox/letter/frame.go":    "how a message is answered stands with it, also where no command shows it",
-		"mailbox/letter/letter.go":   "the same of what a message is cut by",
-		"internal/maildir/frames.go": "what hooks hand over is mail",
-		"ptyrun/letter.go":           "what it types into an agent is mail",
-		"ptyrun/sessions/input.go":   "the same of what people say in a session",
-		"internal/teamdir/due.go":    "a reminder is mail, and kept",
-		"internal/teamdir/notify.go": "so is a question to the lead",
+		"mailbox/letter/frame.go":       "how a message is answered stands with it, also where no command shows it",
+		"mailbox/letter/letter.go":      "the same of what a message is cut by",
+		"internal/maildir/frames.go":    "what hooks hand over is mail",
+		"ptyrun/letter.go":              "what it types into an agent is mail",
+		"ptyrun/sessions/input.go":      "the same of what people say in a session",
+		"internal/teamdir/due.go":       "a reminder is mail, and kept",
+		"internal/teamdir/notify.go":    "so is a question to the lead",
+		"internal/teamdir/subscribe.go": "so is a notice that was asked for",
 
 		"a dropped file has at most %d MiB; atm send %s --attach FILE takes any size": "kept as the reason beside the file",
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",
@@ -59,7 +60,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 			return true
 		})
 	}
-	for _, dir := range strings.Fields("internal/maildir mailbox ptyrun reducer session teams watcher wire") {
+	for _, dir := range strings.Fields("internal/maildir internal/teamdir mailbox ptyrun reducer session teams watcher wire") {
 		err := filepath.WalkDir("../../../"+dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				check(path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,6 +70,8 @@ type members struct {
 	Team    wire.Name        `json:"team"`
 	Members []teamdir.Member `json:"members"`
 	Stats   teamdir.Stats    `json:"stats"`
+	// Groups are the members of each group and role.
+	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
@@ -87,6 +90,9 @@ func (m members) lines(p *command.Printer) []string {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
 	lines := p.Team(m.Members)
+	for _, name := range slices.Sorted(maps.Keys(m.Groups)) {
+		lines = append(lines, "@"+string(name)+": "+app.Join(m.Groups[name]))
+	}
 	if m.me != "" {
 		lines = append(lines, "you are "+string(m.me))
 	}
@@ -107,6 +113,7 @@ func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
 	}
 	warnConfig(s)
 	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), me: optionalMe(s)}
+	m.Groups, _ = s.Team.Groups() // without those of a team.toml with mistakes
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 
