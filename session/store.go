@@ -70,6 +70,9 @@ type OpenOptions struct {
 	// BeforeLook is called before an inbox is looked at, and the function that it returns after it. That returns why no
 	// dropped file may become a message. Nil: each may.
 	BeforeLook func() (mayAct func(context.Context) error)
+
+	// Appended is called after events were appended to an agent's log, without a lock of it. Nil: nobody wants to know.
+	Appended func(ctx context.Context, agent wire.Name, events []wire.Event)
 }
 
 // Open opens the sessions of a team by its directory, such as .atm/main. Who may write in it decides what is in them, as
@@ -84,7 +87,7 @@ func Open(dir string, o OpenOptions) (*Store, error) {
 		return nil, err
 	}
 	mail := maildir.NewStore(root, wire.Name(filepath.Base(dir)))
-	mail.LockTimeout = o.LockTimeout
+	mail.LockTimeout, mail.Appended = o.LockTimeout, o.Appended
 	if o.BeforeLook != nil {
 		mail.BeforeLook = o.BeforeLook
 	}

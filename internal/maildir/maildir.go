@@ -81,6 +81,9 @@ type Store struct {
 	// hook or a bridge. It may run for seconds.
 	BeforeLook func() (mayAct func(context.Context) error)
 
+	// Appended is called after events were appended to an agent's log, without a lock of it; nil: nobody wants to know.
+	Appended func(ctx context.Context, agent wire.Name, events []wire.Event)
+
 	root  *durable.Root
 	locks lockfile.Dir
 }
@@ -290,7 +293,12 @@ func (b *Box) mkdir(dir string) error {
 // Log returns the agent's event log.
 func (b *Box) Log() *eventlog.Log {
 	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
-	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent)
+	appended := func(ctx context.Context, events []wire.Event) {
+		if b.store.Appended != nil {
+			b.store.Appended(ctx, b.agent, events)
+		}
+	}
+	return eventlog.New(b.store.root, b.Address(), lock, b.CheckPresent, appended)
 }
 
 // logEvents appends events about messages to the agent's log; an outbox has none. The moves they describe are done, so

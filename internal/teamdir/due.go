@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
-// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead and, between two turns,
-// one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
+// If an answer is due (due_at) and missing, the recipient's runner sends one notice to the lead, and to those who have
+// asked for it (Subscription), and, between two turns, one reminder to the agent, under derived ids so that each is sent once. Without a runner the answer is only shown as
 // overdue.
 
 // overdue returns the messages in box whose answer is overdue. box.Due leaves out messages that are withdrawn or
@@ -43,7 +44,7 @@ func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) 
 
 func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }
 
-// Remind sends the notices about a member's overdue answers to the lead and, between two turns, reminders of those that
+// Remind sends the notices about a member's overdue answers to the lead and to subscribers and, between two turns, reminders of those that
 // it has read to the member itself. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, origin *wire.Origin) error {
 	c, err := t.Config() // a file with mistakes names no lead
@@ -72,6 +73,11 @@ func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, 
 		}
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
+		}
+		for _, sub := range t.subscribers() {
+			if s, err := t.readSubscriber(sub); err == nil && sub != box.Agent() && sub != c.Lead && s.wants(config.OnOverdue, box.Agent()) {
+				send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
+			}
 		}
 		if betweenTurns && hasRead(it) {
 			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, due, id)

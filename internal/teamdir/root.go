@@ -112,9 +112,9 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 			err = &LocksError{d.Join(".locks")}
 		}
 	}
-	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	t.LockTimeout, t.BeforeLook, t.Appended = r.LockTimeout, r.BeforeLook, t.tellSubscribers
 	if err == nil {
-		o := session.OpenOptions{CheckVerdict: t.CheckVerdict, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook}
+		o := session.OpenOptions{CheckVerdict: t.CheckVerdict, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook, Appended: t.Appended}
 		t.sessions, err = session.Open(d.Path(), o)
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, LaterDir, BadEnvelopes, RowsDir, ReceivedDir} {
+		for _, dir := range []string{"", ".locks", ".sessions", SubscriptionsDir, maildir.FilesDir, LaterDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}

@@ -52,6 +52,8 @@ type Log struct {
 	owner   wire.Address // the team and agent of all events
 	lock    func(context.Context) (unlock func(), err error)
 	present func() error // an error if there is no agent now
+
+	appended func(context.Context, []wire.Event) // is told of each append
 }
 
 // Open opens the log of an agent by the agent's directory, such as .atm/main/bob. The directory must exist; the first
@@ -83,7 +85,7 @@ func Open(dir string) (*Log, error) {
 		}
 		return func() { l.Unlock() }, nil
 	}
-	l := New(root, wire.Address{Agent: agent, Team: wire.Name(filepath.Base(team))}, lock, present)
+	l := New(root, wire.Address{Agent: agent, Team: wire.Name(filepath.Base(team))}, lock, present, func(context.Context, []wire.Event) {})
 	if err := present(); err != nil {
 		l.Close()
 		return nil, err
@@ -108,9 +110,10 @@ type Directory interface {
 }
 
 // New returns the log of a mailbox in an open team: lock locks it for an append, and present is called before each look.
-// Both return an error if there is no mailbox.
-func New(root Directory, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error) *Log {
-	return &Log{root, owner, lock, present}
+// Both return an error if there is no mailbox. appended is called after each append, when the lock is released.
+func New(root Directory, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error,
+	appended func(context.Context, []wire.Event)) *Log {
+	return &Log{root, owner, lock, present, appended}
 }
 
 // Close closes the team's directory, of a log that was opened with Open.
@@ -123,13 +126,21 @@ func (l *Log) archive() string { return ".archive/" + l.dir() }
 // whose EventID, of the same Source, is in the last MiB of the log, and refuses all if one could not be read back. After
 // an error, those that have a Seq are in the log: on a full disk perhaps the first ones of several.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
-	return l.append(ctx, false, events)
+	return l.appendAndTell(ctx, false, events)
 }
 
 // AppendSync is Append, and then the events survive a power cut. So do those that were left out: the process that
 // appended them may have been killed before its sync.
 func (l *Log) AppendSync(ctx context.Context, events ...wire.Event) error {
-	return l.append(ctx, true, events)
+	return l.appendAndTell(ctx, true, events)
+}
+
+func (l *Log) appendAndTell(ctx context.Context, sync bool, events []wire.Event) error {
+	err := l.append(ctx, sync, events)
+	if err == nil {
+		l.appended(ctx, events)
+	}
+	return err
 }
 
 func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error {

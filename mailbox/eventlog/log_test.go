@@ -71,7 +71,7 @@ func existingLog(team string, fault durable.Fault) *Log {
 		}
 		return func() { lock.Unlock() }, nil
 	}
-	return New(root, wire.Address{Agent: "bob", Team: "main"}, lock, present)
+	return New(root, wire.Address{Agent: "bob", Team: "main"}, lock, present, func(context.Context, []wire.Event) {})
 }
 
 func appendKinds(t testing.TB, l *Log, kinds ...string) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 // On is a command of the owner's that is run when something happens to a member.
 type On struct {
 	Event   Words    // see OnEvents
-	Who     Words    // members, and "@role" for all who have it; none: everybody
+	Who     Words    // members, and "@name" for a group or a role; none: everybody
 	Command []string // a program and its arguments
 	Timeout string   // "": OnTimeout
 }
@@ -67,13 +68,24 @@ func (o On) Matches(event string) bool {
 
 // OnFor returns the commands for a member.
 func (c *Config) OnFor(member wire.Name) (all []On) {
-	role := c.Members[member].Role
+	isFor := func(who string) bool {
+		group, isGroup := strings.CutPrefix(who, "@")
+		return who == string(member) || isGroup && c.isIn(group, member)
+	}
 	for _, o := range c.On {
-		if len(o.Who) == 0 || slices.Contains(o.Who, string(member)) || role != "" && slices.Contains(o.Who, "@"+role) {
+		if len(o.Who) == 0 || slices.ContainsFunc(o.Who, isFor) {
 			all = append(all, o)
 		}
 	}
 	return all
+}
+
+// isIn reports whether a member is in a group, or has a role.
+func (c *Config) isIn(group string, member wire.Name) bool {
+	if members, isListed := c.Groups[wire.Name(group)]; isListed {
+		return slices.Contains(members, member)
+	}
+	return group != "" && c.Members[member].Role == group
 }
 
 func (k *checker) checkOn(path string, o On) {
@@ -87,23 +99,15 @@ func (k *checker) checkOn(path string, o On) {
 		k.add(path+".who", "who is empty; leave it out for everybody")
 	}
 	for _, who := range o.Who {
-		role, isRole := strings.CutPrefix(who, "@")
-		if !isRole {
+		group, isGroup := strings.CutPrefix(who, "@")
+		isThere := func(member wire.Name) bool { return k.config.isIn(group, member) }
+		if !isGroup {
 			k.checkNames(path+".who", wire.Name(who))
-		} else if !k.hasRole(role) {
-			k.add(path+".who", "who names %q, but no member has that role", who)
+		} else if !slices.ContainsFunc(slices.Collect(maps.Keys(k.config.Members)), isThere) && len(k.config.Groups[wire.Name(group)]) == 0 {
+			k.add(path+".who", "who names %q, which is no group and no member's role", who)
 		}
 	}
 	if d, err := time.ParseDuration(o.Timeout); o.Timeout != "" && (err != nil || d <= 0) {
 		k.add(path+".timeout", "timeout is %q, not a duration like \"30s\"", o.Timeout)
 	}
-}
-
-func (k *checker) hasRole(role string) bool {
-	for _, m := range k.config.Members {
-		if m.Role == role {
-			return role != ""
-		}
-	}
-	return false
 }

@@ -176,7 +176,7 @@ func TestMistakes(t *testing.T) {
 			"2: after has a cycle: a waits for itself", "4: after has a cycle", "6: after has a cycle", "8: after has a cycle: d waits for itself",
 		}},
 		{"commands on events", "[[on]]\n[[on]]\nevent = \"urgent\"\nwho = [\"carl\", \"@coder\"]\ncommand = [\"x\"]\ntimeout = \"5\"", []string{
-			"1: an event and a command are needed", `3: event is "urgent", not one of mail, urgent-mail`, `4: who names "@coder", but no member`, `4: who names "carl"`, `6: timeout is "5"`,
+			"1: an event and a command are needed", `3: event is "urgent", not one of mail, urgent-mail`, `4: who names "@coder", which is no group`, `4: who names "carl"`, `6: timeout is "5"`,
 		}},
 		{"process substitution", "[session]\nresume_cmd = \"diff <(a) b\"", []string{"2: resume_cmd:"}},
 		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
@@ -289,6 +289,10 @@ func TestOn(t *testing.T) {
 		if got != of.want {
 			t.Errorf("%s of %s: %q, not %q", of.event, of.member, got, of.want)
 		}
+	}
+	grouped, mistakes := Parse([]byte("[members.a]\n[members.b]\nrole=\"x\"\n[members.c]\n[groups]\ng=[\"a\"]\n[[on]]\nevent=\"mail\"\nwho=\"@g, @x\"\ncommand=[\"c\"]"), nil)
+	if len(mistakes) > 0 || len(grouped.OnFor("a")) != 1 || len(grouped.OnFor("b")) != 1 || len(grouped.OnFor("c")) != 0 {
+		t.Error(mistakes, grouped)
 	}
 	var back []On
 	data, err := json.Marshal(c.On)

@@ -27,7 +27,8 @@ import (
 var watchCommand = &cli.Command{
 	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "print messages and events as they happen, one per line",
 	UsageText: `atm watch
-atm watch bob --since 1h --no-follow`,
+atm watch bob --since 1h --no-follow
+atm watch --mail-me 'idle bob, error *'`,
 	Description: "Marks nothing as read. Runs until interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "start `D` ago"},
@@ -35,10 +36,16 @@ atm watch bob --since 1h --no-follow`,
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 		&cli.BoolFlag{Name: "run", Usage: "run the commands that [[on]] in team.toml has for it"},
+		&cli.BoolFlag{Name: "mail-me", Usage: "get mail about these states instead; none: about none; no words: list them"},
 		cmdline.NoFlag("follow f all", "leave it out: atm watch follows everybody until interrupted"),
 		cmdline.NoFlag("from author by agent", "atm watch NAME; mail from somebody: atm ls --from NAME"),
 	},
-	Action: command.With(app.OpenMeIfGiven, watch),
+	Action: func(c *cli.Context) error {
+		if c.Bool("mail-me") {
+			return command.With(app.OpenToWrite, mailMe)(c)
+		}
+		return command.With(app.OpenMeIfGiven, watch)(c)
+	},
 }
 
 // A logLine is a message or an event, which watch prints as a line.

@@ -1,0 +1,292 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Members may ask for mail when others come into a state:
+//
+//	<team>/.subscriptions/<member>.json   what it has asked for, and what it was told last of each other member
+//
+// Whoever appends events to a member's log looks there and, if the state is not the one that was told last, sends the
+// notice and notes it, under the subscriber's lock. If it is killed before, whoever appends next sends it; if it is killed
+// between, the notice comes twice. A notice replaces the one before about the same member if that is unread, so that
+// they do not pile up.
+
+// SubscriptionsDir is in a team's directory. Usually it is not there.
+const SubscriptionsDir = ".subscriptions"
+
+const maxSubscriptions = 1 << 20 // bytes of a member's file
+
+// Subscription asks for mail when a member comes into a state.
+type Subscription struct {
+	Event string `json:"event"` // of SubscriptionEvents
+	Agent string `json:"agent"` // a member, or Everybody
+}
+
+// Everybody stands for all members but the subscriber, and people.
+const Everybody = "*"
+
+func (s Subscription) String() string { return s.Event + " " + s.Agent }
+
+func (s Subscription) isAbout(agent wire.Name) bool {
+	return s.Agent == Everybody || s.Agent == string(agent)
+}
+
+// SubscriptionEvents are what mail can be had about: the states, and that an answer is overdue.
+func SubscriptionEvents() (all []string) {
+	for _, word := range config.OnStates {
+		all = append(all, string(word))
+	}
+	return append(all, config.OnOverdue)
+}
+
+// mailLeadsTo are the states that mail can bring an agent into: notices of these can go in a ring.
+var mailLeadsTo = []string{string(reducer.WordIdle), string(reducer.WordBusy), string(reducer.WordBlocked), string(reducer.WordLimited)}
+
+// subscriber is what is in a member's file.
+type subscriber struct {
+	Wants []Subscription     `json:"wants"`
+	Told  map[wire.Name]toldState `json:"told"`
+}
+
+type toldState struct {
+	State  reducer.Word `json:"state"`
+	Notice wire.ID      `json:"notice,omitempty"` // the last one
+}
+
+func (s *subscriber) wants(event string, agent wire.Name) bool {
+	return slices.ContainsFunc(s.Wants, func(w Subscription) bool { return w.isAbout(agent) && w.Event == event })
+}
+
+func (s *subscriber) wantsStateOf(agent wire.Name) bool {
+	return slices.ContainsFunc(s.Wants, func(w Subscription) bool { return w.isAbout(agent) && w.Event != config.OnOverdue })
+}
+
+// isNews reports whether a member's state is to be told, or ends one that was: of others nothing is noted.
+func (s *subscriber) isNews(now reducer.Word, agent wire.Name) bool {
+	last := s.Told[agent].State
+	return now != last && (s.wants(string(now), agent) || s.wants(string(last), agent))
+}
+
+func subscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + string(name) + ".json" }
+
+// readSubscriber returns a member's file; an empty one if there is none.
+func (t *Team) readSubscriber(name wire.Name) (*subscriber, error) {
+	s := &subscriber{Told: map[wire.Name]toldState{}}
+	data, err := t.Dir().ReadFile(subscriberFile(name), maxSubscriptions)
+	if err == nil {
+		if err = json.Unmarshal(data, s); err != nil {
+			err = fmt.Errorf("%s: %w", t.Dir().Join(subscriberFile(name)), err)
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return s, err
+}
+
+func (t *Team) writeSubscriber(name wire.Name, s *subscriber) error {
+	if len(s.Wants) == 0 {
+		err := t.Dir().Remove(subscriberFile(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	data, _ := json.Marshal(s) // strings: cannot fail
+	return cmp.Or(t.Dir().Mkdir(SubscriptionsDir), t.Dir().Replace(subscriberFile(name), append(data, '\n'), false))
+}
+
+// subscribers returns those who have asked for something. Without any it is one look.
+func (t *Team) subscribers() (names []wire.Name) {
+	files, _ := t.Dir().Names(SubscriptionsDir)
+	for _, file := range files {
+		if name, isJSON := strings.CutSuffix(file, ".json"); isJSON && wire.IsName(name) {
+			names = append(names, wire.Name(name))
+		}
+	}
+	return names
+}
+
+// Subscriptions returns what a member has asked for.
+func (t *Team) Subscriptions(name wire.Name) ([]Subscription, error) {
+	s, err := t.readSubscriber(name)
+	return s.Wants, err
+}
+
+// A RingError refuses a subscription: a notice would start a turn, whose end another notice is about, and so on for ever.
+type RingError struct{ Of []wire.Name }
+
+func (e *RingError) Error() string {
+	text := make([]string, len(e.Of))
+	for i, n := range e.Of {
+		text[i] = string(n)
+	}
+	return "notices would go round for ever: " + strings.Join(text, " is told of ")
+}
+
+// Subscribe replaces what a member has asked for. What is so already brings no mail.
+func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription) error {
+	lock := func(name string) (*lockfile.Lock, error) {
+		return t.Locks().Lock(ctx, name, lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), nil)
+	}
+	all, err := lock("team") // of two that would make a ring, one comes later
+	if err != nil {
+		return err
+	}
+	defer all.Unlock()
+	if ring := t.ring(me, wants); ring != nil {
+		return &RingError{ring}
+	}
+	mine, err := lock(string(me) + ".subscriptions")
+	if err != nil {
+		return err
+	}
+	defer mine.Unlock()
+	s := &subscriber{Wants: wants, Told: map[wire.Name]toldState{}}
+	agents, err := t.Agents()
+	if err != nil {
+		return err
+	}
+	for _, name := range agents {
+		if s.wantsStateOf(name) {
+			state, err := t.State(name)
+			if err != nil {
+				return err
+			}
+			s.Told[name] = toldState{State: state.Word()}
+		}
+	}
+	return t.writeSubscriber(me, s)
+}
+
+// ring returns a ring of agents, each told of the next one, that a subscription would close; nil: there is none. A person
+// is in none, since nobody is told of people's states.
+func (t *Team) ring(me wire.Name, wants []Subscription) []wire.Name {
+	agents, _ := t.Agents()
+	agents = slices.DeleteFunc(agents, func(n wire.Name) bool { return t.root.IsPerson(t.Box(n).Address()) })
+	isTold := func(s *subscriber, agent wire.Name) bool {
+		return slices.ContainsFunc(mailLeadsTo, func(event string) bool { return s.wants(event, agent) })
+	}
+	seen := map[wire.Name]bool{}
+	var from func(name wire.Name, s *subscriber) []wire.Name
+	from = func(name wire.Name, s *subscriber) []wire.Name {
+		seen[name] = true
+		for _, n := range agents {
+			if n == name || !isTold(s, n) {
+				continue
+			}
+			if n == me {
+				return []wire.Name{name, me}
+			}
+			if !seen[n] {
+				next, _ := t.readSubscriber(n)
+				if rest := from(n, next); rest != nil {
+					return append([]wire.Name{name}, rest...)
+				}
+			}
+		}
+		return nil
+	}
+	if !slices.Contains(agents, me) {
+		return nil
+	}
+	return from(me, &subscriber{Wants: wants})
+}
+
+// Retire is Store.Retire; what the member has asked for ends.
+func (t *Team) Retire(ctx context.Context, name wire.Name) (string, error) {
+	where, err := t.Store.Retire(ctx, name)
+	if err == nil {
+		t.Dir().Remove(subscriberFile(name))
+	}
+	return where, err
+}
+
+// saysNoState are the kinds of events that change no state, or come many times a second within one.
+var saysNoState = []string{
+	wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected,
+	wire.EventInjectionFailed, wire.EventReturned, wire.EventUnread, wire.EventStage, wire.CommandFailed, wire.StreamError,
+	"message_delta", "thought_delta", "agent_output",
+}
+
+// tellSubscribers tells those who have asked for it that events have brought a member into another state. The store calls
+// it after each append. What fails here is done by the next one.
+func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wire.Event) {
+	if !slices.ContainsFunc(events, func(e wire.Event) bool { return !slices.Contains(saysNoState, e.Kind) }) {
+		return // also what is appended under the locks of a mailbox
+	}
+	var now reducer.Word
+	for _, sub := range t.subscribers() {
+		s, err := t.readSubscriber(sub)
+		if err != nil || sub == name || !s.wantsStateOf(name) {
+			continue
+		}
+		if now == "" {
+			state, err := t.State(name)
+			if err != nil {
+				return
+			}
+			now = state.Word()
+		}
+		if s.isNews(now, name) {
+			t.tellSubscriber(context.WithoutCancel(ctx), sub, name)
+		}
+	}
+}
+
+func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
+	box := t.Box(sub)
+	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), box.CheckPresent)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	s, err := t.readSubscriber(sub) // what was seen before the lock does not count
+	if err != nil || !s.wantsStateOf(name) {
+		return err
+	}
+	state, err := t.State(name)
+	last := s.Told[name]
+	if err != nil || !s.isNews(state.Word(), name) {
+		return err
+	}
+	last.State = state.Word()
+	if s.wants(string(last.State), name) && !t.root.IsPerson(t.Box(name).Address()) {
+		m := notice(fmt.Sprintf("%s is %s", name, last.State), fmt.Sprintf("Since %s. atm status %s says more.", since(state), name))
+		m.Supersedes = last.Notice
+		if _, err := t.sendTo(ctx, t.Box(name), sub, m); err != nil {
+			return err
+		}
+		last.Notice = m.ID
+	}
+	s.Told[name] = last
+	return t.writeSubscriber(sub, s)
+}
+
+// notice is mail that somebody has asked for. It has no word of others in it.
+func notice(subject, body string) *wire.Message {
+	return &wire.Message{Type: wire.TypeNotice, ReplyWanted: "no", Subject: subject, Body: body + " You asked to be told: atm watch --mail-me"}
+}
+
+func since(s *reducer.State) string {
+	at := s.Session().Since
+	if at.IsZero() || s.Word() != s.Session().Word() {
+		at = time.Now()
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
