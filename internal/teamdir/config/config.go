@@ -46,20 +46,22 @@ type Bridge struct {
 
 // Member configures a member and how it is started.
 type Member struct {
-	Person   bool
-	Role     string
-	Command  []string // nil: started elsewhere
-	Cwd      string   // relative to the directory that holds the root; "": that directory
-	Env      map[string]string
-	Driver   string      // "": auto
-	Inject   string      // "": body
-	Restart  string      // "": on-crash
-	Resume   bool        // each start continues its last conversation
-	Size     string      // see ParseSize
-	Prompt   string      // typed once, at the first idle
-	After    []wire.Name // started when these are ready
-	Worktree bool
-	Session  *Session // nil: the team's
+	Person  bool
+	Role    string
+	Command []string // nil: started elsewhere
+	Cwd     string   // relative to the directory that holds the root; "": that directory
+	Env     map[string]string
+	Driver  string // "": auto
+	Inject  string // "": body
+	Restart string // "": on-crash
+	Resume  bool   // each start continues its last conversation
+	Size    string // see ParseSize
+	Prompt  string // typed once, at the first idle
+
+	AfterLimit string      `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
+	After      []wire.Name // started when these are ready
+	Worktree   bool
+	Session    *Session // nil: the team's
 }
 
 // Session configures interactive sessions.
@@ -75,7 +77,12 @@ type Session struct {
 var (
 	Injects  = []string{"body", "pointer", "run", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
+
+	AfterLimits = []string{"wait", Continue}
 )
+
+// Continue is the value of after_limit with which a member goes on.
+const Continue = "continue"
 
 // Drivers are the values for a driver: those that this person has, and "auto".
 func Drivers() []string { return append([]string{"auto"}, agents.Names(agents.Dir())...) }
