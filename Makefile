@@ -27,6 +27,7 @@ PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
 .PHONY: build install man dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
@@ -71,7 +72,7 @@ test:
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
-	crashtest follow machines mcp realagents room tui web wine) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
+	crashtest follow machines mcp realagents room tui web windows) ptyrun ptyrun/acp ptyrun/process ptyrun/sessions
 quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
@@ -83,6 +84,7 @@ race:
 
 check: vet gofmt
 	$(STATICCHECK) ./...
+	$(ACTIONLINT)
 	$(GO) test -run TestCapabilities ./cmd/internal/realagents
 	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
 	elif echo "$$out" | grep -qE 'fetching vulnerabilities|not available|403 Forbidden|dial tcp'; then echo "govulncheck: its data cannot be had here"; \
@@ -111,7 +113,7 @@ machines:
 
 # The Windows program reads and writes mail. Needs wine.
 windows:
-	ATM_WINE=1 $(GO) test -count=1 -v ./cmd/internal/wine
+	ATM_WINE=1 $(GO) test -count=1 -v ./cmd/internal/windows
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
@@ -135,9 +137,9 @@ bench-runners: build
 # The real Claude Code, Codex, Gemini CLI, opencode, Qwen Code, Kilo, Continue, Cline, pi and
 # GitHub Copilot CLI under atm run, with a fake model. npm installs them, about 1 GB, into the user's cache directory; the newest
 # ones with NEWEST=1: make real-agents NEWEST=1 RUN=/claude. With RESULTS=1 the results are noted in testdata/results.json,
-# of which capabilities makes docs/capabilities.md.
+# of which capabilities makes docs/capabilities.md. PLUGIN=1 RUN=TestByHand installs atm as a plugin of the program.
 real-agents:
-	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
+	ATM_REAL_AGENTS=1 ATM_REAL_NEWEST='$(NEWEST)' ATM_REAL_PLUGIN='$(PLUGIN)' ATM_REAL_RESULTS='$(RESULTS)' $(GO) test -count=1 -v -timeout 60m -run '$(or $(RUN),.)' ./cmd/internal/realagents
 
 capabilities:
 	$(GO) test -count=1 -run TestCapabilities ./cmd/internal/realagents -update

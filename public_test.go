@@ -17,12 +17,9 @@ import (
 // exposed are the internal packages whose types a public package shows all the same, and why. Who uses that package can
 // call and pass on what has such a type, but cannot name the type.
 var exposed = map[string]map[string]string{
-	"mailbox/eventlog": {"internal/durable": "a log is opened in the directory that its mailbox has open"},
-	"session":          {"internal/maildir": "input is sent through the team's store"},
-	"ptyrun":           {"internal/maildir": "the mailbox of the agent, which its team opens"},
-	"ptyrun/acp":       {"internal/maildir": "the agent's attachments are in the team's store"},
-
-	"ptyrun/driver/agents": {"internal/tomlfile": "a mistake: a line and a text"},
+	"session":    {"internal/maildir": "input is sent through the team's store"},
+	"ptyrun":     {"internal/maildir": "the mailbox of the agent, which its team opens"},
+	"ptyrun/acp": {"internal/maildir": "the agent's attachments are in the team's store"},
 }
 
 // What a package outside cmd and internal has can be used by anybody: no type of an internal package is in it.

@@ -90,6 +90,15 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// What a message keeps as JSON has no white space, whoever wrote the file.
+func TestDecodeWhiteSpace(t *testing.T) {
+	m, err := Decode([]byte("{\n \"id\": \"" + idA + "\", \"from\": \"a@b\",\n \"payload\": {\"a\": [ 1 ]},\n \"meta\": {\n},\n \"x\": [\n]\n}\n"))
+	must(t, err)
+	if got, want := fmt.Sprintf("%s %s %s", m.Payload, m.Meta, m.Extra), `{"a":[1]} {} {"x":[]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // A known field that is null counts as absent, also in nested objects.
 func TestDecodeNull(t *testing.T) {
 	fields := []string{`"id":"` + idA + `"`, `"from":"alice@main"`}

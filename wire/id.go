@@ -54,6 +54,9 @@ func IsID(s string) bool {
 
 // ParseID reads a full id in any form that ParseUUID accepts.
 func ParseID(s string) (ID, error) {
+	if IsID(s) {
+		return ID(s), nil
+	}
 	id, err := ParseUUID(strings.TrimSpace(s))
 	if err != nil || !IsID(string(id)) {
 		return "", fmt.Errorf("%q is not a UUIDv7", Clip(s, 64))

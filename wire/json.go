@@ -112,7 +112,8 @@ var lenient = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.Prese
 // reading and writing add the Go types that are strings in JSON.
 var (
 	reading = jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress))))
+		stringReader(ParseName), stringReader(ParseUUID), stringReader(ParseID), stringReader(parseTime), stringReader(readAddress),
+		jsonv2.UnmarshalFromFunc(readAddresses))))
 	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		stringWriter(Address.String), stringWriter(formatTime))))
 )
@@ -137,6 +138,15 @@ func readAddress(s string) (Address, error) {
 		return Address{}, err
 	}
 	return splitAddress(s)
+}
+
+// readAddresses accepts one address in place of a list.
+func readAddresses(dec *jsontext.Decoder, to *[]Address) error {
+	if dec.PeekKind() != '"' {
+		return errors.ErrUnsupported // as any list
+	}
+	*to = make([]Address, 1)
+	return jsonv2.UnmarshalDecode(dec, &(*to)[0])
 }
 
 func stringWriter[T any](format func(T) string) *jsonv2.Marshalers {
@@ -175,8 +185,11 @@ func Unmarshal(data []byte, v any) error {
 
 // unquote decodes a JSON string; it returns "" for any other JSON.
 func unquote(raw []byte) string {
-	if len(raw) == 0 || raw[0] != '"' {
+	if len(raw) < 2 || raw[0] != '"' {
 		return ""
+	}
+	if text := raw[1 : len(raw)-1]; bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
+		return string(text)
 	}
 	text, _ := jsontext.AppendUnquote(nil, raw) // half of a surrogate pair becomes U+FFFD
 	return string(text)

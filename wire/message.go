@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -255,21 +256,31 @@ var messageFields = fieldNames[Message]()
 
 // decode reads a message in which every member may be missing or null, ignoring those in ignored.
 func decode(data []byte, team Name, ignored ...string) (*Message, error) {
-	o, err := ReadObject(data)
-	if err != nil {
-		return nil, err
-	}
-	o = o.without(ignored...)
-	if to := o.Get("to"); to != nil && to[0] == '"' {
-		o = o.With("to", slices.Concat([]byte("["), to, []byte("]")))
+	text := data
+	if len(ignored) > 0 {
+		o, err := ReadObject(data)
+		if err != nil {
+			return nil, err
+		}
+		text = o.without(ignored...).Encode()
 	}
 	m := &Message{}
-	err = jsonv2.Unmarshal(o.Encode(), m, reading)
+	err := jsonv2.Unmarshal(text, m, reading, jsontext.AllowInvalidUTF8(utf8.Valid(text)))
+	if err != nil || jsontext.Value(text).Kind() != '{' {
+		if _, notObject := ReadObject(data); notObject != nil { // what is wrong with the JSON is said first
+			return nil, notObject
+		}
+	}
 	if err == nil {
 		err = m.check()
 	}
 	if err != nil {
 		return nil, locate(data, err)
+	}
+	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta, (*json.RawMessage)(&m.Extra)} {
+		if *raw != nil {
+			*raw = compact(*raw) // a stranger's file may have line feeds in it
+		}
 	}
 	if m.Type == TypeMessage {
 		m.Type = ""

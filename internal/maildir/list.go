@@ -343,7 +343,7 @@ const dueFor = 14 * 24 * time.Hour
 func (b *Box) Due(ctx context.Context) (due []*Item, err error) {
 	now := time.Now()
 	rg := Range{Unread: true, Owed: true, Done: true, Archive: true, Since: now.Add(-dueFor), Keep: func(_ wire.ID, raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`))
+		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`\u`))
 	}}
 	_, err = b.Walk(ctx, rg, func(it *Item) bool {
 		if !it.DueAt.IsZero() && !it.Expired(now) {

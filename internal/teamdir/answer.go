@@ -126,7 +126,8 @@ func (r *Root) repliesOf(ctx context.Context, m *wire.Message, recipient wire.Ad
 	}
 	var out Replies
 	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
-		sent, _ := t.collect(ctx, maildir.Range{Sent: true, Since: beforeAnswers(m.ID, m.ID.Time(), t.everyBox()...)}, nil, func(it *maildir.Item) bool {
+		all := mentioning(m.ID, t.everyBox()...)
+		sent, _ := t.collect(ctx, maildir.Range{Sent: true, Since: all.Since, Keep: all.Keep}, nil, func(it *maildir.Item) bool {
 			return it.InReplyTo == m.ID
 		})
 		slices.SortFunc(sent, byID)

@@ -105,9 +105,19 @@ func OwnMessage(box *maildir.Box, id wire.ID) *wire.Message {
 func mentioning(id wire.ID, in ...*maildir.Box) maildir.Range {
 	return maildir.Range{
 		Unread: true, Owed: true, Done: true, Archive: true, Since: beforeAnswers(id, id.Time(), in...),
-		Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, []byte(id)) },
+		Keep: func(_ wire.ID, raw []byte) bool { return mayMention(raw, id) },
 	}
 }
+
+// mayMention reports whether a message may contain an id, by its text as a file. A stranger may have written the id in
+// upper case, without hyphens or with escapes; its last twelve digits are never divided.
+func mayMention(raw []byte, id wire.ID) bool {
+	last := []byte(id[strings.LastIndexByte(string(id), '-')+1:])
+	return bytes.Contains(raw, last) || hasEscapes(raw) || bytes.Contains(bytes.ToLower(raw), last)
+}
+
+// hasEscapes reports whether any character of a JSON text may be written as an escape.
+func hasEscapes(raw []byte) bool { return bytes.Contains(raw, []byte(`\u`)) }
 
 // beforeAnswers returns a time before which nothing mentions a message, by the clock here: a day before it was sent,
 // since clocks differ, or before the first sign of it in these mailboxes, since the sender's clock may have been ahead.
@@ -224,7 +234,7 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*maildir.Item, error) {
 
 // mayMatch reports whether a message may match, by its text as a file. Decoding it takes ten times as long.
 func (q Query) mayMatch(raw []byte) bool {
-	if bytes.Contains(raw, []byte(`\u`)) { // any character may be written so
+	if hasEscapes(raw) {
 		return true
 	}
 	from, _, _ := strings.Cut(q.From, "@")

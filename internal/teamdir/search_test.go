@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,24 @@ func TestClockAhead(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// A thread is found however its id is written in a file that another program has stored.
+func TestThreadWrittenByOthers(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	thread := post(t, team, "alice", "bob", "first", func(*wire.Message) {})
+	upper := strings.ToUpper(string(thread))
+	for _, written := range []string{
+		string(thread), upper, "{" + upper[:30] + string(thread[30:]) + "}", thread.Hex(), "urn:uuid:" + string(thread),
+		fmt.Sprintf(`\u%04x%s`, thread[0], thread[1:35]) + fmt.Sprintf(`\u%04x`, thread[35]),
+	} {
+		id := wire.NewID()
+		text := fmt.Sprintf(`{"id":"%s","from":"alice@main","thread":"%s","in_reply_to":"%s","body":""}`, id, written, written)
+		must(t, os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox/new", string(id)+".json"), []byte(text), 0o600))
+		items, err := team.Thread(t.Context(), thread)
+		if must(t, err); !slices.ContainsFunc(items, func(it *maildir.Item) bool { return it.ID == id }) {
+			t.Errorf("%s: not found", written)
+		}
 	}
 }

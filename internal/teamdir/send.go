@@ -17,7 +17,6 @@ import (
 type Outgoing struct {
 	From    *maildir.Box
 	To      []wire.Address
-	All     bool                         // To is everybody in the team, and anybody else who was named
 	Message *wire.Message                // its content, with or without an id; whatever sends it sets its other fields
 	Files   []File                       // what is attached to it
 	Parent  *wire.Message                // the message that it answers, or nil
@@ -25,8 +24,10 @@ type Outgoing struct {
 	Derived func(old *wire.Message) bool // as in maildir.Post, if the message has a derived id
 
 	// Once is an idempotency key of the sender's: under the same name, recipients and parent it is always the same
-	// message, with the same id. All counts as one recipient, whoever is in the team.
-	Once string
+	// message, with the same id. Named are the recipients as they count for that, where one of them stands for several
+	// (all@main, @reviewers@main), whoever that is; nil: To.
+	Once  string
+	Named []string
 }
 
 // File is a file that goes with a message. Its content is read once for each team that gets the message.
@@ -216,17 +217,14 @@ func (r *Root) isHot(o *Outgoing) bool {
 
 // idOfKey returns the id of the message under its idempotency key.
 func (o *Outgoing) idOfKey() (wire.ID, error) {
-	key := &maildir.IdempotencyKey{Name: o.Once}
-	team := o.From.Address().Team
-	if o.All {
-		key.To = []string{"all@" + string(team)}
-	}
-	for _, a := range unique(o.To) {
-		if !o.All || a.Team != team || a.Host != "" {
+	key := &maildir.IdempotencyKey{Name: o.Once, To: slices.Clone(o.Named)}
+	for _, a := range o.To {
+		if o.Named == nil {
 			key.To = append(key.To, a.String())
 		}
 	}
 	slices.Sort(key.To)
+	key.To = slices.Compact(key.To)
 	if o.Parent != nil {
 		key.Re = o.Parent.ID
 	}

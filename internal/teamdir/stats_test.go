@@ -11,7 +11,7 @@ import (
 // Members are counted as missiond's PTY manager counts its slots.
 func TestStatsVectors(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../testdata/wire/behaviour.json")
+	data, err := os.ReadFile("../../testdata/wire/behaviour.json")
 	must(t, err)
 	var all []struct {
 		Function string

@@ -31,6 +31,7 @@ type UnknownError struct {
 	Members    []wire.Name
 	Retired    bool // a retired member has the name, and can be restored
 	Planned    bool // team.toml names it, but it has no mailbox yet
+	Groups     map[wire.Name][]wire.Name
 }
 
 func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
@@ -49,7 +50,8 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	}
 	c, _ := t.Config() // doctor reports its mistakes
 	_, isPlanned := c.Members[name]
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned}
+	groups, _ := t.Groups()
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, Groups: groups}
 }
 
 // Boxes returns the mailboxes of all members, by name.

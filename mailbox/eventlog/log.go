@@ -48,8 +48,8 @@ var (
 // Log is one agent's log. It keeps no file open but the team's directory, and may be used by several goroutines at
 // once.
 type Log struct {
-	root    *durable.Root // the team's directory
-	owner   wire.Address  // the team and agent of all events
+	root    Directory    // the team's
+	owner   wire.Address // the team and agent of all events
 	lock    func(context.Context) (unlock func(), err error)
 	present func() error // an error if there is no agent now
 }
@@ -91,9 +91,25 @@ func Open(dir string) (*Log, error) {
 	return l, nil
 }
 
-// New returns the log of a mailbox, for package maildir: lock locks it for an append, and present is called before each
-// look. Both return an error if there is no mailbox.
-func New(root *durable.Root, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error) *Log {
+// Directory is an open directory, by names below it. Open opens one itself; whoever has opened the team for more gives
+// his to New.
+type Directory interface {
+	Join(name string) string // the path, for people
+	Lstat(name string) (fs.FileInfo, error)
+	Names(dir string) ([]string, error) // sorted; a missing directory is empty
+	MkdirAll(dir string) error
+	Move(old, new string) error // fs.ErrExist if the new name is taken
+	Open(name string) (*os.File, error)
+	OpenFile(name string, flag int) (*os.File, error)
+	Write(f *os.File, data []byte) (int, error)
+	SyncFile(f *os.File) error
+	Sync(dir string) error
+	Close() error
+}
+
+// New returns the log of a mailbox in an open team: lock locks it for an append, and present is called before each look.
+// Both return an error if there is no mailbox.
+func New(root Directory, owner wire.Address, lock func(context.Context) (unlock func(), err error), present func() error) *Log {
 	return &Log{root, owner, lock, present}
 }
 

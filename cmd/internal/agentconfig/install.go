@@ -51,6 +51,7 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
 	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
+	Plugin bool   // all but the hooks and the server, which the tool's plugin has
 	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool
@@ -58,10 +59,11 @@ type Request struct {
 
 // Report says what was changed, or would be.
 type Report struct {
-	Tool   string   `json:"tool"`
-	Files  []Change `json:"files"` // only those that changed
-	DryRun bool     `json:"dry_run"`
-	Notes  []string `json:"notes,omitempty"` // what the person still has to do or know
+	Tool   string     `json:"tool"`
+	Files  []Change   `json:"files"` // only those that changed
+	DryRun bool       `json:"dry_run"`
+	Plugin [][]string `json:"plugin,omitempty"` // commands of the tool that were run, or would be
+	Notes  []string   `json:"notes,omitempty"`  // what the person still has to do or know
 }
 
 // Change is one file, with a line for each kind of change.
@@ -73,9 +75,9 @@ type Change struct {
 // Install writes a tool's configuration.
 func (p *Installer) Install(r Request) (*Report, error) { return p.editFiles(r) }
 
-// Uninstall removes all that Install wrote. It ignores r.MCP, r.Accept and r.Agent.
+// Uninstall removes all that Install wrote. It ignores r.MCP, r.Plugin, r.Accept and r.Agent.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
-	r.MCP, r.Agent, r.isRemoval = false, "", true
+	r.MCP, r.Plugin, r.Agent, r.isRemoval = false, false, "", true
 	return p.editFiles(r)
 }
 

@@ -55,11 +55,27 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 			change: "takes messages of other programs of yours without asking, also in bypass mode",
 		})
 	}
-	h := hookSet{
-		tool: r.Tool, events: claudeEvents, timeout: 10, command: shellLine(p.command("", "hook", r.Tool)),
+	return []edit{jsonFile(path, r.Tool, claudeSettings, p.hooks(r, ""), settings)}, nil
+}
+
+// hookSets are the hooks of the tools that have them in files, without the command.
+var hookSets = map[string]hookSet{
+	"claude": {
+		tool: "claude", events: claudeEvents, timeout: 10,
 		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},
+	},
+	"codex":  {tool: "codex", events: codexEvents, timeout: 10},
+	"gemini": {tool: "gemini", events: geminiEvents, timeout: 10_000},
+}
+
+// hooks returns the hooks for an installation; with a plugin, which has its own, there are none.
+func (p *Installer) hooks(r Request, agent string) hookSet {
+	h := hookSets[r.Tool]
+	h.command = shellLine(p.command(agent, "hook", r.Tool))
+	if r.Plugin {
+		h.events = nil
 	}
-	return []edit{jsonFile(path, r.Tool, claudeSettings, h, settings)}, nil
+	return h
 }
 
 // Claims is the variable that has atm's hook refuse edits of what another member has claimed, if it is Refuse.
@@ -88,12 +104,11 @@ func (p *Installer) codex(r Request, top string) (edits []edit, notes []string) 
 	if r.Local {
 		notes = append(notes, "codex reads .codex here once the project is trusted; in a linked worktree it reads the hooks of the main worktree, and its writable_roots replace your own")
 	}
-	h := hookSet{tool: r.Tool, events: codexEvents, timeout: 10, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
 	rules := "prefix_rule(\n    pattern = [\"atm\", [" + strings.Join(each(verbs, strconv.Quote), ", ") + "]],\n" +
 		"    decision = \"allow\",\n    match = [\"atm send bob hello\", \"atm read\"],\n" +
 		"    not_match = [\"atm\", \"atm stop bob\", \"atm run bob\", \"atm sendx bob\", \"atm team add bob\"],\n)\n"
 	return []edit{
-		jsonFile(filepath.Join(dir, "hooks.json"), r.Tool, codexHooks, h, nil),
+		jsonFile(filepath.Join(dir, "hooks.json"), r.Tool, codexHooks, p.hooks(r, r.Agent), nil),
 		ownFile(filepath.Join(dir, "rules", "atm.rules"), "#", r.Tool, rules, allowed(verbs)),
 		tomlFile(filepath.Join(dir, "config.toml"), r.Tool, false, []tomlKey{
 			{"sandbox_workspace_write", "writable_roots", p.Root, "[" + quoted(p.Root) + "]", "writable in the sandbox: " + p.Root},
@@ -114,8 +129,7 @@ var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterA
 // tried with it.
 func (p *Installer) gemini(r Request, top string) (edits []edit, notes []string) {
 	dir := p.path(r, top, ".gemini", "GEMINI_CLI_HOME", "", ".gemini")
-	h := hookSet{tool: r.Tool, events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Agent, "hook", r.Tool))}
-	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, geminiJSON, h, []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
+	edits = []edit{jsonFile(filepath.Join(dir, "settings.json"), r.Tool, geminiJSON, p.hooks(r, r.Agent), []setting{p.writableRoot("/tools/sandboxAllowedPaths/-")})}
 	notes = []string{"gemini takes mail in a turn only: while it is idle, mail waits for its next prompt, and its questions are answered at its terminal; atm run types mail in, and answers"}
 	if !r.Local {
 		const head, tail = "[[rule]]\ntoolName = \"run_shell_command\"\n", "decision = \"allow\"\npriority = 100\n"

@@ -59,21 +59,19 @@ type Match struct {
 	Message wire.ID         // of mine that has come so far; "": it is about none
 }
 
-// isAll reports whether a word means all agents.
-func (s *Scope) isAll(word string) bool { return word == "all" && !s.IsMember(word) }
-
 // IsID reports whether a word may be the id of a message.
 func IsID(word string) bool {
 	_, err := wire.ParseFragment(strings.TrimPrefix(word, "#"))
 	return err == nil
 }
 
-// Conditions returns the conditions that a flag of atm wait and the words behind it mean. A state of all agents is one
-// for each, and so is every reply for each recipient. needsAll: one of the words means all agents.
+// Conditions returns the conditions that a flag of atm wait and the words behind it mean. A state of a group is one for
+// each member, and so is every reply for each recipient. needsAll: one of the words means a group.
 func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Condition, needsAll bool, err error) {
 	for word := range strings.SplitSeq(words, ",") {
 		isAboutMessage := kind == "reply" || kind == "acked" || kind == "read"
-		needsAll = needsAll || !isAboutMessage && s.isAll(word)
+		isGroup := !isAboutMessage && s.IsGroup(word)
+		needsAll = needsAll || isGroup
 		var some []*Condition
 		switch {
 		case isAboutMessage:
@@ -83,8 +81,8 @@ func (s *Scope) Conditions(kind, words string, everyReply bool) (out []*Conditio
 			if it, _, err = s.Find(word); err == nil {
 				some = []*Condition{s.WhenReached(kind, it.Message)}
 			}
-		case s.isAll(word):
-			some, err = s.whenAllAre(kind)
+		case isGroup:
+			some, err = s.whenAllAre(kind, word)
 		default:
 			var a wire.Address
 			some = make([]*Condition, 1)
@@ -264,11 +262,15 @@ func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	return c, nil
 }
 
-// whenAllAre returns whenIs for each agent of this machine but me.
-func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
-	for _, name := range s.Names() {
-		a := wire.Address{Agent: name, Team: s.Team.Name}
-		if s.Root.IsPerson(a) || s.Me != nil && s.Me.Address() == a {
+// whenAllAre returns whenIs for each agent of a group but me; all are those of this machine.
+func (s *Scope) whenAllAre(kind, group string) (out []*Condition, err error) {
+	members, _, err := s.group(group)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range members {
+		isElsewhere := a.Host != "" && strings.TrimPrefix(group, "@") == "all"
+		if s.Root.IsPerson(a) || isElsewhere {
 			continue
 		}
 		c, err := s.whenIs(kind, a)
@@ -278,7 +280,7 @@ func (s *Scope) whenAllAre(kind string) (out []*Condition, err error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		err = failure.Usage("there is no other agent in team %q", s.Team.Name).WithHint("atm team add NAME")
+		err = failure.Usage("there is no other agent in %s", group).WithHint("atm team add NAME")
 	}
 	return out, err
 }

@@ -168,13 +168,21 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 	if u.Planned {
 		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
 	}
-	if len(u.Members) <= 12 {
-		e.WithHint("%s", listed(u.Members)).WithCandidates(Strings(u.Members)...)
+	if members, isGroup := u.Groups[u.Name]; isGroup {
+		return e.WithHint("@%s is a group: %s; to all of them: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)
+	}
+	var groups []string
+	for name := range u.Groups {
+		groups = append(groups, "@"+string(name))
+	}
+	slices.Sort(groups)
+	if len(u.Members)+len(groups) <= 12 {
+		e.WithHint("%s", listed(u.Members, groups...)).WithCandidates(Strings(u.Members)...)
 	}
 	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
 		e.WithHint("the id of a message? atm show %s, atm ack %[1]s, atm trace %[1]s; %s", u.Name, e.Hint)
 	}
-	return e.WithNearest(string(u.Name), Strings(u.Members))
+	return e.WithNearest(string(u.Name), append(Strings(u.Members), groups...))
 }
 
 // FinishRestore is the command that finishes a restore.

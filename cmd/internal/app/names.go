@@ -64,6 +64,15 @@ func (s *Scope) badAddress(word string, err error) error {
 	return failure.Usage("%w", &WordError{word, err}).WithHint("%s", listed(s.Names())).WithNearest(word, Strings(s.Names()))
 }
 
+// Correspondents is Correspondent, and Members where the word is a group.
+func (s *Scope) Correspondents(word string) ([]wire.Address, error) {
+	if s.IsGroup(word) {
+		return s.Members(word)
+	}
+	a, err := s.Correspondent(word)
+	return []wire.Address{a}, err
+}
+
 // Correspondent parses the address of somebody whose messages may be here: a member, also a retired one, or drop.
 func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	if a, err = s.Address(word); err == nil && a.Agent != "drop" {
@@ -75,28 +84,82 @@ func (s *Scope) Correspondent(word string) (a wire.Address, err error) {
 	return a, err
 }
 
-// addresses parses recipients, also several in a word with commas between. "all" is everybody but me; hasAll: it was
-// among them.
-func (s *Scope) addresses(names []string) (to []wire.Address, hasAll bool, err error) {
+// addresses parses recipients, also several in a word with commas between. named are those of teamdir.Outgoing.
+func (s *Scope) addresses(names []string) (to []wire.Address, named []string, err error) {
 	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
-		if strings.TrimPrefix(strings.TrimSpace(name), "@") == "all" { // which is nobody's name
-			others, err := s.others()
-			if err != nil {
-				return nil, false, err // no recipient is left out silently
-			}
-			to, hasAll = append(to, others...), true
-			continue
+		name = strings.TrimSpace(name)
+		members, isGroup, err := s.group(name)
+		if err == nil && !isGroup {
+			members = make([]wire.Address, 1)
+			members[0], err = s.Address(name)
+			name = members[0].String()
+		} else if isGroup {
+			name = strings.Replace(name, "@all", "all", 1) + "@" + string(s.Team.Name)
 		}
-		a, err := s.Address(strings.TrimSpace(name))
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err // no recipient is left out silently
 		}
-		to = append(to, a)
+		to, named = append(to, members...), append(named, name)
 	}
-	if len(to) == 0 {
-		return nil, false, failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+	return to, named, nil
+}
+
+// group returns the members for whom a word stands, but me: all, on all machines, or a group of team.toml or a role,
+// behind an @. isGroup: it stands for some. A member of that name goes before a role that nobody else has.
+func (s *Scope) group(word string) (members []wire.Address, isGroup bool, err error) {
+	name, hasAt := strings.CutPrefix(word, "@")
+	if name == "all" { // which is nobody's name
+		members, err = s.others()
+		if err == nil && len(members) == 0 {
+			err = failure.Usage("you are the only member of team %q", s.Team.Name).WithHint("atm team add NAME")
+		}
+		return members, true, err
 	}
-	return to, hasAll, nil
+	if !hasAt || !wire.IsName(name) {
+		return nil, false, nil
+	}
+	groups, err := s.Team.Groups()
+	names, isGroup := groups[wire.Name(name)]
+	if s.IsMember(name) {
+		isNamed := func(n wire.Name) bool { return string(n) == name }
+		if others := slices.DeleteFunc(slices.Clone(names), isNamed); len(others) > 0 {
+			return nil, true, failure.Ambiguous("%s is a member, and the role of %s", word, Join(others)).
+				WithHint("atm send %s \"…\" is to the member; the others: atm send %s \"…\"", name, strings.Join(Strings(others), ","))
+		}
+		return nil, false, nil
+	}
+	if err != nil || !isGroup {
+		return nil, false, err
+	}
+	for _, n := range names {
+		a, err := s.Address(string(n))
+		if err != nil {
+			return nil, true, err
+		}
+		if s.Me == nil || a != s.Me.Address() {
+			members = append(members, a)
+		}
+	}
+	if len(members) == 0 {
+		err = failure.Usage("nobody but you is in %s", word).WithHint("atm team shows the groups")
+	}
+	return members, true, err
+}
+
+// IsGroup reports whether a word stands for several members: all, or a group or a role behind an @.
+func (s *Scope) IsGroup(word string) bool {
+	_, isGroup, _ := s.group(word)
+	return isGroup
+}
+
+// Members returns the addresses of one member, or of the members of a group but me.
+func (s *Scope) Members(word string) ([]wire.Address, error) {
+	members, isGroup, err := s.group(word)
+	if isGroup || err != nil {
+		return members, err
+	}
+	a, err := s.Address(word)
+	return []wire.Address{a}, err
 }
 
 // others are the members on all machines but me, without shared inboxes: a copy there would be a job.
@@ -107,7 +170,7 @@ func (s *Scope) others() (to []wire.Address, err error) {
 	}
 	for _, n := range members {
 		isShared, _ := s.Team.Box(n).Shared()
-		if n != s.Me.Agent() && !isShared {
+		if (s.Me == nil || n != s.Me.Agent()) && !isShared {
 			to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 		}
 	}
@@ -218,12 +281,16 @@ func (s *Scope) IsMember(word string) bool {
 	return s.Team.IsAgent(wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// listed names the members in an error.
-func listed(members []wire.Name) string {
+// listed names the members, and the groups if there are any, in an error.
+func listed(members []wire.Name, groups ...string) string {
 	if len(members) == 0 {
 		return "there are no members yet: atm team add NAME"
 	}
-	return "members: " + Join(members)
+	text := "members: " + Join(members)
+	if len(groups) > 0 {
+		text += "; groups: " + Join(groups)
+	}
+	return text
 }
 
 // Strings converts names, or ids, to strings.

@@ -3,6 +3,8 @@ package app
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -43,12 +45,17 @@ func (s *Scope) Primer(verbs [][2]string, me wire.Name, by string, byFlag bool) 
 	if more := len(others) - 8; more > 0 {
 		others = append(others[:8], fmt.Sprintf("and %d more", more))
 	}
+	var groups []string
+	byName, _ := s.Team.Groups()
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		groups = append(groups, "@"+string(name))
+	}
 	for i := range verbs {
 		verbs[i][0] = strings.ReplaceAll(verbs[i][0], " bob ", " "+string(example)+" ")
 	}
 	var b strings.Builder
 	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
-		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "),
+		"Me": me, "Team": s.Team.Name, "Others": strings.Join(others, ", "), "Groups": strings.Join(groups[:min(len(groups), 8)], ", "),
 		"By": by, "ByFlag": byFlag, "Verbs": verbs,
 	})
 	return b.String(), err

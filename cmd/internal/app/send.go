@@ -25,7 +25,7 @@ import (
 // makes a teamdir.Outgoing of it, which has mailboxes and opened files.
 type Submission struct {
 	Content   *wire.Message // Send sets its sender, recipients, origin and, where it has none, its id
-	To        []string      // names as people type them: bob, bob@web, all; none: whom an answer to Parent goes to
+	To        []string      // names as people type them: bob, bob@web, @reviewers, all; none: whom an answer to Parent goes to
 	Parent    *wire.Message // the message that it answers; nil: none
 	ToAll     bool          // an answer goes to all recipients of Parent as well
 	Files     []string      // paths of files that go with it
@@ -120,7 +120,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 	o = &teamdir.Outgoing{From: s.Me, Message: m.Content, Parent: m.Parent, Person: isPerson, Once: m.Once}
 	if m.Parent != nil && len(m.To) == 0 {
 		o.To = s.Root.ReplyTo(ctx, m.Parent, s.Me, m.ToAll)
-	} else if o.To, o.All, err = s.addresses(m.To); err != nil {
+	} else if o.To, o.Named, err = s.addresses(m.To); err != nil {
 		return nil, err
 	}
 	o.Message.From, o.Message.Origin = s.Me.Address(), origin

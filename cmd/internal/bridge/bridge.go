@@ -1,4 +1,4 @@
-// Package bridge carries the mail of a team between its machines, through NATS JetStream.
+// Package bridge carries the mail of a team between its machines, through NATS JetStream or over ssh.
 //
 //	<team>/.bridge/<host>/new/<id>.json       mail for a host, which can still be withdrawn
 //	<team>/.bridge/<host>/cur/<id>.json       being sent, until the server has acknowledged it
@@ -9,12 +9,9 @@
 //	<team>/.bridge/bad/<sha256>               rejected envelopes, with <sha256>.reason
 //	.locks/bridge                             held while a bridge runs
 //
-//	stream atm_<team>        subject atm.<team>.mail.<host>; a durable consumer named by each host
-//	objects atm_<team>_files large contents and attachments, named by their SHA-256
-//	keys atm_<team>          lease.<host>: the bridge that runs as a host; rows.<host>: the states of its members
-//
-// A message leaves the outbox after the server has acknowledged it, and is acknowledged to the server after its
-// delivery: it is always durable on one side. It may come twice, with the same id, which the mailbox deduplicates. The
+// A message leaves the outbox after it is safe elsewhere: at the server, or at the other host of a link. It is
+// acknowledged there after its delivery, so it is always durable on one side. It may come twice, with the same id, which
+// the mailbox deduplicates. The
 // same envelope is taken once, even if its message is gone since. No part of an envelope is used before its signature is
 // checked, and none is ever used as a path.
 package bridge
@@ -25,13 +22,11 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"regexp"
+	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/hostkey"
@@ -53,31 +48,60 @@ const (
 
 // Bridge is this machine's end for one team. Only one goroutine may call Run or Once.
 type Bridge struct {
-	Root     *teamdir.Root // its Keys are read at each use, so that a new trusted key counts at once
-	Team     *teamdir.Team
-	Host     wire.Name // this machine's name
-	URL      string    // of the server; of several, with commas between
-	Creds    string    // a file of credentials; "": none
-	Replicas int       // of each store made on the server; 0: one
+	Root *teamdir.Root // its Keys are read at each use, so that a new trusted key counts at once
+	Team *teamdir.Team
+	Host wire.Name // this machine's name
 
 	Report func(Transfer)    // gets each transfer; several goroutines call it
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
-	key           ed25519.PrivateKey // this host's
-	conn          *nats.Conn
-	js            jetstream.JetStream
-	consumer      jetstream.Consumer
-	files         jetstream.ObjectStore
-	bucket        jetstream.KeyValue
-	runID         wire.ID           // of this process, in the lease
-	leaseRevision uint64            // 0: we do not hold the lease
-	isContinuous  bool              // under Run, not Once
-	reconnected   chan struct{}     // to the server
-	rowsErrors    map[string]string // the last error with each host's rows, by key
-	unfinished    atomic.Int32      // envelopes that the server will deliver again
-	fetching      [16]sync.Mutex    // by the first digit of an attachment: each is fetched once at a time
-	taken         taken
-	room          room
+	way          transport          // to the other hosts
+	peer         wire.Name          // the only one that it leads to; "": all that are trusted
+	key          ed25519.PrivateKey // this host's
+	isContinuous bool               // under Run, not Once
+	reconnected  chan struct{}      // to the server
+	rowsErrors   map[string]string  // the last error with each host's rows, by key
+	unfinished   atomic.Int32       // envelopes that come again
+	fetching     [16]sync.Mutex     // by the first digit of an attachment: each is fetched once at a time
+	taken        taken
+}
+
+// A transport carries envelopes to other hosts and from them. It may carry one more than once, and only loses those
+// whose arrival it did not confirm.
+type transport interface {
+	// String says where it leads, for people.
+	String() string
+	// connect connects, unless it is connected. Neither is called while another method runs: connect, close.
+	connect(ctx context.Context) error
+	close()
+	// keep proves that this bridge is there. It is called every renewEvery.
+	keep(ctx context.Context) error
+	// maxInline is how many bytes of content may be in an envelope. The content of others is an object.
+	maxInline() int
+	// beginPass says that some envelopes are about to be published.
+	beginPass()
+	// publish hands over a signed envelope. acked waits until it is safe elsewhere, and returns any error.
+	publish(ctx context.Context, e *Envelope, data []byte) (acked func() error)
+	// offer makes an object available to other hosts.
+	offer(ctx context.Context, sha256 string, open func() (io.ReadCloser, error)) error
+	// object returns an object's content, which the caller checks.
+	object(ctx context.Context, sha256 string) (io.ReadCloser, error)
+	// receive hands over what has come, in groups; under Run it waits for some.
+	receive(ctx context.Context, handle func([]delivery)) (n int, err error)
+	// publishRows hands over the states of this host's members; receiveRows calls saveRows for those of others.
+	publishRows(ctx context.Context, data []byte) error
+	receiveRows(ctx context.Context) error
+}
+
+// A delivery is an envelope that has come. It comes again unless it is accepted.
+type delivery interface {
+	Data() []byte
+	// meta says how often it has come, and when the server got it, by its clock; zero: not known.
+	meta() (tries uint64, stored time.Time)
+	// InProgress keeps it from coming again for a while.
+	InProgress() error
+	accept() error
+	refuse(err error, delay time.Duration) error
 }
 
 // Transfer is one thing that was sent or received, or was rejected.
@@ -128,14 +152,11 @@ func (b *Bridge) Once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known, err := b.consumer.Info(ctx); err == nil {
-			b.unfinished.Store(int32(known.NumAckPending)) // of earlier runs
-		}
-		for _, step := range []func(context.Context) error{b.send, b.receive, b.retryBad, b.sendStages, b.send, b.sendRows, b.receiveRows} {
+		for _, step := range []func(context.Context) error{b.send, b.receive, b.retryBad, b.sendStages, b.send, b.sendRows, b.way.receiveRows} {
 			err = cmp.Or(err, step(ctx)) // after an error the other steps still run
 		}
 		if n := b.unfinished.Load(); err == nil && n > 0 {
-			err = fmt.Errorf("%d received messages are not stored yet: the server sends them again within 30 seconds", n)
+			err = fmt.Errorf("%d received messages are not stored yet: they come again within 30 seconds", n)
 		}
 		return err
 	})
@@ -159,13 +180,7 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 		return err
 	}
 	err = f()
-	if b.conn != nil {
-		if b.conn.IsConnected() {
-			b.releaseLease()
-			b.conn.FlushTimeout(apiTimeout)
-		}
-		b.conn.Close()
-	}
+	b.way.close()
 	return err
 }
 
@@ -228,8 +243,8 @@ func (b *Bridge) serve(ctx context.Context) error {
 		func() error { return b.watch(ctx, pollEvery, stagesGather, 0, b.addMemberDirs, b.sendStages) },
 		func() error { return b.watch(ctx, rowsEvery, rowsGather, rowsPause, b.addMemberDirs, b.sendRows) },
 		func() error { return b.repeat(ctx, nil, pollEvery, b.retryBad) },
-		func() error { return b.repeat(ctx, nil, 0, b.receiveRows) },
-		func() error { return b.repeat(ctx, nil, renewEvery, b.takeLease) },
+		func() error { return b.repeat(ctx, nil, 0, b.way.receiveRows) },
+		func() error { return b.repeat(ctx, nil, renewEvery, b.way.keep) },
 	} {
 		all.Go(func() { cancel(loop()) })
 	}
@@ -237,100 +252,19 @@ func (b *Bridge) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// connect connects to the server, unless it is connected, makes the team's stores there, and takes the lease.
+// connect connects, unless it is connected.
 func (b *Bridge) connect(ctx context.Context) (err error) {
 	if b.key, err = b.keys().Private(b.Host); err != nil {
 		return err
 	}
-	if b.conn == nil || b.conn.IsClosed() {
-		options := []nats.Option{
-			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),
-			nats.PingInterval(renewEvery), // a connection that died silently is noticed after three of them
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-				if err != nil {
-					b.warn("lost the connection to %s: %v; mail waits in the outbox", b.server(), err)
-				}
-			}),
-			nats.ReconnectHandler(func(*nats.Conn) {
-				b.warn("reconnected to %s", b.server())
-				for range cap(b.reconnected) - len(b.reconnected) {
-					b.reconnected <- struct{}{}
-				}
-			}),
-		}
-		if b.Creds != "" {
-			options = append(options, nats.UserCredentials(b.Creds))
-		}
-		if b.conn, err = nats.Connect(b.URL, options...); err != nil {
-			return fmt.Errorf("connect to %s: %w", b.server(), explain(err))
-		}
-		if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)); err != nil {
-			return err
-		}
-	}
-	isFirst := b.leaseRevision == 0 && b.isContinuous
-	if err = b.openStores(ctx); err == nil {
-		err = b.takeLease(ctx)
-	}
-	if _, isHeld := errors.AsType[*LeaseError](err); err != nil && !isHeld && ctx.Err() == nil {
-		err = explain(err)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", b.server(), err)
-	}
-	if isFirst {
-		b.warn("connected to %s", b.server())
-	}
-	return nil
+	return b.way.connect(ctx)
 }
 
-// openStores opens the team's stores on the server, and makes those that are missing. Existing ones keep their
-// settings.
-func (b *Bridge) openStores(ctx context.Context) error {
-	name, replicas := b.stream(), max(1, b.Replicas)
-	_, err := b.js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		_, err = b.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Subjects: []string{b.subject("*")}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-			Storage: jetstream.FileStorage, Replicas: replicas,
-		})
+// hosts are those that mail can be sent to.
+func (b *Bridge) hosts() ([]wire.Name, error) {
+	hosts, err := b.keys().Hosts()
+	if b.peer != "" {
+		hosts = slices.DeleteFunc(hosts, func(h wire.Name) bool { return h != b.peer })
 	}
-	if err == nil {
-		b.consumer, err = b.js.Consumer(ctx, name, string(b.Host))
-	}
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		b.consumer, err = b.js.CreateConsumer(ctx, name, jetstream.ConsumerConfig{
-			Durable: string(b.Host), FilterSubject: b.subject(b.Host), AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: ackWait, MaxAckPending: 10 * batchSize, MaxDeliver: -1,
-		})
-	}
-	if err == nil {
-		b.files, err = b.js.ObjectStore(ctx, name+"_files")
-	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.files, err = b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
-	}
-	if err == nil {
-		b.bucket, err = b.js.KeyValue(ctx, name)
-	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.bucket, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
-	}
-	if err != nil {
-		return fmt.Errorf("open the stream %s and its buckets: %w", name, err)
-	}
-	return nil
-}
-
-// The names of a team on the server. A name of atm's needs no encoding in a subject.
-func (b *Bridge) stream() string { return "atm_" + string(b.Team.Name) }
-func (b *Bridge) subject(host wire.Name) string {
-	return string("atm." + b.Team.Name + ".mail." + host)
-}
-
-var credentials = regexp.MustCompile(`//[^/@,]*@`)
-
-// server is the server's URL without a password.
-func (b *Bridge) server() string {
-	return credentials.ReplaceAllString(b.URL, "//")
+	return hosts, err
 }

@@ -50,7 +50,8 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 // A machine has a root with a team, and its bridge.
 type machine struct {
 	*Bridge
-	t testing.TB
+	server *natsServer
+	t      testing.TB
 
 	full atomic.Value // part of a path that cannot be written
 
@@ -87,9 +88,10 @@ func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) 
 		m.said = append(m.said, line)
 	}
 	m.Bridge = &Bridge{
-		Root: root, Team: team, Host: host, URL: url,
+		Root: root, Team: team, Host: host,
 		Report: func(tr Transfer) { say(tr.String()) }, Warn: say,
 	}
+	m.server = m.throughServer(url)
 	return m
 }
 
@@ -110,6 +112,19 @@ func allTrust(t testing.TB, all ...*machine) {
 			}
 		}
 	}
+}
+
+// throughServer makes the machine's bridge one over a server.
+func (b *Bridge) throughServer(url string) *natsServer {
+	b.ThroughServer(url, "", 0)
+	return b.way.(*natsServer)
+}
+
+// restarted is a bridge of the machine's that knows nothing of the one before.
+func (m *machine) restarted() *Bridge {
+	b := &Bridge{Root: m.Root, Team: m.Team, Host: m.Host, Report: m.Report, Warn: m.Warn}
+	b.throughServer(m.server.url)
+	return b
 }
 
 // send sends a message to an address, as a member does.
@@ -238,7 +253,7 @@ func TestObjectOfThatName(t *testing.T) {
 	must(t, err)
 	attach := func(m *wire.Message) { m.Attachments = []wire.Attachment{file} }
 	must(t, laptop.Once(t.Context())) // makes the bucket
-	bucket, err := laptop.connectForTest(t).ObjectStore(t.Context(), laptop.stream()+"_files")
+	bucket, err := laptop.connectForTest(t).ObjectStore(t.Context(), laptop.server.stream()+"_files")
 	must(t, err)
 	_, err = bucket.PutString(t.Context(), file.SHA256, "other") // of the same size
 	must(t, err)
@@ -252,7 +267,7 @@ func TestObjectOfThatName(t *testing.T) {
 	if err = onceEach(build); err == nil || len(build.unread("bob")) > 0 || !strings.Contains(build.log(), "its content differs") {
 		t.Errorf("with other content: %v; said:\n%s", err, build.log())
 	}
-	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.stream()+"_files")
+	stream, err := laptop.connectForTest(t).Stream(t.Context(), "OBJ_"+laptop.server.stream()+"_files")
 	must(t, err)
 	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.*.C.>")))
 	laptop.send("alice", "carol@main.build", attach)
@@ -283,8 +298,8 @@ func TestSlowAttachment(t *testing.T) {
 		t.Errorf("carol had hers after %v; bob has %d", took, len(build.unread("bob")))
 	}
 	must(t, laptop.connect(t.Context()))
-	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("noise")))
+	t.Cleanup(func() { laptop.server.conn.Close() })
+	must(t, laptop.server.putObject(t.Context(), file.SHA256, strings.NewReader("noise")))
 	build.eventually("complete", func() bool { return len(build.unread("bob")) == 1 })
 }
 
@@ -302,7 +317,7 @@ func TestOnceEach(t *testing.T) {
 		must(t, onceEach(laptop, build))
 	}
 	// A lost consumer begins again.
-	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
+	stream, err := build.connectForTest(t).Stream(t.Context(), build.server.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
@@ -314,7 +329,7 @@ func TestOnceEach(t *testing.T) {
 
 // connectForTest opens a second connection to the machine's server.
 func (m *machine) connectForTest(t *testing.T) jetstream.JetStream {
-	conn, err := nats.Connect(m.URL)
+	conn, err := nats.Connect(m.server.url)
 	must(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)

@@ -36,7 +36,7 @@ func TestServerErrors(t *testing.T) {
 				t.Fatal("the server does not start")
 			}
 			m := newMachine(t, s.ClientURL(), "laptop", "alice")
-			m.Creds = c.creds
+			m.server.creds = c.creds
 			err = m.Once(t.Context())
 			e, _ := errors.AsType[*failure.Error](err)
 			if e == nil || !strings.Contains(err.Error(), c.cause) || !strings.Contains(e.Hint, c.hint) || !strings.Contains(line(err), c.hint) {

@@ -41,50 +41,50 @@ func (e *LeaseError) Error() string {
 
 // takeLease takes or renews the lease of this host. It takes over a lease that is dead, or whose bridge ran in this
 // root, since we hold the root's lock. Any other lease is a *LeaseError.
-func (b *Bridge) takeLease(ctx context.Context) error {
-	b.runID = cmp.Or(b.runID, wire.NewID())
+func (s *natsServer) takeLease(ctx context.Context) error {
+	s.runID = cmp.Or(s.runID, wire.NewID())
 	machine, _ := os.Hostname()
-	mine := lease{Machine: machine, PID: os.Getpid(), Run: b.runID, Root: b.Root.Path, At: time.Now().UTC()}
+	mine := lease{Machine: machine, PID: os.Getpid(), Run: s.runID, Root: s.Root.Path, At: time.Now().UTC()}
 	value, _ := json.Marshal(mine)
-	key := "lease." + string(b.Host)
-	entry, err := b.bucket.Get(ctx, key)
+	key := "lease." + string(s.Host)
+	entry, err := s.bucket.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		b.leaseRevision, err = b.bucket.Create(ctx, key, value)
+		s.leaseRevision, err = s.bucket.Create(ctx, key, value)
 	case err == nil:
-		if err := b.checkTakeover(ctx, entry, mine); err != nil {
+		if err := s.checkTakeover(ctx, entry, mine); err != nil {
 			return err
 		}
-		b.leaseRevision, err = b.bucket.Update(ctx, key, value, max(entry.Revision(), b.leaseRevision))
+		s.leaseRevision, err = s.bucket.Update(ctx, key, value, max(entry.Revision(), s.leaseRevision))
 	}
 	if err != nil {
-		return fmt.Errorf("take the lease of host %s: %w", b.Host, err)
+		return fmt.Errorf("take the lease of host %s: %w", s.Host, err)
 	}
 	return nil
 }
 
 // checkTakeover returns nil if the lease is ours or has no holder any more.
-func (b *Bridge) checkTakeover(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
+func (s *natsServer) checkTakeover(ctx context.Context, entry jetstream.KeyValueEntry, mine lease) error {
 	var other lease
 	json.Unmarshal(entry.Value(), &other)          // an invalid value counts as another bridge's
 	isOurs := other.Run == mine.Run                // perhaps by a renewal whose answer was lost
-	isBehind := entry.Revision() < b.leaseRevision // this server replicates late: Update will tell if the lease is ours
-	wasKilled := b.leaseRevision == 0 && other.Machine == mine.Machine && other.Root == mine.Root
+	isBehind := entry.Revision() < s.leaseRevision // this server replicates late: Update will tell if the lease is ours
+	wasKilled := s.leaseRevision == 0 && other.Machine == mine.Machine && other.Root == mine.Root
 	if isOurs || isBehind || wasKilled {
 		return nil
 	}
-	now, err := b.serverTime(ctx)
+	now, err := s.serverTime(ctx)
 	if age := now.Sub(entry.Created()); err == nil && age < leaseDead {
-		return &LeaseError{b.Host, other, age}
+		return &LeaseError{s.Host, other, age}
 	}
 	return err
 }
 
 // serverTime returns the time by the server's clock. Those of the hosts differ.
-func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
-	probe := "now." + string(b.Host)
-	_, err := b.bucket.Put(ctx, probe, nil)
-	now, err2 := b.bucket.Get(ctx, probe)
+func (s *natsServer) serverTime(ctx context.Context) (time.Time, error) {
+	probe := "now." + string(s.Host)
+	_, err := s.bucket.Put(ctx, probe, nil)
+	now, err2 := s.bucket.Get(ctx, probe)
 	if err = cmp.Or(err, err2); err != nil {
 		return time.Time{}, err
 	}
@@ -92,11 +92,11 @@ func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
 }
 
 // releaseLease deletes the lease, so that another bridge need not wait until it is dead.
-func (b *Bridge) releaseLease() {
+func (s *natsServer) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
-	if b.leaseRevision > 0 {
-		b.bucket.Delete(ctx, "lease."+string(b.Host), jetstream.LastRevision(b.leaseRevision))
-		b.leaseRevision = 0
+	if s.leaseRevision > 0 {
+		s.bucket.Delete(ctx, "lease."+string(s.Host), jetstream.LastRevision(s.leaseRevision))
+		s.leaseRevision = 0
 	}
 }

@@ -31,8 +31,7 @@ func Main(version string, words []string) int {
 		}
 		var hasReported atomic.Bool
 		b := &Bridge{
-			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Host()), Replicas: int(team.Bridge.Replicas),
-			URL: cmp.Or(c.String("nats"), team.Bridge.NATS), Creds: cmp.Or(c.String("creds"), team.Bridge.Creds),
+			Root: s.Root, Team: s.Team, Host: cmp.Or(wire.Name(c.String("host")), s.Host()),
 			Report: func(t Transfer) {
 				hasReported.Store(true)
 				p.PrintAs(t, letter.Escape(t.String())) // on a broken pipe, Follow ends
@@ -42,7 +41,8 @@ func Main(version string, words []string) int {
 		if b.Host == "" {
 			return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
 		}
-		if b.URL == "" {
+		url := cmp.Or(c.String("nats"), team.Bridge.NATS)
+		if url == "" {
 			return failure.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
 		}
 		if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
@@ -51,6 +51,7 @@ func Main(version string, words []string) int {
 		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
 			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
+		b.ThroughServer(url, cmp.Or(c.String("creds"), team.Bridge.Creds), int(team.Bridge.Replicas))
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
 		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !p.IsJSON {

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -29,12 +27,12 @@ const (
 type incoming struct {
 	*Envelope
 	data    []byte
-	msg     jetstream.Msg // nil: it is retried from the directory bad
-	badName string        // its file there
-	tries   uint64        // with this one
-	stored  time.Time     // when the server got it, by its clock; zero: not known
-	isTaken bool          // it was taken before
-	err     error         // why it was not accepted
+	msg     delivery  // nil: it is retried from the directory bad
+	badName string    // its file there
+	tries   uint64    // with this one
+	stored  time.Time // when the server got it, by its clock; zero: not known
+	isTaken bool      // it was taken before
+	err     error     // why it was not accepted
 
 	message *wire.Message  // nil: it is not mail
 	boxes   []*maildir.Box // of the recipients here
@@ -56,10 +54,16 @@ func (b *Bridge) receive(ctx context.Context) error {
 	slots := make(chan struct{}, maxFetches)
 	fetch := func(in *incoming) { fetching.Go(func() { b.fetchInBackground(ctx, in, slots) }) }
 	for {
-		n, err := b.receiveBatch(ctx, fetch)
+		n, err := b.way.receive(ctx, func(group []delivery) {
+			var batch []*incoming
+			for _, d := range group {
+				batch = append(batch, newIncoming(d))
+			}
+			b.ingest(ctx, batch, fetch)
+		})
 		if err != nil {
 			cancel()
-			return fmt.Errorf("receive from %s: %w", b.server(), err)
+			return fmt.Errorf("receive from %s: %w", b.way, err)
 		}
 		if n == 0 && !b.isContinuous {
 			return nil
@@ -67,39 +71,9 @@ func (b *Bridge) receive(ctx context.Context) error {
 	}
 }
 
-// receiveBatch ingests up to batchSize envelopes, each group of them as soon as it has come. Under Run it waits for
-// some.
-func (b *Bridge) receiveBatch(ctx context.Context, fetch func(*incoming)) (n int, err error) {
-	limited, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	var received jetstream.MessageBatch
-	if b.isContinuous {
-		received, err = b.consumer.Fetch(batchSize, jetstream.FetchContext(limited))
-	} else {
-		received, err = b.consumer.FetchNoWait(batchSize)
-	}
-	if err != nil {
-		return 0, err
-	}
-	for m := range received.Messages() {
-		group := []*incoming{newIncoming(m)}
-		for range len(received.Messages()) {
-			group = append(group, newIncoming(<-received.Messages()))
-		}
-		b.ingest(ctx, group, fetch)
-		n += len(group)
-	}
-	if err = received.Error(); errors.Is(err, context.DeadlineExceeded) {
-		return n, nil // nothing more has come
-	}
-	return n, err
-}
-
-func newIncoming(m jetstream.Msg) *incoming {
-	in := &incoming{msg: m, data: m.Data(), tries: 1}
-	if metadata, err := m.Metadata(); err == nil {
-		in.tries, in.stored = metadata.NumDelivered, metadata.Timestamp
-	}
+func newIncoming(d delivery) *incoming {
+	in := &incoming{msg: d, data: d.Data()}
+	in.tries, in.stored = d.meta()
 	return in
 }
 
@@ -212,7 +186,7 @@ func (b *Bridge) fetch(ctx context.Context, in *incoming) {
 func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout+time.Duration(size/minRate)*time.Second)
 	defer cancel()
-	object, err := b.files.Get(ctx, sha256)
+	object, err := b.way.object(ctx, sha256)
 	if err == nil {
 		defer object.Close()
 		err = f(io.LimitReader(object, size+1))
@@ -269,10 +243,10 @@ func (b *Bridge) finish(ctx context.Context, batch []*incoming) {
 		switch {
 		case in.msg == nil:
 		case in.err == nil:
-			in.msg.Ack() // if it gets lost, the envelope comes again and is deduplicated
+			in.msg.accept() // if it gets lost, the envelope comes again and is deduplicated
 		default:
 			b.unfinished.Add(1)
-			in.msg.NakWithDelay(min(time.Second<<min(in.tries, 10), maxPause))
+			in.msg.refuse(in.err, min(time.Second<<min(in.tries, 10), maxPause))
 		}
 	}
 }

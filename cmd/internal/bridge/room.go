@@ -35,21 +35,21 @@ func (r *room) next() {
 }
 
 // reserve takes room for an envelope to a host, or says why there is none.
-func (b *Bridge) reserve(ctx context.Context, host wire.Name, size int) error {
-	r := &b.room
+func (s *natsServer) reserve(ctx context.Context, host wire.Name, size int) error {
+	r := &s.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full != nil && r.host == host {
 		return r.full
 	}
 	if r.host != host || r.messages < 1 || r.bytes < int64(size) || time.Since(r.asked) > renewEvery {
-		unfetched, err := b.askForRoom(ctx, host)
+		unfetched, err := s.askForRoom(ctx, host)
 		if err != nil {
 			return err
 		}
 		if r.messages < 1 || r.bytes < int64(size) {
 			const why = "%s is full on the server, which would drop the oldest mail, and %s has not fetched its own: the message waits in the outbox"
-			r.full = fmt.Errorf(why, b.stream(), unfetched)
+			r.full = fmt.Errorf(why, s.stream(), unfetched)
 			return r.full
 		}
 	}
@@ -67,10 +67,10 @@ func (r *room) settle(size int) {
 
 // askForRoom finds out how much room there is. unfetched is a host that has mail there, "" if each has fetched its own:
 // then all that is there may be dropped.
-func (b *Bridge) askForRoom(ctx context.Context, host wire.Name) (unfetched wire.Name, err error) {
-	r := &b.room
+func (s *natsServer) askForRoom(ctx context.Context, host wire.Name) (unfetched wire.Name, err error) {
+	r := &s.room
 	r.host, r.asked, r.messages, r.bytes, r.full = host, time.Now(), math.MaxInt64, math.MaxInt64, nil
-	stream, err := b.js.Stream(ctx, b.stream())
+	stream, err := s.js.Stream(ctx, s.stream())
 	if err != nil {
 		return "", err
 	}
@@ -79,13 +79,13 @@ func (b *Bridge) askForRoom(ctx context.Context, host wire.Name) (unfetched wire
 	if limits.Discard != jetstream.DiscardOld || !isLimited {
 		return "", nil
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.subject("*")))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.subject("*")))
 	if err != nil {
 		return "", err
 	}
 	for subject := range info.State.Subjects {
 		name := wire.Name(subject[strings.LastIndexByte(subject, '.')+1:])
-		consumer, err := b.js.Consumer(ctx, b.stream(), string(name))
+		consumer, err := s.js.Consumer(ctx, s.stream(), string(name))
 		switch {
 		case errors.Is(err, jetstream.ErrConsumerNotFound): // it has never been there
 			unfetched = name
@@ -104,7 +104,7 @@ func (b *Bridge) askForRoom(ctx context.Context, host wire.Name) (unfetched wire
 		}
 		return limit - int64(used)
 	}
-	r.messages = min(left(limits.MaxMsgs, info.State.Msgs), left(limits.MaxMsgsPerSubject, info.State.Subjects[b.subject(host)])) - r.sentMessages
+	r.messages = min(left(limits.MaxMsgs, info.State.Msgs), left(limits.MaxMsgsPerSubject, info.State.Subjects[s.subject(host)])) - r.sentMessages
 	r.bytes = left(limits.MaxBytes, info.State.Bytes) - r.sentBytes
 	return unfetched, nil
 }

@@ -69,7 +69,7 @@ func TestForgedRows(t *testing.T) {
 	_, laptop, build := twoMachines(t)
 	must(t, onceEach(build, laptop))
 	before := laptop.rowsOf("build")
-	bucket, err := laptop.connectForTest(t).KeyValue(t.Context(), laptop.stream())
+	bucket, err := laptop.connectForTest(t).KeyValue(t.Context(), laptop.server.stream())
 	must(t, err)
 	theirs, err := build.keys().Private("build")
 	must(t, err)
@@ -185,7 +185,7 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	// The same message again answers no other question, not even the same one asked again.
 	build.ask("bob")
 	must(t, os.WriteFile(file, data, 0o600))
-	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
+	stream, err := build.connectForTest(t).Stream(t.Context(), build.server.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
 	check("again", 1, "")
@@ -214,7 +214,7 @@ func TestAnswerToStuckRunner(t *testing.T) {
 	payload, _ := json.Marshal(teamdir.PermissionReply{Decision: "approve", Question: "tc-1", Since: open[0].Since})
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","type":"permission_reply","from":"alice@main.laptop","to":["bob@main.build"],"body":"approve","payload":`+string(payload)+`}`)
 	must(t, build.connect(t.Context()))
-	t.Cleanup(func() { build.conn.Close() })
+	t.Cleanup(func() { build.server.conn.Close() })
 	began := time.Now()
 	if m := build.arrives(data, 9); m.nacked != 1 || len(build.waiting("laptop")) > 0 || time.Since(began) > 12*apiTimeout {
 		t.Errorf("the ninth time: %+v after %v, said:\n%s", m, time.Since(began), build.log())

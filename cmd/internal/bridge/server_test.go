@@ -197,7 +197,7 @@ func TestOneBridgeAHost(t *testing.T) {
 	stop := laptop.run()
 	server := laptop.connectForTest(t)
 	laptop.eventually("the holder of the lease", func() bool { // or the other might get the lease
-		keys, err := server.KeyValue(t.Context(), laptop.stream())
+		keys, err := server.KeyValue(t.Context(), laptop.server.stream())
 		if err == nil {
 			_, err = keys.Get(t.Context(), rowsKey("laptop")) // which are sent after the lease
 		}
@@ -209,16 +209,15 @@ func TestOneBridgeAHost(t *testing.T) {
 		return errors.As(err, &lease) && strings.Contains(err.Error(), fmt.Sprintf("(pid %d, root %s)", os.Getpid(), laptop.Root.Path))
 	})
 	held := (*lockfile.HeldError)(nil)
-	if err := (&Bridge{Root: laptop.Root, Team: laptop.Team, Host: "desk"}).Once(t.Context()); !errors.As(err, &held) {
+	if err := laptop.restarted().Once(t.Context()); !errors.As(err, &held) {
 		t.Errorf("a second bridge in the same root: %v", err)
 	}
 	stop()
 	must(t, other.Once(t.Context()))
 	// After a kill, a bridge in the same root gets the lease at once; another must wait until it is dead.
 	must(t, other.connect(t.Context()))
-	other.conn.Close()
-	killed := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, URL: other.URL, Report: other.Report, Warn: other.Warn}
-	must(t, killed.Once(t.Context()))
+	other.server.conn.Close()
+	must(t, other.restarted().Once(t.Context()))
 }
 
 // fakeMsg is a message of the server, with its number of tries, and the answers to it.
@@ -240,7 +239,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 // arrives ingests an envelope at its nth delivery.
 func (m *machine) arrives(data []byte, tries uint64) *fakeMsg {
 	msg := &fakeMsg{data: data, tries: tries}
-	m.ingest(m.t.Context(), []*incoming{newIncoming(msg)}, func(in *incoming) { m.fetch(m.t.Context(), in) })
+	m.ingest(m.t.Context(), []*incoming{newIncoming(fromServer{msg})}, func(in *incoming) { m.fetch(m.t.Context(), in) })
 	return msg
 }
 
@@ -255,7 +254,7 @@ func TestDeadLetter(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	must(t, build.connect(t.Context()))
-	t.Cleanup(func() { build.conn.Close() })
+	t.Cleanup(func() { build.server.conn.Close() })
 	file, err := laptop.Team.Attach("notes", strings.NewReader("notes"))
 	must(t, err)
 	data := laptop.sign(&Envelope{ToHost: "build"}, `{"id":"%s","from":"alice@main.laptop","to":["bob@main.build"],"body":"hi","attachments":[{"name":"notes","sha256":"`+file.SHA256+`","size":5}]}`)
@@ -273,8 +272,8 @@ func TestDeadLetter(t *testing.T) {
 		t.Errorf("tried in vain, and %d lie in bad", len(bad))
 	}
 	must(t, laptop.connect(t.Context()))
-	t.Cleanup(func() { laptop.conn.Close() })
-	must(t, laptop.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
+	t.Cleanup(func() { laptop.server.conn.Close() })
+	must(t, laptop.server.putObject(t.Context(), file.SHA256, strings.NewReader("notes")))
 	_, err = build.Team.RetryRejected()
 	must(t, err)
 	must(t, build.retryBad(t.Context()))
@@ -297,16 +296,16 @@ func (m *machine) sign(e *Envelope, message string) []byte {
 func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
-	cloud := newMachine(t, laptop.URL, "cloud")
+	cloud := newMachine(t, laptop.server.url, "cloud")
 	allTrust(t, cloud, build)
 	must(t, build.connect(t.Context()))
-	t.Cleanup(func() { build.conn.Close() })
+	t.Cleanup(func() { build.server.conn.Close() })
 	mail := func(from, to, more string) string {
 		return fmt.Sprintf(`{"id":"%%s","from":%q,"to":[%q],"body":"hi"%s}`, from, to, more)
 	}
 	good := mail("alice@main.laptop", "bob@main.build", "")
 	stage := `{"id":"%s","sender":"bob@main.build","to":"alice@main.laptop","stages":[{"stage":"stored","evidence":"x"},{"stage":"../x","evidence":"x"}]}`
-	stranger := newMachine(t, laptop.URL, "laptop")
+	stranger := newMachine(t, laptop.server.url, "laptop")
 	for about, tt := range map[string]struct {
 		data []byte
 		want string
@@ -316,7 +315,7 @@ func TestNotAccepted(t *testing.T) {
 		"too large":                {make([]byte, maxEnvelope+1), "bytes that are not an envelope"},
 		"a newer version":          {[]byte(`{"version":2}` + "\n"), "an envelope of version 2"},
 		"a host that is a path":    {[]byte(`{"version":1,"from_host":"../../x","id":"` + string(wire.NewID()) + `"}` + "\n"), "not an envelope"},
-		"a stranger's":             {newMachine(t, laptop.URL, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
+		"a stranger's":             {newMachine(t, laptop.server.url, "desk").sign(&Envelope{ToHost: "build"}, good), "from host desk: key "},
 		"signed by another key":    {stranger.sign(&Envelope{ToHost: "build"}, good), "not signed by the trusted key of host laptop"},
 		"changed":                  {append(laptop.sign(&Envelope{ToHost: "build"}, good), ' '), "its content differs from what was signed"},
 		"changed inside":           {bytes.Replace(laptop.sign(&Envelope{ToHost: "build"}, good), []byte(`"hi"`), []byte(`"ho"`), 1), "its content differs from what was signed"},

@@ -81,7 +81,7 @@ func (b *Bridge) openReceipts() (open map[wire.Name][]*receipt, err error) {
 		case e != nil: // not a receipt, or not yet
 		case time.Since(r.At) > forgetAfter:
 			b.Team.Dir().Remove(r.file())
-		case !r.Answered:
+		case !r.Answered && (b.peer == "" || b.peer == r.host):
 			open[r.recipient] = append(open[r.recipient], r)
 		}
 	}
@@ -98,7 +98,7 @@ type stages struct {
 
 // sendStages reports new stages to the senders on other hosts.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
-	b.room.next()
+	b.way.beginPass()
 	open, errs := b.openReceipts()
 	for name, receipts := range open {
 		since := slices.MinFunc(receipts, func(x, y *receipt) int { return x.At.Compare(y.At) }).At

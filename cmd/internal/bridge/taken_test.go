@@ -17,7 +17,7 @@ import (
 func (m *machine) replay(t *testing.T) (n int) {
 	t.Helper()
 	js := m.connectForTest(t)
-	stream, err := js.Stream(t.Context(), m.stream())
+	stream, err := js.Stream(t.Context(), m.server.stream())
 	must(t, err)
 	info, err := stream.Info(t.Context())
 	must(t, err)
@@ -79,11 +79,11 @@ func TestTakenOnce(t *testing.T) {
 	build.forget(t, "bob")
 	laptop.forget(t, "alice")
 	nothingNew("retired and added again")
-	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
+	stream, err := build.connectForTest(t).Stream(t.Context(), build.server.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
 	nothingNew("with a new consumer")
-	build.Bridge = &Bridge{Root: build.Root, Team: build.Team, Host: build.Host, URL: build.URL, Report: build.Report, Warn: build.Warn}
+	build.Bridge = build.restarted()
 	nothingNew("with a new process")
 	// What is new arrives all the same.
 	laptop.send("alice", "bob@main.build", nil)
@@ -110,7 +110,7 @@ func TestTakenAge(t *testing.T) {
 	old := time.Now().Add(-3 * maxDelay)
 	arrives := func(data []byte, stored time.Time) *fakeMsg {
 		msg := &fakeMsg{data: data, tries: 1, stored: stored}
-		build.ingest(t.Context(), []*incoming{newIncoming(msg)}, nil)
+		build.ingest(t.Context(), []*incoming{newIncoming(fromServer{msg})}, nil)
 		return msg
 	}
 	queued, data := laptop.signedAt(old)

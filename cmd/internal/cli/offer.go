@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,9 +57,15 @@ func offers(c *cli.Context, of *cli.Command, name string, before []string, begun
 	}
 	switch name {
 	case "TO", "AGENT", "NAME":
-		for _, member := range s.Names() {
-			if !slices.Contains(strings.Split(begun, ","), string(member)) {
-				out = append(out, begun+string(member))
+		names := app.Strings(s.Names())
+		if groups, _ := s.Team.Groups(); name == "TO" {
+			for _, group := range slices.Sorted(maps.Keys(groups)) {
+				names = append(names, "@"+string(group))
+			}
+		}
+		for _, one := range names {
+			if !slices.Contains(strings.Split(begun, ","), one) {
+				out = append(out, begun+one)
 			}
 		}
 	case "ID|NAME":

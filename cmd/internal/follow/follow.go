@@ -91,6 +91,7 @@ type follower struct {
 	turn   string // the running one; "": none, or its name is not known
 
 	shut        error // why the server takes no mail; nil: it does
+	untaken     error // why it did not take the last message: it counts for the next connection as well
 	isListening bool
 	isUnsettled bool               // what the agent has got could not be noted
 	inside      map[wire.ID]string // messages that the server has and the agent has not, with their place in the queue or ""
@@ -272,6 +273,9 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	p, _ := f.team.Bound(f.box.Agent())
 	isMine := p.Session == f.thread // else another program was used since
 	switch {
+	case len(unread) == 0 && f.untaken != nil:
+		f.untaken = nil
+		return lookEvery, f.note(nil)
 	case len(unread) == 0, !isMine:
 		return lookEvery, nil
 	case isActive:

@@ -50,17 +50,22 @@ func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, p
 		},
 	})
 	switch {
-	case errors.Is(err, teamdir.ErrUnconfirmed), errors.Is(err, codex.ErrGone):
+	case errors.Is(err, codex.ErrGone):
+		return 0, err
+	case errors.Is(err, teamdir.ErrUnconfirmed):
+		f.untaken = err
 		return 0, err
 	case isRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
 		f.turn = ""
 		return retry, nil
 	case isRefusal(err):
+		f.untaken = err
 		return lookEvery, f.note(err)
 	case err != nil:
 		f.log.Error("giving mail", "err", err)
 		return retry, nil
 	case len(h.Items) > 0:
+		f.untaken = nil
 		return 0, f.note(nil)
 	case h.More > 0 || h.Repeated: // claimed by another call: a hook's, or ours before a kill
 		return retry, nil

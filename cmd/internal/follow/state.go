@@ -28,7 +28,7 @@ func (f *follower) recover(ctx context.Context) error {
 	if f.inside, err = f.queue(ctx); err != nil {
 		return err
 	}
-	return f.note(nil)
+	return f.note(f.untaken)
 }
 
 // note notes that the server gives the mail to the conversation, or why it does not. A full disk changes nothing else.

@@ -44,7 +44,11 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 	s := &byHand{team: &team{kit: k, dir: work, home: home, kits: map[string]*kit{"bob": k}}}
 	s.said = k.recordEach()
 	s.do("init", "lead", "bob", "carl")
-	s.do("install", program)
+	if os.Getenv("ATM_REAL_PLUGIN") == "" {
+		s.do("install", program)
+	} else {
+		s.installPlugin()
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.show()
@@ -54,6 +58,21 @@ func newByHand(t *testing.T, program string, isNewest bool, flags ...string) *by
 		}
 	})
 	return s
+}
+
+// installPlugin installs atm's plugin, which the program itself takes.
+func (s *byHand) installPlugin() {
+	s.t.Helper()
+	own := filepath.Join(s.kit.dir, "bin")
+	starts := "#!/bin/sh\nexec " + filepath.Join(scripts, "run") + " " + s.kit.dir + " " + s.program + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(own, s.program), []byte(starts), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(bin, "atm"), "install", s.program, "--plugin")
+	cmd.Dir, cmd.Env = s.dir, append(s.env(), "PATH="+own+":"+bin+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("atm install %s --plugin: %v\n%s", s.program, err, out)
+	}
 }
 
 // show shows where things stand.

@@ -80,7 +80,7 @@ type NotSentError struct {
 func (e *NotSentError) Error() string { return e.Err.Error() }
 func (e *NotSentError) Unwrap() error { return e.Err }
 
-// Send sends a message to members, named as for `atm send` (bob, bob,carol, all). With a parent it replies to that, which
+// Send sends a message to members, named as for `atm send` (bob, bob,carol, @reviewers, all). With a parent it replies to that, which
 // marks the parent as read, and acknowledges it if it asked for that. With a *NotSentError it has reached the others.
 func (r *Room) Send(ctx context.Context, to string, parent *wire.Message, text string) (string, error) {
 	m := &app.Submission{Parent: parent, Content: &wire.Message{Body: text}}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,6 +65,9 @@ func (k *checker) check() {
 	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {
 		k.add("bridge.replicas", "replicas is %d, not from 1 to 5", c.Bridge.Replicas)
 	}
+	for name, members := range c.Groups {
+		k.checkGroup("groups."+string(name), name, members)
+	}
 	for i, r := range c.Rules {
 		k.checkRule(fmt.Sprintf("rules.%d", i), r)
 	}
@@ -94,6 +98,27 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if m.Person && (m.Command != nil || m.Worktree || m.Resume) {
 		k.add(path, "%s is a person: people have no command, no worktree and no conversation to resume", name)
 	}
+}
+
+// checkGroup checks a group. Behind an @ it must be the only one of its name.
+func (k *checker) checkGroup(path string, name wire.Name, members []wire.Name) {
+	if _, err := wire.ParseName(string(name)); err != nil {
+		k.add(path, "groups: %v", err)
+		return
+	}
+	if k.isMember(name) {
+		k.add(path, "group %q is a member as well; give the group another name", name)
+	}
+	for _, n := range slices.Sorted(maps.Keys(k.config.Members)) {
+		if k.config.Members[n].Role == string(name) {
+			k.add(path, "group %q is the role of %s as well, and a role is a group already", name, n)
+			break
+		}
+	}
+	if len(members) == 0 {
+		k.add(path, "group %q has no members", name)
+	}
+	k.checkNames(path, members...)
 }
 
 func (k *checker) checkRule(path string, r policy.Rule) {
@@ -128,7 +153,7 @@ func (k *checker) checkWord(path, value string, known ...string) {
 func (k *checker) checkNames(path string, names ...wire.Name) {
 	for _, n := range names {
 		name, host, _ := strings.Cut(string(n), "@")
-		isRemote := path == "approvers" && wire.IsName(name) && wire.IsName(host)
+		isRemote := (path == "approvers" || strings.HasPrefix(path, "groups.")) && wire.IsName(name) && wire.IsName(host)
 		if n != "" && !k.isMember(n) && !isRemote {
 			k.add(path, "%s names %q, which is not a member", lastKey(path), n)
 		}

@@ -32,6 +32,7 @@ type Config struct {
 	Lead      wire.Name
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
+	Groups    map[wire.Name][]wire.Name // names that stand for several members in an address, behind an @
 	Rules     policy.Rules
 	Bridge    Bridge
 }

@@ -81,8 +81,24 @@ const (
 	maxColumns = 100  // that a number may say
 )
 
+// A Mistake is a mistake in a driver's file.
+type Mistake struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+func (m Mistake) String() string { return tomlfile.Mistake(m).String() }
+
 // Parse reads the text of a driver's file. It returns all mistakes by line; after a syntax error only that one.
-func Parse(name string, text []byte) (*File, []tomlfile.Mistake) {
+func Parse(name string, text []byte) (f *File, mistakes []Mistake) {
+	f, found := parse(name, text)
+	for _, m := range found {
+		mistakes = append(mistakes, Mistake(m))
+	}
+	return f, mistakes
+}
+
+func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 	f := &File{Name: name, Text: text}
 	var parts struct{ Parts map[string]string }
 	tomlfile.Decode(text, &parts, tomlfile.Options{}) // all other keys are unknown to this one

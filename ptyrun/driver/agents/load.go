@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/agentteammail/atm/internal/tomlfile"
 )
 
 //go:embed *.toml
@@ -24,11 +22,11 @@ const MaxSize = 64 << 10
 // An Entry is a driver that Load has found.
 type Entry struct {
 	Name      string
-	Path      string             // the file; "": built in
-	Overrides bool               // the file takes the place of a built-in one
-	File      *File              // to be used; nil: none, for it has mistakes
-	Mistakes  []tomlfile.Mistake // of the file at Path, which is not used then
-	Err       error              // why it could not be read
+	Path      string    // the file; "": built in
+	Overrides bool      // the file takes the place of a built-in one
+	File      *File     // to be used; nil: none, for it has mistakes
+	Mistakes  []Mistake // of the file at Path, which is not used then
+	Err       error     // why it could not be read
 }
 
 // BuiltIn returns the embedded files, by name.
@@ -155,7 +153,7 @@ func (e *Entry) Fault() error {
 }
 
 // ReadFile reads a file. With mistakes it returns no File.
-func ReadFile(path string) (*File, []tomlfile.Mistake, error) {
+func ReadFile(path string) (*File, []Mistake, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".toml")
 	if !isName(name) {
 		return nil, nil, fmt.Errorf("read driver %s: %q is no name for a driver: lower-case letters, digits, - and _", path, name)
@@ -173,7 +171,7 @@ func ReadFile(path string) (*File, []tomlfile.Mistake, error) {
 	}
 	f, mistakes := Parse(name, text)
 	if f.Protocol != "" {
-		mistakes = append(mistakes, tomlfile.Mistake{Line: 1, Text: "protocol is for the built-in driver acp: run your program with --driver acp"})
+		mistakes = append(mistakes, Mistake{Line: 1, Text: "protocol is for the built-in driver acp: run your program with --driver acp"})
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes, nil

@@ -50,7 +50,7 @@ func (a answer) text(width int) string {
 
 func ask(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	to := c.Args().First()
-	if strings.Contains(to, ",") || to == "all" {
+	if strings.Contains(to, ",") || s.IsGroup(to) {
 		return failure.Usage("atm ask asks one member").WithHint(`atm send %s "…" --wait-reply waits for the first answer`, policy.Quote(to))
 	}
 	box, err := s.MemberOrMe(to)

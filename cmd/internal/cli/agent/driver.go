@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/runspec"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/internal/tomlfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 )
@@ -56,14 +55,14 @@ atm driver try ./mine.toml screen.cast`,
 
 // A driverLine is a driver in the list.
 type driverLine struct {
-	Name     string             `json:"name"`
-	From     string             `json:"from"` // "built in", or a file
-	Versions []string           `json:"versions"`
-	Unproven bool               `json:"unproven,omitempty"`
-	Replaces bool               `json:"replaces_built_in"`
-	IsUsed   bool               `json:"used"` // false: the file has mistakes
-	Mistakes []tomlfile.Mistake `json:"mistakes"`
-	Problem  string             `json:"problem,omitempty"`
+	Name     string           `json:"name"`
+	From     string           `json:"from"` // "built in", or a file
+	Versions []string         `json:"versions"`
+	Unproven bool             `json:"unproven,omitempty"`
+	Replaces bool             `json:"replaces_built_in"`
+	IsUsed   bool             `json:"used"` // false: the file has mistakes
+	Mistakes []agents.Mistake `json:"mistakes"`
+	Problem  string           `json:"problem,omitempty"`
 }
 
 func listDrivers(c *cli.Context) error {
@@ -73,7 +72,7 @@ func listDrivers(c *cli.Context) error {
 		fault := e.Fault()
 		l := driverLine{
 			Name: e.Name, From: cmp.Or(e.Path, "built in"), Replaces: e.Overrides, IsUsed: fault == nil,
-			Versions: []string{}, Mistakes: append([]tomlfile.Mistake{}, e.Mistakes...),
+			Versions: []string{}, Mistakes: append([]agents.Mistake{}, e.Mistakes...),
 		}
 		from := l.From
 		switch {

@@ -123,7 +123,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
 	}
-	if o.filter == (filter{}) && !(o.sent && o.owed) { // then messages beyond the limit are not read
+	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
 		rg.Limit = o.limit
 		if o.counts {
 			rg.Limit = -1

@@ -64,7 +64,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("tail follow log logs stream listen monitor subscribe", "atm watch follows; atm watch --since 1h --no-follow shows the last hour; of one agent: atm watch NAME; from one: atm ls --from NAME"),
 	cmdline.NoCommand("queue enqueue task tasks job jobs todo", `atm team add QUEUE --shared makes a shared inbox, atm send QUEUE "…" fills it, atm take QUEUE takes the next`),
 	cmdline.NoCommand("lock locks unlock reserve file-reservation-paths release-file-reservations", "atm leases messages, not files: atm team add LOCK --shared, atm send LOCK README.md, atm take LOCK"),
-	cmdline.NoCommand("channel channels room group", `there are no channels: atm send bob,carol "…", or atm send all "…"`),
+	cmdline.NoCommand("channel channels room group groups", `atm send @GROUP "…" is to a group or a role of team.toml, which atm team shows; else atm send bob,carol "…", or atm send all "…"`),
 	cmdline.NoCommand("attachment attachments files download save", "atm show ID --save DIR saves the attachments"),
 	cmdline.NoCommand("upload cp", "atm send NAME --attach FILE"),
 	cmdline.NoCommand("ping", `atm status NAME; to wait until it has read: atm send NAME "…" --wait-read`),
@@ -109,19 +109,19 @@ func findThread(s *app.Scope, word string) (wire.ID, error) {
 
 // A filter is what --from, --to (of what I sent), --thread, --since and --urgent select.
 type filter struct {
-	from, to wire.Address // zero: anybody
-	thread   wire.ID      // "": any
-	since    time.Time    // zero: ever
+	from, to []wire.Address // nil: anybody
+	thread   wire.ID        // "": any
+	since    time.Time      // zero: ever
 	isUrgent bool
 }
 
 func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	f.isUrgent = c.Bool("urgent")
 	if c.IsSet("from") {
-		f.from, err = s.Correspondent(c.String("from"))
+		f.from, err = s.Correspondents(c.String("from"))
 	}
 	if err == nil && c.Bool("sent") && c.IsSet("to") {
-		f.to, err = s.Address(c.String("to"))
+		f.to, err = s.Members(c.String("to"))
 	}
 	if err == nil {
 		f.thread, err = threadFlag(c, s)
@@ -132,10 +132,16 @@ func newFilter(c *cli.Context, s *app.Scope) (f filter, err error) {
 	return f, err
 }
 
+// matchesAll reports whether nothing is left out.
+func (f filter) matchesAll() bool {
+	return f.from == nil && f.to == nil && f.thread == "" && f.since.IsZero() && !f.isUrgent
+}
+
 func (f filter) matches(m *maildir.Item) bool {
+	isTo := func(a wire.Address) bool { return slices.Contains(f.to, a) }
 	switch {
-	case f.from != wire.Address{} && m.From != f.from,
-		f.to != wire.Address{} && !slices.Contains(m.To, f.to),
+	case f.from != nil && !slices.Contains(f.from, m.From),
+		f.to != nil && !slices.ContainsFunc(m.To, isTo),
 		f.thread != "" && m.ThreadID() != f.thread,
 		f.isUrgent && !m.Urgent(),
 		!f.since.IsZero() && m.Written().Before(f.since):

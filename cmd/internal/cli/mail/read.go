@@ -83,7 +83,7 @@ func read(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	}
 	g, err := newPage(s, p, o)
 	if err == nil {
-		if o.filter, err = newFilter(c, s); o.filter != (filter{}) {
+		if o.filter, err = newFilter(c, s); !o.filter.matchesAll() {
 			g.options.Match = o.filter.matches
 		}
 	}

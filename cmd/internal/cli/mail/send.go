@@ -27,7 +27,8 @@ var sendCommand = &cli.Command{
 atm send bob <<'EOF'    anything with quotes, $ or backticks
 EOF
 make test 2>&1 | tail -50 | atm send bob,carol -`,
-	Description: `all: everybody but you. Exit 4: sent, but no answer in time; 6: sent to some recipients only.
+	Description: `all: everybody but you; @reviewers: a group or a role in team.toml.
+Exit 4: sent, but no answer in time; 6: sent to some recipients only.
 A line of --batch with "once":"NAME" is sent once, however often the batch is run.`,
 	Flags: append(messageFlags(),
 		cmdline.ListFlag("to", "`TO` as a flag", "t", "recipient", "recipients"),
@@ -124,7 +125,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	split := strings.FieldsFunc(words[0], isSeparator)
 	isStranger := func(names string) bool {
 		all := strings.FieldsFunc(names, isSeparator)
-		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return name != "all" && !s.IsMember(name) })
+		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) && !s.IsGroup(name) })
 	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
 		return nil, nil, noRecipient(s)

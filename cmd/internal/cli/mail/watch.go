@@ -60,11 +60,17 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	w.names = strings.FieldsFunc(strings.Join(c.Args().Slice(), ","), func(r rune) bool { return r == ',' })
 	var boxes []watcher.Mailbox
 	for _, word := range w.names {
-		box, err := s.Member(word)
+		members, err := s.Members(word)
 		if err != nil {
 			return err
 		}
-		boxes = append(boxes, box)
+		for _, a := range members {
+			box, err := s.Member(a.String())
+			if err != nil {
+				return err
+			}
+			boxes = append(boxes, box)
+		}
 	}
 	w.since, err = sinceFlag(c)
 	o := watcher.Options{Messages: true, Events: true}

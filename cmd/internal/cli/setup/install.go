@@ -29,7 +29,8 @@ var installCommand = &cli.Command{
 	UsageText: `atm install claude
 atm install codex --local --as bob
 atm install gemini --mcp --dry-run
-atm install claude --accept`,
+atm install claude --accept
+atm install claude --plugin`,
 	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
 file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
 read and send without asking you (for opencode it prints what to allow), with files of its project
@@ -58,6 +59,7 @@ var uninstallFlags = []cli.Flag{
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
 	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
 	cli.Flag(&cli.BoolFlag{Name: "claims", Usage: "claude refuses to edit what another member has claimed"}),
+	cli.Flag(&cli.BoolFlag{Name: "plugin", Usage: "the hooks, atm mcp, a skill and /mail as a plugin; not for opencode"}),
 	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
 
 // install runs install and uninstall.
@@ -88,8 +90,18 @@ func install(c *cli.Context) error {
 		defer lock.Unlock()
 	}
 	do, text, verb := installer.Install, "", "changed"
-	if !installs {
+	plugin := plugin{r.Tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", r.Tool)}
+	hasPlugin := !r.Local && plugin.isInstalled()
+	switch {
+	case !installs:
 		do = installer.Uninstall
+	case hasPlugin && !r.Plugin && !r.DryRun:
+		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("atm install %s --plugin, or atm uninstall %[1]s before", r.Tool)
+	}
+	if !installs && hasPlugin && !r.DryRun { // before the files, which the tool changes as well
+		if err := plugin.remove(c); err != nil {
+			return err
+		}
 	}
 	report, err := do(r)
 	if errors.Is(err, agentconfig.ErrTracked) {
@@ -98,6 +110,11 @@ func install(c *cli.Context) error {
 		return failure.Failed("%w", err).WithHint("make a directory of it, or leave out --local")
 	} else if err != nil {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", p.Verb, r.Tool, flagsOf(r))
+	}
+	if err == nil && r.Plugin && !r.DryRun {
+		if err := plugin.add(c); err != nil {
+			return err
+		}
 	}
 	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
 		p.Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
@@ -112,6 +129,13 @@ func install(c *cli.Context) error {
 		text += fmt.Sprintf("%s %s\n", verb, letter.Escape(f.Path))
 		for _, change := range f.Changes {
 			text += fmt.Sprintf("  %s\n", letter.Escape(change))
+		}
+	}
+	if r.Plugin || hasPlugin && !installs {
+		report.Plugin = plugin.commands(installs)
+		verb := map[bool]string{true: "would run", false: "ran"}[r.DryRun]
+		for _, line := range report.Plugin {
+			text += fmt.Sprintf("%s %s\n", verb, letter.Escape(shellLine(line)))
 		}
 	}
 	return p.PrintAs(report, cmp.Or(text, "nothing to change"))
@@ -130,6 +154,11 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 		return r, failure.Usage("--as names the agent of one worktree, so it needs --local").
 			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
 	}
+	_, hasPlugin := agentconfig.Plugins[tool]
+	if r.Plugin = c.Bool("plugin"); r.Plugin && (r.Local || r.MCP || !hasPlugin) {
+		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
+			WithHint("%s claude --plugin", c.Command.HelpName)
+	}
 	if r.Accept = c.Bool("accept"); r.Accept && (tool != "claude" || r.Local || r.MCP) {
 		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
 	}
@@ -147,6 +176,9 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	}
 	if r.Claims {
 		flags += " --claims"
+	}
+	if r.Plugin {
+		flags += " --plugin"
 	}
 	if r.Accept {
 		flags += " --accept"

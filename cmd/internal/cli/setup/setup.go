@@ -82,7 +82,11 @@ var reserved = []wire.Name{"team", "everyone", "everybody", "here", "channel"}
 
 func addMembers(ctx context.Context, t *teamdir.Team, names []wire.Name) (added []wire.Name, err error) {
 	added = []wire.Name{}
+	c, _ := t.Config() // doctor reports its mistakes
 	for _, n := range names {
+		if c.Groups[n] != nil && !t.IsAgent(n) {
+			return added, failure.Refused("%q is a group in team.toml", n).WithHint("another name, for the member or for the group")
+		}
 		if slices.Contains(reserved, n) && !t.IsAgent(n) {
 			return added, failure.Usage("%q is no name: it would read as a word of atm", n).
 				WithHint("another name; another team: atm init --team TEAM NAME…")

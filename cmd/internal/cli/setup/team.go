@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,6 +72,8 @@ type members struct {
 	Stats   teamdir.Stats    `json:"stats"`
 	// Overlaps are files that two members edit.
 	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
+	// Groups are the members of each group and role.
+	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
@@ -89,6 +92,9 @@ func (m members) lines(p *command.Printer) []string {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
 	lines := p.Team(m.Members)
+	for _, name := range slices.Sorted(maps.Keys(m.Groups)) {
+		lines = append(lines, "@"+string(name)+": "+app.Join(m.Groups[name]))
+	}
 	for _, o := range m.Overlaps {
 		lines = append(lines, fmt.Sprintf("%s and %s edit %s, last %s", o.Members[0], o.Members[1], o.Shown, letter.Ago(time.Now(), o.At)))
 	}
@@ -112,6 +118,7 @@ func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
 	}
 	warnConfig(s)
 	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), Overlaps: s.Team.Overlaps(ctx), me: optionalMe(s)}
+	m.Groups, _ = s.Team.Groups() // without those of a team.toml with mistakes
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
 

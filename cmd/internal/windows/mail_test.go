@@ -1,10 +1,11 @@
-package wine
+package windows
 
 import (
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -59,25 +60,38 @@ type windows struct {
 }
 
 func open(t *testing.T) *windows {
-	if os.Getenv("ATM_WINE") == "" {
+	w := &windows{T: t, dir: t.TempDir(), programs: t.TempDir(), env: os.Environ()}
+	build := exec.Command("go", "build", "-o", w.programs, "../../../cmd/...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	switch {
+	case runtime.GOOS == "windows":
+		for _, home := range []string{"USERPROFILE", "APPDATA", "LOCALAPPDATA"} {
+			w.env = append(w.env, home+"="+t.TempDir())
+		}
+	case os.Getenv("ATM_WINE") == "":
 		t.Skip("make windows runs it")
+	default:
+		w.env = append(w.env, "WINEPREFIX="+t.TempDir(), "WINEDEBUG=-all")
+		build.Args = append(build.Args[:2:2], append([]string{"-overlay", overlay(t)}, build.Args[2:]...)...)
+		build.Env = append(build.Env, "GOOS=windows", "GOARCH=amd64")
+		t.Cleanup(func() {
+			end := exec.Command("wineserver", "-k", "-w") // it writes below the directories that are removed
+			end.Env = w.env
+			end.Run()
+		})
 	}
-	w := &windows{t, t.TempDir(), t.TempDir(), append(os.Environ(), "WINEPREFIX="+t.TempDir(), "WINEDEBUG=-all")}
-	build := exec.Command("go", "build", "-overlay", overlay(t), "-o", w.programs, "../../../cmd/...")
-	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	t.Cleanup(func() {
-		end := exec.Command("wineserver", "-k", "-w") // it writes below the directories that are removed
-		end.Env = w.env
-		end.Run()
-	})
 	return w
 }
 
 func (w *windows) command(stdin string, args ...string) *exec.Cmd {
-	cmd := exec.Command("wine", append([]string{filepath.Join(w.programs, "atm.exe")}, args...)...)
+	line := append([]string{filepath.Join(w.programs, "atm.exe")}, args...)
+	if runtime.GOOS != "windows" {
+		line = append([]string{"wine"}, line...)
+	}
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin = w.dir, w.env, strings.NewReader(stdin)
 	return cmd
 }

@@ -1,4 +1,4 @@
-package teamdir_test
+package teams_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func Example_fanOut() {
 		return "alice's idea"
 	})
 
-	all := []wire.Name{"alice", "bob", "carol"}
+	all := []string{"alice", "bob", "carol"}
 	for _, who := range all { // start all
 		if err := send(ctx, team, who, "name", "What shall we call it?"); err != nil {
 			fmt.Println(err)
@@ -37,7 +37,7 @@ func Example_fanOut() {
 		if err != nil {
 			answer = "no answer: " + err.Error()
 		}
-		answers += "\n" + string(who) + ": " + answer
+		answers += "\n" + who + ": " + answer
 	}
 	fmt.Println(ask(ctx, team, "alice", "name/gather", answers))
 	// Output:

@@ -1,10 +1,8 @@
-package teamdir_test
+package teams_test
 
 import (
 	"context"
 	"fmt"
-
-	"github.com/agentteammail/atm/wire"
 )
 
 // Pipeline: each member continues from the answer of the previous one.
@@ -19,13 +17,12 @@ func Example_pipeline() {
 
 	said := "a cache"
 	for _, stage := range []struct {
-		who  wire.Name
-		what string
+		who, what string
 	}{
 		{"alice", "Plan this:"}, {"bob", "Do this, and say what you changed:"}, {"carol", "Test this:"},
 	} {
 		var err error
-		if said, err = ask(ctx, team, stage.who, "cache/"+string(stage.who), stage.what+"\n"+said); err != nil {
+		if said, err = ask(ctx, team, stage.who, "cache/"+stage.who, stage.what+"\n"+said); err != nil {
 			fmt.Println(stage.who, err)
 			return
 		}

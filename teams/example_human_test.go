@@ -1,12 +1,11 @@
-package teamdir_test
+package teams_test
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,13 +50,10 @@ func Example_human() {
 	fmt.Println(question.Body)
 
 	// The person answers, and the program runs again.
-	if err := reply(ctx, team, team.Box("me"), question, "yes"); err != nil {
-		fmt.Println(err)
-		return
-	}
+	types(ctx, team, "me", question, "yes")
 	fmt.Println(release(ctx))
-	unread, err := team.Box("me").UnreadIDs()
-	fmt.Println("me has", len(unread), "more questions", err)
+	me, err := team.Member(ctx, "me")
+	fmt.Println("me has", me.Unread, "more questions", err)
 	// Output:
 	// context canceled
 	// Release 1.4? It is faster, and two bugs less
@@ -67,17 +63,24 @@ func Example_human() {
 }
 
 // mailOf waits for a member's first message.
-func mailOf(ctx context.Context, team *teamdir.Team, name wire.Name) *wire.Message {
-	inbox := incoming(ctx, team, name)
+func mailOf(ctx context.Context, team *teams.Team, name wire.Name) *wire.Message {
+	inbox := open(team, name)
 	defer inbox.Close()
-	for {
-		entry, err := inbox.Next(ctx)
+	for m, err := range inbox.Watch(ctx) {
 		must(err)
-		if entry.Message == nil {
-			continue
-		}
-		if it, err := team.Box(name).Get(entry.Message.ID); err == nil && it.State == maildir.Unread {
-			return entry.Message
-		}
+		return m
 	}
+	panic(ctx.Err())
+}
+
+// types does what a person does with atm read and atm reply. Only so does the answer of a person count.
+func types(ctx context.Context, team *teams.Team, person wire.Name, question *wire.Message, text string) {
+	inbox, asker := open(team, person), open(team, question.From.Agent)
+	defer inbox.Close()
+	defer asker.Close()
+	must(inbox.Read(ctx, 1, func(*wire.Message) error { return nil }))
+	_, err := asker.Deliver(ctx, wire.Message{
+		From: inbox.Address(), InReplyTo: question.ID, Thread: question.ThreadID(), Body: text, Origin: &wire.Origin{Via: "cli"},
+	})
+	must(err)
 }

@@ -1,4 +1,4 @@
-package teamdir_test
+package teams_test
 
 import (
 	"context"

@@ -1,12 +1,10 @@
-package teamdir_test
+package teams_test
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/agentteammail/atm/wire"
 )
 
 // Nightly batch: each member does its own jobs, concurrently, until all are done or the time is up; a person gets the
@@ -20,8 +18,7 @@ func Example_nightly() {
 	plays(ctx, team, "bob", says("")) // never answers
 
 	jobs := []struct {
-		name, what string
-		who        wire.Name
+		name, what, who string
 	}{
 		{"clean", "Clean up.", "alice"}, {"logs", "Read the logs.", "bob"}, {"tests", "Mend the tests.", "alice"},
 	}
@@ -29,7 +26,7 @@ func Example_nightly() {
 	defer up()
 	results := make([]string, len(jobs))
 	var working sync.WaitGroup
-	for _, who := range []wire.Name{"alice", "bob"} {
+	for _, who := range []string{"alice", "bob"} {
 		working.Go(func() {
 			for i, job := range jobs {
 				if job.who != who {

@@ -1,0 +1,106 @@
+package setup
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/agentconfig"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// plugin is a tool's plugin of atm, and this user's own marketplace, which the tool remembers by its path.
+type plugin struct{ tool, dir string }
+
+func (p plugin) isInstalled() bool {
+	_, err := os.Stat(p.dir)
+	return err == nil
+}
+
+// write writes the marketplace, with the examples of the commands.
+func (p plugin) write(program *cli.App) error {
+	for path, text := range PluginFiles(program) {
+		path = filepath.Join(p.dir, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PluginFiles are agentconfig.PluginFiles with the examples of a program's own commands.
+func PluginFiles(program *cli.App) map[string]string {
+	return agentconfig.PluginFiles(cmdline.Explained(program, "read", "reply", "send", "team"))
+}
+
+// commands are those with which the tool takes the plugin, or gives it back.
+func (p plugin) commands(adds bool) (lines [][]string) {
+	t := agentconfig.Plugins[p.tool]
+	templates := t.Remove
+	if adds {
+		templates = t.Add
+	}
+	for _, template := range templates {
+		var line []string
+		for _, word := range template {
+			line = append(line, strings.ReplaceAll(word, "$DIR", p.dir))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// add has the tool take the plugin. The person answers what the tool asks, and the tool's own words are shown.
+func (p plugin) add(c *cli.Context) error {
+	if err := p.write(c.App); err != nil {
+		return err
+	}
+	return runEach(c, p.commands(true))
+}
+
+// remove has the tool give the plugin back, if it has one.
+func (p plugin) remove(c *cli.Context) error {
+	if !p.isInstalled() {
+		return nil
+	}
+	if err := runEach(c, p.commands(false)); err != nil {
+		return err
+	}
+	return os.RemoveAll(p.dir)
+}
+
+// runEach runs commands up to the first that fails.
+func runEach(c *cli.Context, lines [][]string) error {
+	for i, line := range lines {
+		cmd := exec.CommandContext(c.Context, line[0], line[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.App.Reader, c.App.ErrWriter, c.App.ErrWriter
+		if err := cmd.Run(); err != nil {
+			return failure.Failed("%s: %w", shellLine(line), err).WithHint("%s", shellLines(lines[i:]))
+		}
+	}
+	return nil
+}
+
+func shellLine(words []string) string {
+	var quoted []string
+	for _, word := range words {
+		quoted = append(quoted, policy.Quote(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+func shellLines(lines [][]string) string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, shellLine(line))
+	}
+	return strings.Join(all, " && ")
+}

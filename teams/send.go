@@ -1,0 +1,202 @@
+package teams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Message is what a member sends. It needs From and Text, and To unless it answers a message.
+type Message struct {
+	From    wire.Name
+	To      []string      // bob; in another team of the root bob@web
+	Answers *wire.Message // the message that it answers, which it marks as read, or as acknowledged; nil: none
+	Subject string
+	Text    string
+	Payload json.RawMessage // an object for programs; nil: none
+	Files   []File
+
+	IsUrgent    bool
+	WantsReply  bool
+	RequiresAck bool
+	Due         time.Time // when the answer is due; zero: never
+
+	// Once is a key of the sender's: under the same key, recipients and Answers it is always the same message, which is
+	// delivered once, however often it is sent. "": each is another message.
+	Once string
+}
+
+// File is a file that goes with a message.
+type File struct {
+	Name    string
+	Content io.ReadSeeker
+}
+
+// Recipient says what became of a message at one of its recipients.
+type Recipient struct {
+	Address      wire.Address
+	IsStored     bool  // it is in the mailbox, whatever Err says
+	WasDelivered bool  // it was there before, from an earlier call
+	Err          error // such as ErrNoMember, ErrOtherText, or mailbox.ErrNotDurable: then send it again under its key
+}
+
+// Send sends a message, also to several members, and returns its id and what became of it at each of them. One that it
+// does not reach does not keep it from the others; the error is for all of those. Without recipients in the result
+// nothing was sent.
+func (t *Team) Send(ctx context.Context, m Message) (id wire.ID, to []Recipient, err error) {
+	out, err := t.outgoing(ctx, m)
+	if err != nil {
+		return "", nil, err
+	}
+	sent, err := t.in.Root().Send(ctx, out)
+	if sent == nil {
+		return "", nil, translate(err)
+	}
+	id, err = out.Message.ID, translate(err)
+	for _, r := range sent.To {
+		if r.AlreadyStored && r.Err == nil {
+			if old, bad := r.Box.Get(id); bad == nil && old.Body != m.Text {
+				r.Err = ErrOtherText
+				err = errors.Join(err, fmt.Errorf("send to %s: %w", r.Address, r.Err))
+			}
+		}
+		to = append(to, Recipient{r.Address, r.Stored, r.AlreadyStored, translate(r.Err)})
+	}
+	return id, to, err
+}
+
+// Answer is the answer to a question.
+type Answer struct {
+	ID      wire.ID // of the question; "": it was not sent
+	Status  string  // replied, or how the turn ended: completed, interrupted, failed; "": there is none yet
+	From    wire.Address
+	Text    string        // of the reply, or of the turn; "": not known
+	Message *wire.Message // the reply; nil: the turn ended without one
+}
+
+// Ask sends a message to one member and waits for what comes first: a reply that counts, or the end of the turn in which
+// the member's program got the question. The reply stays unread in the mailbox of From. A person answers with a reply
+// only.
+//
+// A program that was killed asks again under the same key: the question is sent once, and the answer may be there
+// already. With another text under that key the error is ErrOtherText. If ctx ends first, it is that of ctx.
+func (t *Team) Ask(ctx context.Context, m Message) (Answer, error) {
+	m.WantsReply = true
+	out, err := t.outgoing(ctx, m)
+	if err != nil {
+		return Answer{}, err
+	}
+	r, err := t.in.Root().Ask(ctx, out, teamdir.Observer{})
+	a := Answer{ID: r.ID, Status: r.Status, From: r.From, Text: r.Text}
+	if r.Reply != nil {
+		a.Message = r.Reply.Message
+	}
+	return a, translate(err)
+}
+
+func (t *Team) outgoing(ctx context.Context, m Message) (*teamdir.Outgoing, error) {
+	from, err := t.in.Member(m.From)
+	if err != nil {
+		return nil, translate(err)
+	}
+	w := &wire.Message{
+		Subject: m.Subject, Body: m.Text, Payload: m.Payload, RequiresAck: m.RequiresAck, DueAt: m.Due, Origin: origin(),
+	}
+	if m.IsUrgent {
+		w.Priority = "urgent"
+	}
+	if m.WantsReply {
+		w.ReplyWanted = "yes"
+	}
+	out := &teamdir.Outgoing{From: from, Message: w, Parent: m.Answers, Once: m.Once}
+	for _, name := range m.To {
+		a, err := wire.ParseAddress(name, t.in.Name)
+		if err != nil {
+			return nil, err
+		}
+		out.To = append(out.To, a)
+	}
+	if m.Answers != nil && len(m.To) == 0 {
+		out.To = t.in.Root().ReplyTo(ctx, m.Answers, from, false)
+	}
+	for _, f := range m.Files {
+		out.Files = append(out.Files, teamdir.File(f))
+	}
+	return out, nil
+}
+
+// origin says where a message comes from: see the package's comment for what follows from it.
+func origin() *wire.Origin { return &wire.Origin{Via: "library"} }
+
+// Ack acknowledges a message that a member has got, with a text or "". It may be called again. Errors: mailbox.ErrNotFound,
+// ErrNotCounted in the name of a person.
+func (t *Team) Ack(ctx context.Context, member wire.Name, id wire.ID, text string) error {
+	box, err := t.in.Member(member)
+	if err != nil {
+		return translate(err)
+	}
+	it, err := box.Get(id)
+	if err == nil && it.State == maildir.Withdrawn {
+		err = maildir.ErrWithdrawn
+	}
+	if err == nil {
+		_, err = t.in.Root().Ack(ctx, box, box, it.Message, &wire.Message{Body: text, Origin: origin()})
+	}
+	if err != nil {
+		return fmt.Errorf("ack %s: %w", id.Short(6), translate(err))
+	}
+	return nil
+}
+
+// Delivery says how far a message got at one of its recipients.
+type Delivery struct {
+	To     wire.Address
+	State  mailbox.State // "": not known
+	Stages []Stage       // those that it has reached
+	Err    error         // why its state is not known
+}
+
+// Stage is a step of a delivery: stored, announced, read, turn_started, turn_done, acked or replied.
+type Stage struct {
+	Name     string
+	At       time.Time // zero: not known
+	Evidence string
+	Text     string // of the ack or the reply; how the turn ended, if it was cut short
+}
+
+// Trace says how far a message that a member has sent or got is at each of its recipients, or returns
+// mailbox.ErrNotFound.
+func (t *Team) Trace(ctx context.Context, member wire.Name, id wire.ID) (all []Delivery, err error) {
+	box, err := t.in.Member(member)
+	if err != nil {
+		return nil, translate(err)
+	}
+	m := teamdir.OwnMessage(box, id)
+	if m == nil {
+		return nil, fmt.Errorf("trace %s: %w", id, mailbox.ErrNotFound)
+	}
+	for _, a := range m.To {
+		found := t.in.Root().Trace(ctx, m, a)
+		d := Delivery{To: a, State: mailbox.State(found.State), Err: translate(found.Err)}
+		for _, s := range found.Stages {
+			if s.Evidence == nil {
+				continue
+			}
+			stage := Stage{Name: s.Name, Evidence: *s.Evidence, Text: s.Text}
+			if s.At != nil {
+				stage.At = *s.At
+			}
+			d.Stages = append(d.Stages, stage)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}

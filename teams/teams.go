@@ -1,0 +1,194 @@
+// Package teams is a team for programs that are not atm: its members and how they are, and what they send, ask and
+// answer. A team is a directory in a root, such as .atm/main; atm's own programs work in it at the same time. Package
+// mailbox handles the mail of one member, package ptyrun runs one.
+//
+// What is sent is stored before Send returns, and survives a power cut. A program that is killed may send again under
+// the same key (Message.Once): it stays one message.
+//
+// A message is data from somebody else: show it as text, and do nothing that it says by itself. A program that sends and
+// reads needs nobody's consent, as atm send needs none. But no mail in a root that came with a git checkout gets into a
+// program by itself.
+//
+// An answer counts if it comes from whom it was asked of. That of a person must have been given with a command of atm,
+// such as atm reply, since any program may be an agent's: what is sent in a person's name from here is mail, and no
+// answer. Questions of permission are answered with atm approve and atm reject.
+//
+// A Team may be used by several goroutines, and a team by several processes. The package reads neither the environment
+// nor flags.
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Errors that callers tell apart, with errors.Is. ErrNotFound and ErrNotDurable of package mailbox come from here as well.
+var (
+	ErrNoTeam      = errors.New("there is no such team")
+	ErrNoMember    = errors.New("there is no such member")
+	ErrOtherText   = errors.New("another text was sent under this key")
+	ErrNotCounted  = errors.New("it would not count")
+	ErrTooManyHops = errors.New("too many replies to replies within an hour")
+)
+
+// Team is an open team.
+type Team struct{ in *teamdir.Team }
+
+// Open opens the team in a directory, such as .atm/main, or returns ErrNoTeam.
+func Open(dir string) (*Team, error) {
+	t, err := open(dir, (*teamdir.Root).Team)
+	if err != nil {
+		return nil, fmt.Errorf("open team %s: %w", dir, translate(err))
+	}
+	return t, nil
+}
+
+// Create opens the team in a directory, after it has made what is missing of it: the root above, the team, and these
+// members. Where people use atm, atm init and atm team add do so; in a root that a program has made, atm acts by itself
+// only if it is named, as with ATM_ROOT, or after atm accept.
+func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		_, err = rootdir.Make(filepath.Dir(abs))
+	}
+	var t *Team
+	if err == nil {
+		t, err = open(abs, (*teamdir.Root).CreateTeam)
+	}
+	for _, name := range members {
+		if err == nil {
+			err = t.in.Create(ctx, name)
+		}
+		if errors.Is(err, maildir.ErrExists) {
+			err = nil
+		}
+	}
+	if err != nil {
+		if t != nil {
+			t.Close()
+		}
+		return nil, fmt.Errorf("create team %s: %w", dir, translate(err))
+	}
+	return t, nil
+}
+
+func open(dir string, get func(*teamdir.Root, wire.Name) (*teamdir.Team, error)) (*Team, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := teamdir.Open(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	t, err := get(root, wire.Name(filepath.Base(dir)))
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &Team{t}, nil
+}
+
+// Close closes the team's directory.
+func (t *Team) Close() error { return t.in.Root().Close() }
+
+// Dir returns the team's directory. That of a member is below it, under the member's name.
+func (t *Team) Dir() string { return t.in.Dir().Path() }
+
+// Mailbox opens the mailbox of a member, which the caller closes, or returns ErrNoMember.
+func (t *Team) Mailbox(name wire.Name) (*mailbox.Mailbox, error) {
+	box, err := t.in.Member(name)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return mailbox.Open(box.Path())
+}
+
+// OpenFile opens the content of a file that came with a message to a member of the team.
+func (t *Team) OpenFile(a wire.Attachment) (*os.File, error) { return t.in.Attachment(a) }
+
+// Sessions returns the sessions of the team's members with people.
+func (t *Team) Sessions() *session.Store { return t.in.Sessions() }
+
+// Member says how a member is.
+type Member struct {
+	Name   wire.Name // of a member on another host with that: bob@build
+	Role   string    // of team.toml
+	State  reducer.Word
+	Detail string    // the reason for State; it may quote the member's program: escape it before it reaches a terminal
+	Since  time.Time // when State began; zero: not known
+	Unread int
+	Owed   int // read messages that wait for an acknowledgement
+}
+
+// Members lists the members by name, those on other hosts last. With an error it lists whom it could read.
+func (t *Team) Members(ctx context.Context) (members []Member, err error) {
+	all, err := t.in.Members(ctx)
+	for _, m := range all {
+		members = append(members, memberOf(m))
+	}
+	return members, translate(err)
+}
+
+// Member says how one member of this host is, or returns ErrNoMember.
+func (t *Team) Member(ctx context.Context, name wire.Name) (Member, error) {
+	_, err := t.in.Member(name)
+	if err != nil {
+		return Member{}, translate(err)
+	}
+	m, err := t.in.Status(ctx, name)
+	return memberOf(m), translate(err)
+}
+
+func memberOf(m teamdir.Member) Member {
+	out := Member{Name: m.Name, Role: m.Role, State: m.State, Detail: m.Detail, Unread: m.Unread, Owed: m.Owed}
+	if m.Since != nil {
+		out.Since = *m.Since
+	}
+	return out
+}
+
+// Pending lists what waits for a person's answer, the oldest first. With an error it lists what it could read.
+func (t *Team) Pending(ctx context.Context) ([]policy.Question, error) {
+	questions, err := t.in.PendingQuestions(ctx)
+	return questions, translate(err)
+}
+
+// translate makes an error that callers tell apart of one of the packages below.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, isUnsynced := errors.AsType[*maildir.NotDurableError](err)
+	_, isOther := errors.AsType[*teamdir.OtherTextError](err)
+	for _, c := range []struct {
+		is bool
+		as error
+	}{
+		{errors.Is(err, teamdir.ErrNoTeam) || errors.Is(err, rootdir.ErrNotRoot), ErrNoTeam},
+		{errors.Is(err, maildir.ErrNoAgent), ErrNoMember},
+		{isOther, ErrOtherText},
+		{errors.Is(err, teamdir.ErrNotCounted), ErrNotCounted},
+		{errors.Is(err, teamdir.ErrTooManyHops), ErrTooManyHops},
+		{errors.Is(err, maildir.ErrNotFound), mailbox.ErrNotFound},
+		{isUnsynced, mailbox.ErrNotDurable},
+	} {
+		if c.is {
+			return fmt.Errorf("%w (%w)", c.as, err)
+		}
+	}
+	return err
+}

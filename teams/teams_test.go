@@ -1,0 +1,154 @@
+package teams_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+func newTeam(t *testing.T, members ...wire.Name) *teams.Team {
+	t.Helper()
+	team, err := teams.Create(t.Context(), filepath.Join(t.TempDir(), ".atm", "main"), members...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { team.Close() })
+	return team
+}
+
+// Create makes what is missing, and leaves what is there.
+func TestCreateAgain(t *testing.T) {
+	team := newTeam(t, "alice", "bob")
+	id, _, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := teams.Create(t.Context(), team.Dir(), "bob", "carol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	members, err := again.Members(t.Context())
+	if err != nil || len(members) != 3 || members[1].Unread != 1 {
+		t.Errorf("the members are %+v, %v", members, err)
+	}
+	if all, err := again.Trace(t.Context(), "bob", id); err != nil || all[0].State != mailbox.Unread {
+		t.Errorf("it is %+v, %v", all, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "bob", "me")
+	plain := filepath.Join(t.TempDir(), "main")
+	if err := os.Mkdir(plain, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	open := func(dir string) error { _, err := teams.Open(dir); return err }
+	send := func(m teams.Message) error { _, _, err := team.Send(ctx, m); return err }
+	ask := func(m teams.Message) error { _, err := team.Ask(ctx, m); return err }
+	first := teams.Message{From: "alice", To: []string{"bob"}, Text: "Which?", Once: "key"}
+	id, to, err := team.Send(ctx, first)
+	if err != nil || len(to) != 1 || !to[0].IsStored || to[0].WasDelivered {
+		t.Fatal(id, to, err)
+	}
+	if same, to, err := team.Send(ctx, first); same != id || err != nil || !to[0].WasDelivered {
+		t.Errorf("sent again it is %s, %+v, %v", same, to, err)
+	}
+	other := first
+	other.Text = "What?"
+	toMe, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"me"}, Text: "Please.", RequiresAck: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, noMailbox := team.Mailbox("carol")
+	_, noMember := team.Member(ctx, "carol")
+	_, noMessage := team.Trace(ctx, "alice", wire.NewID())
+	for name, c := range map[string]struct{ got, want error }{
+		"no root":             {open(plain), teams.ErrNoTeam},
+		"nothing":             {open(filepath.Join(plain, "none", "main")), teams.ErrNoTeam},
+		"no team":             {open(filepath.Join(filepath.Dir(team.Dir()), "other")), teams.ErrNoTeam},
+		"no sender":           {send(teams.Message{From: "carol", To: []string{"bob"}, Text: "hello"}), teams.ErrNoMember},
+		"no recipient":        {send(teams.Message{From: "bob", To: []string{"carol"}, Text: "hello"}), teams.ErrNoMember},
+		"no team to send to":  {send(teams.Message{From: "bob", To: []string{"alice@web"}, Text: "hello"}), teams.ErrNoTeam},
+		"no mailbox":          {noMailbox, teams.ErrNoMember},
+		"no member":           {noMember, teams.ErrNoMember},
+		"no message":          {noMessage, mailbox.ErrNotFound},
+		"nothing to ack":      {team.Ack(ctx, "bob", wire.NewID(), ""), mailbox.ErrNotFound},
+		"other text":          {send(other), teams.ErrOtherText},
+		"another question":    {ask(other), teams.ErrOtherText},
+		"an ack for a person": {team.Ack(ctx, "me", toMe, ""), teams.ErrNotCounted},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+}
+
+// A program is not a person: what it says in a person's name is no answer.
+func TestPersonsAnswer(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "me")
+	id, _, err := team.Send(ctx, teams.Message{From: "alice", To: []string{"me"}, Text: "May I?", Once: "key", WantsReply: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox, err := team.Mailbox("me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Close()
+	question, err := inbox.Get(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := team.Send(ctx, teams.Message{From: "me", Answers: question.Message, Text: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	a, err := team.Ask(short, teams.Message{From: "alice", To: []string{"me"}, Text: "May I?", Once: "key"})
+	if !errors.Is(err, context.DeadlineExceeded) || a.ID != id || a.Status != "" {
+		t.Errorf("it is answered: %+v, %v", a, err)
+	}
+}
+
+func TestSendFile(t *testing.T) {
+	ctx, team := t.Context(), newTeam(t, "alice", "bob")
+	_, _, err := team.Send(ctx, teams.Message{
+		From: "alice", To: []string{"bob"}, Text: "the log", IsUrgent: true,
+		Files: []teams.File{{Name: "log.txt", Content: strings.NewReader("all is well\n")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox, err := team.Mailbox("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Close()
+	err = inbox.Read(ctx, 0, func(m *wire.Message) error {
+		if len(m.Attachments) != 1 || m.Attachments[0].Name != "log.txt" || !m.Urgent() {
+			t.Errorf("got %+v", m)
+		}
+		f, err := team.OpenFile(m.Attachments[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if data, err := io.ReadAll(f); err != nil || string(data) != "all is well\n" {
+			t.Errorf("the file has %q, %v", data, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
