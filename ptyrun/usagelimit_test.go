@@ -2,6 +2,8 @@ package ptyrun
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,33 +18,42 @@ import (
 // mail. Until then nothing is typed, and by default nothing but mail is.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, goesOn := range []bool{true, false} {
-		r := newRig(t).fake(testagent.Options{})
-		r.opt.GoesOn = goesOn
-		r.run().idle()
-		end := time.Now().Add(4 * time.Second)
-		r.send(fmt.Sprintf("LIMIT [limit reached|%d]", end.Unix()+1))
-		r.wait("the limit", r.has(`state_change new="limited"`))
-		events, err := r.bob.Log().Newest(20)
-		must(t, err)
-		at := slices.IndexFunc(events, func(e wire.Event) bool { return e.Field("new") == "limited" })
-		if until := events[at].Field("until"); until != time.Unix(end.Unix()+1, 0).UTC().Format(time.RFC3339) {
-			t.Errorf("it lasts until %q", until)
+	for name, isACP := range map[string]bool{"terminal": false, "acp": true} {
+		for _, goesOn := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, goesOn), func(t *testing.T) { testGoesOn(t, isACP, goesOn) })
 		}
-		waits := r.send("SAY [one]")
-		if s, err := r.status(); err == nil && time.Now().Before(end) && s.Gate != control.GateLimit {
-			t.Errorf("the gate is %q at the limit", s.Gate)
+	}
+}
+
+func testGoesOn(t *testing.T, isACP, goesOn bool) {
+	r, limit := newRig(t).fake(testagent.Options{}), "LIMIT"
+	if r.opt.GoesOn = goesOn; isACP {
+		opencode := filepath.Join(t.TempDir(), "opencode") // which acts on nothing in a text
+		must(t, os.Symlink(r.opt.Command[0], opencode))
+		limit, r.opt.Command, r.opt.Driver, r.opt.ACP = "FAIL", []string{opencode, "acp"}, nil, &ACP{}
+	}
+	r.run().idle()
+	end := time.Unix(time.Now().Unix()+4, 0)
+	r.send(fmt.Sprintf("%s [limit reached|%d]", limit, end.Unix()))
+	r.wait("the limit", r.has(`state_change new="limited"`))
+	events, err := r.bob.Log().Newest(20)
+	must(t, err)
+	at := slices.IndexFunc(events, func(e wire.Event) bool { return e.Field("new") == "limited" })
+	if until := events[at].Field("until"); until != end.UTC().Format(time.RFC3339) {
+		t.Errorf("it lasts until %q", until)
+	}
+	waits := r.send("SAY [one]")
+	if s, err := r.status(); err == nil && time.Now().Before(end.Add(-time.Second)) && s.Gate != control.GateLimit {
+		t.Errorf("the gate is %q at the limit", s.Gate)
+	}
+	r.wait("the mail", r.read(waits))
+	told := 0
+	for _, e := range r.events() {
+		if strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) {
+			told++
 		}
-		r.wait("the mail", r.read(waits))
-		r.wait("the end of its turn", func() bool { return strings.HasPrefix(r.events()[len(r.events())-1], `state_change new="idle"`) })
-		told := 0
-		for _, text := range r.fakes(testagent.Submitted) {
-			if strings.Contains(text, goOn) {
-				told++
-			}
-		}
-		if want := map[bool]int{true: 1}[goesOn]; told != want {
-			t.Errorf("goes on: %v, and it was told so %d times: %q", goesOn, told, r.fakes(testagent.Submitted))
-		}
+	}
+	if want := map[bool]int{true: 1}[goesOn]; told != want {
+		t.Errorf("it was told to go on %d times, not %d", told, want)
 	}
 }
