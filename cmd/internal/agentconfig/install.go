@@ -50,8 +50,8 @@ type Request struct {
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
-	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
 	Plugin bool   // all but the hooks and the server, which the tool's plugin has
+	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
 	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool

@@ -229,7 +229,7 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := c.Call.HandOver(ctx, box, maildir.ReadOptions{
-		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
+		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {

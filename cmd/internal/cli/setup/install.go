@@ -29,14 +29,14 @@ var installCommand = &cli.Command{
 	UsageText: `atm install claude
 atm install codex --local --as bob
 atm install gemini --mcp --dry-run
-atm install claude --accept
 atm install claude --plugin`,
 	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
 file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
 read and send without asking you (for opencode it prints what to allow), with files of its project
 only, but not run, type, approve or stop. Refuses what the tool would ignore, with the reason.
 --local --as NAME also names the agent in this worktree. A claude that bypasses permissions asks you
-about what other programs send it, so atm sends it nothing and its hook wakes it; not with --accept.`,
+about what other programs send it, so atm sends it nothing and its hook wakes it; not with --accept.
+--plugin has the tool take hooks, atm mcp, a skill and /mail as one plugin (claude, codex, gemini).`,
 	Flags: installFlags, Action: install,
 }
 
@@ -58,8 +58,8 @@ var uninstallFlags = []cli.Flag{
 
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
 	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
+	cli.Flag(&cli.BoolFlag{Name: "plugin", Usage: "the hooks, atm mcp, a skill and /mail as a plugin of the tool"}),
 	cli.Flag(&cli.BoolFlag{Name: "claims", Usage: "claude refuses to edit what another member has claimed"}),
-	cli.Flag(&cli.BoolFlag{Name: "plugin", Usage: "the hooks, atm mcp, a skill and /mail as a plugin; not for opencode"}),
 	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
 
 // install runs install and uninstall.
@@ -90,7 +90,7 @@ func install(c *cli.Context) error {
 		defer lock.Unlock()
 	}
 	do, text, verb := installer.Install, "", "changed"
-	plugin := plugin{r.Tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", r.Tool)}
+	plugin := pluginOf(installer, r.Tool)
 	hasPlugin := !r.Local && plugin.isInstalled()
 	switch {
 	case !installs:
@@ -174,11 +174,11 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	if r.MCP {
 		flags += " --mcp"
 	}
-	if r.Claims {
-		flags += " --claims"
-	}
 	if r.Plugin {
 		flags += " --plugin"
+	}
+	if r.Claims {
+		flags += " --claims"
 	}
 	if r.Accept {
 		flags += " --accept"

@@ -70,10 +70,10 @@ type members struct {
 	Team    wire.Name        `json:"team"`
 	Members []teamdir.Member `json:"members"`
 	Stats   teamdir.Stats    `json:"stats"`
-	// Overlaps are files that two members edit.
-	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
 	// Groups are the members of each group and role.
 	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
+	// Overlaps are files that two members edit.
+	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
