@@ -48,22 +48,22 @@ type Bridge struct {
 
 // Member configures a member and how it is started.
 type Member struct {
-	Person  bool
-	Role    string
-	Command []string // nil: started elsewhere
-	Cwd     string   // relative to the directory that holds the root; "": that directory
-	Env     map[string]string
-	Driver  string // "": auto
-	Inject  string // "": body
-	Restart string // "": on-crash
-	Resume  bool   // each start continues its last conversation
-	Size    string // see ParseSize
-	Prompt  string // typed once, at the first idle
+	Person   bool
+	Role     string
+	Command  []string // nil: started elsewhere
+	Cwd      string   // relative to the directory that holds the root; "": that directory
+	Env      map[string]string
+	Driver   string      // "": auto
+	Inject   string      // "": body
+	Restart  string      // "": on-crash
+	Resume   bool        // each start continues its last conversation
+	Size     string      // see ParseSize
+	Prompt   string      // typed once, at the first idle
+	After    []wire.Name // started when these are ready
+	Worktree bool
+	Session  *Session // nil: the team's
 
-	AfterLimit string      `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
-	After      []wire.Name // started when these are ready
-	Worktree   bool
-	Session    *Session // nil: the team's
+	AfterLimit string `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
 }
 
 // Session configures interactive sessions.
