@@ -57,3 +57,32 @@ func testGoesOn(t *testing.T, isACP, goesOn bool) {
 		t.Errorf("it was told to go on %d times, not %d", told, want)
 	}
 }
+
+// A runner that is started after another was killed at the limit has the conversation go on when that is due.
+func TestGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	claude := filepath.Join(t.TempDir(), "claude") // a program whose conversations are known
+	must(t, os.Symlink(r.opt.Command[0], claude))
+	r.opt.Command, r.opt.GoesOn, r.opt.Resume = []string{claude}, true, true
+	now := time.Now().UTC()
+	for i, e := range []wire.Event{
+		wire.Event{Kind: "spawned"}.With("pid", 1).With("resumed", "s1"),
+		{Kind: wire.TurnStarted, TurnID: "t1"},
+		wire.Event{Kind: wire.TurnCompleted, TurnID: "t1"}.With("status", "failed"),
+		wire.Event{Kind: "state_change"}.With("new", "limited").With("detail", "resets 3pm").With("until", now.Add(2*time.Second).Format(time.RFC3339)),
+	} {
+		e.Seq, e.Source, e.Team, e.Agent, e.At = uint64(i+1), "pty", "main", "bob", now
+		must(t, r.bob.Log().Append(t.Context(), e))
+		if !r.state.Apply(&e) {
+			t.Fatalf("%s does not count", e.Kind)
+		}
+	}
+	r.run()
+	r.wait("the prompt to go on", func() bool {
+		return slices.ContainsFunc(r.events(), func(e string) bool { return strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) })
+	})
+	if time.Now().Before(r.state.Limit.Until) {
+		t.Error("it was told to go on before the limit was over")
+	}
+}
