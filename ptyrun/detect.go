@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -103,7 +104,10 @@ func (p *terminal) endLimit(now time.Time) {
 	case rd.Activity != reducer.Limited:
 		return
 	case rd.Detail != p.limit.notice:
-		p.limit = limit{notice: rd.Detail, end: driver.LimitEnd(rd.Detail, now)}
+		p.limit = limit{notice: rd.Detail, end: agents.LimitEnd(rd.Detail, now)}
+		if known := p.r.state.Limit; known.IsNotice(rd.Detail) { // an earlier program showed it; "3pm" was of that day
+			p.limit.end = known.Until
+		}
 	}
 	if rd.Prompt && !p.limit.end.IsZero() && !now.Before(p.limit.end) {
 		rd.Activity, rd.Detail, rd.Failure = reducer.Idle, "", ""
@@ -354,7 +358,11 @@ func (p *terminal) reportActivity(rd driver.Reading) {
 // report reports what the program does as its screen, its title or its own declaration shows it.
 func (p *terminal) report(previous reducer.Activity, rd driver.Reading) {
 	p.detail = rd.Detail
-	p.r.appendStateChange(previous, rd.Activity, rd.Detail, rd.Source)
+	until := ""
+	if rd.Activity == reducer.Limited && !p.limit.end.IsZero() {
+		until = p.limit.end.UTC().Format(time.RFC3339)
+	}
+	p.r.appendStateChange(previous, rd.Activity, rd.Detail, rd.Source, "until", until)
 }
 
 // hasEndedTurn reports whether an agent that does so has no open turn.

@@ -20,7 +20,7 @@ import (
 // A dialog is reported, and nothing is typed into it; an answer presses the option, and then the waiting message is
 // typed.
 func TestDialogIsAnswered(t *testing.T) {
-	for _, profile := range agents {
+	for _, profile := range profiles {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
@@ -51,7 +51,7 @@ func TestDialogIsAnswered(t *testing.T) {
 }
 
 func TestDialogIsDenied(t *testing.T) {
-	for _, profile := range agents {
+	for _, profile := range profiles {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{Profile: profile})

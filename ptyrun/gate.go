@@ -52,6 +52,8 @@ func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why
+	case r.state.Session().Word() == reducer.WordLimited: // the protocol says so
+		return control.GateLimit
 	case r.state.Session().Word() != reducer.WordIdle: // hooks say so
 		return control.GateBusy
 	case !isPush && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):

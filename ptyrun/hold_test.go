@@ -343,7 +343,7 @@ func TestOneThatEndsIt(t *testing.T) {
 // A suspended program reads a text when it resumes: until it shows that, nothing else is typed.
 func TestStoppedProgram(t *testing.T) {
 	t.Parallel()
-	for _, profile := range agents {
+	for _, profile := range profiles {
 		r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
 		s, err := r.status()
 		must(t, err)

@@ -219,6 +219,7 @@ func (r *runner) step(now time.Time) {
 	}
 	r.prog.step(now)
 	r.stepQueue(now) // an answer may be due, or a lease have ended
+	r.stepLimit(now)
 	r.stepMail(now)
 	r.stepReminders(now)
 }
@@ -297,9 +298,9 @@ func (r *runner) isFolded(e *wire.Event) bool {
 	return i >= 0
 }
 
-func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, from reducer.Source) {
+func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, from reducer.Source, more ...string) {
 	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
-	r.append(e, "detail", detail, "evidence", string(from))
+	r.append(e, append([]string{"detail", detail, "evidence", string(from)}, more...)...)
 }
 
 // notifyViewers shows a line of atm's own on the attached terminals.

@@ -30,6 +30,7 @@ type mail struct {
 	lastFailure    wire.Event // injection_failed, until the same message has another event
 	given          []wire.ID  // the messages that the agent got last
 	givenPrompt    *prompt    // or the prompt
+	wentOn         time.Time  // the end of the last usage limit after which the agent was told to go on
 	hasPointer     bool       // it got only a pointer to them
 }
 

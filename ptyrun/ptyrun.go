@@ -107,6 +107,7 @@ type Options struct {
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
 	Cols, Rows  int            // 0: 120 by 30
 	Restart     Restart
+	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
 	RecordInput bool // record typed keys as well
 

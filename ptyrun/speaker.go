@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -147,8 +148,15 @@ func (s *speaker) mailForPlugin(control.PluginRequest) control.PluginMail {
 	return control.PluginMail{}
 }
 
-func (s *speaker) refresh()       { s.take() }
-func (s *speaker) step(time.Time) {}
+func (s *speaker) refresh() { s.take() }
+
+// step ends a usage limit whose time is over: the agent says nothing about that.
+func (s *speaker) step(now time.Time) {
+	if ses := s.r.state.Session(); ses.Activity == reducer.Limited && !ses.Until.IsZero() && !s.r.mustWait(ses.Until, now) {
+		e := wire.Event{Kind: "state_change", Source: fromACP, Session: s.session}
+		s.r.append(e, "previous", string(reducer.Limited), "new", string(reducer.Idle))
+	}
+}
 
 func (s *speaker) ended() {
 	if t := s.r.mail.typing; t.isSubmitted() && s.turn != s.before {

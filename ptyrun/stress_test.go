@@ -213,7 +213,7 @@ func TestStressKills(t *testing.T) {
 	var runs []string
 	kills, between, behind := 0, 0, 0
 	for time.Now().Before(end) {
-		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: agents[rand.IntN(len(agents))]}})
+		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: profiles[rand.IntN(len(profiles))]}})
 		runs = append(runs, p.run)
 		switch rand.IntN(3) {
 		case 0:

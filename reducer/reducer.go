@@ -25,7 +25,7 @@ import (
 )
 
 // Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
-const Version = 28
+const Version = 29
 
 // TurnStatus is the state of a turn in the daemon stream's words. Terminal: it is over, but the agent is not idle yet.
 type TurnStatus string
@@ -100,6 +100,7 @@ type State struct {
 	OffSince time.Time `json:"off_since,omitzero"` // since when it is known to be off
 	Read     time.Time `json:"read,omitzero"`      // the newest message_read or injected
 	Run      *Run      `json:"run,omitempty"`      // the last process that a runner started
+	Limit    *Limit    `json:"limit,omitempty"`    // the last usage limit, until a turn begins; nil: nobody has said when it ends
 
 	Errors    uint64  `json:"errors,omitempty"`
 	LastError string  `json:"last_error,omitempty"`

@@ -131,7 +131,9 @@ func (s *State) applySpawned(e *event) {
 	if s.Run.isSameAs(r.PID, started) {
 		return // a repeat
 	}
-	s.Run = r
+	if s.Run = r; r.Conversation == "" {
+		s.Limit = nil // it has nothing to go on with
+	}
 	s.startProgram(e, "", started)
 }
 
@@ -173,7 +175,7 @@ func (s *State) applyExited(e *event) {
 	detail, status := exitOf(e)
 	switch {
 	case s.Run.WasStopped:
-		detail, status = stopped, Interrupted
+		detail, status, s.Limit = stopped, Interrupted, nil
 	case isWanted:
 		detail, status = "", Interrupted
 	}

@@ -152,6 +152,9 @@ func (p *player) play(line string) (out []string, err error) {
 		}
 		v := p.state.Evaluate(ev)
 		out := fmt.Sprintf("= %s (%s) since %s; %s by %s", v.Word, v.Detail, clock(v.Since), v.Presence, clock(v.PresenceAt))
+		if !v.Until.IsZero() {
+			out += ", until " + clock(v.Until)
+		}
 		if v.PID != 0 {
 			out += fmt.Sprintf(", pid %d", v.PID)
 		}
@@ -216,6 +219,12 @@ func show(s *State) string {
 		}
 		if l.Error != "" {
 			out += " by " + strconv.Quote(l.Error)
+		}
+	}
+	if l := s.Limit; l != nil {
+		out += fmt.Sprintf("; limit until %s", clock(l.Until))
+		if l.CutOff {
+			out += " cut it off"
 		}
 	}
 	if s.Errors > 0 {

@@ -19,6 +19,7 @@ type Session struct {
 	Detail   string    `json:"detail,omitempty"`   // the tool, compacting, …
 	Source   Source    `json:"source,omitempty"`   // what the activity rests on
 	Since    time.Time `json:"since,omitzero"`     // of the word
+	Until    time.Time `json:"until,omitzero"`     // when its usage limit ends; zero: it is at none, or nobody says
 	Requests []Waiting `json:"requests,omitempty"` // what it asks; empty unless it is blocked; the first is shown
 
 	HeardAt    time.Time `json:"heard_at,omitzero"`     // the time of its newest event

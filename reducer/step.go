@@ -134,6 +134,7 @@ func (s *State) fold(e *event) {
 	if isLife {
 		s.HeardAt = e.at
 	}
+	s.noteLimit(e)
 	word := s.Session().Word()
 	if word != before && (word == WordOff || word == WordStarting) {
 		s.Asked = nil // with its program

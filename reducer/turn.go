@@ -254,6 +254,9 @@ func (ses *Session) changeState(e *event, a Activity) bool {
 		return false
 	}
 	ses.setActivity(a, detail)
+	if a == Limited {
+		ses.Until = e.limitEnd()
+	}
 	return true
 }
 
@@ -373,7 +376,7 @@ func (ses *Session) asksOutsideTurn(e *event) bool {
 
 // setActivity sets what the program does now, and with that answers what it asked.
 func (ses *Session) setActivity(a Activity, detail string) {
-	ses.Activity, ses.Detail, ses.Requests, ses.IsReplaced = a, detail, nil, false
+	ses.Activity, ses.Detail, ses.Requests, ses.IsReplaced, ses.Until = a, detail, nil, false, time.Time{}
 }
 
 // setOrigin takes over the thread and the transport that an event names.

@@ -40,6 +40,7 @@ type View struct {
 	Word       Word
 	Detail     string
 	Since      time.Time // of the word; zero: no event said it
+	Until      time.Time // when its usage limit ends; zero: it is at none, or nobody says
 	Presence   Presence
 	PresenceAt time.Time // of the evidence; zero: there is none
 	Session    Session   // the one that is shown
@@ -60,12 +61,16 @@ func (s *State) Evaluate(ev Evidence) View {
 		if !s.OffSince.IsZero() {
 			ses.Activity = Exited
 		}
+	case ses.Activity == Limited && !ses.Until.IsZero() && !ev.Now.Before(ses.Until):
+		since := ses.Until
+		ses.setActivity(Idle, "")
+		ses.Since = since
 	}
 	if since, waits := s.waitsOnChannel(&ses); waits {
 		ses.Activity, ses.Detail = s.Asked[0].activity()
 		ses.Since = since
 	}
-	v := View{Word: ses.Word(), Detail: ses.Detail, Since: ses.Since, Session: ses.clone()}
+	v := View{Word: ses.Word(), Detail: ses.Detail, Since: ses.Since, Until: ses.Until, Session: ses.clone()}
 	// A runner releases its lock only when it ends, and its terminal ends with it.
 	isRunnerGone := isRunning && s.Run.IsLocked && !hasOtherSession && !ev.IsRunnerLocked
 	v.Presence, v.PresenceAt = s.presence(ev, isRunnerGone)

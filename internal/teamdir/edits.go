@@ -124,13 +124,14 @@ func (t *Team) NoteEdit(ctx context.Context, me *maildir.Box, path string, origi
 		if err != nil {
 			return err
 		}
-		shown, until := letter.Quote(t.ShownPath(path), 300), letter.Stamp(claim.Until)
-		toOther, toMe := "you edited "+letter.Ago(now, e.At), fmt.Sprintf("%s edited %s", e.By, letter.Ago(now, e.At))
+		shown := letter.Quote(t.ShownPath(path), 300)
+		toOther := fmt.Sprintf(`%s edits %s, which you edited %s: atm send %[1]s "…"`, by, shown, letter.Ago(now, e.At))
+		toMe := fmt.Sprintf(`you edit %s, which %s edited %s: atm send %[2]s "…"; if you go on: atm claim PATH`, shown, e.By, letter.Ago(now, e.At))
 		if e.By == claim.By {
-			toOther, toMe = "you have claimed until "+until, fmt.Sprintf("%s has claimed until %s", e.By, until)
+			until := letter.Stamp(claim.Until)
+			toOther = fmt.Sprintf(`%s edits %s, which you have claimed until %s: atm send %[1]s "…"`, by, shown, until)
+			toMe = fmt.Sprintf(`you edit %s, which %s has claimed until %s: atm send %[2]s "…"`, shown, e.By, until)
 		}
-		toOther = fmt.Sprintf(`%s edits %s, which %s: atm send %[1]s "…"`, by, shown, toOther)
-		toMe = fmt.Sprintf(`you edit %s, which %s: atm send %s "…"`, shown, toMe, e.By)
 		err = errors.Join(t.tellEdit(ctx, me, e.By, ids[e.By], toOther, path, origin), t.tellEdit(ctx, me, by, ids[e.By], toMe, path, origin))
 		if err == nil {
 			err = t.changeEdits(ctx, path, func(f *fileEdits) {

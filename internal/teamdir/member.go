@@ -31,7 +31,8 @@ type Member struct {
 
 	State  reducer.Word `json:"state"` // one word, derived from the fields below
 	Detail string       `json:"detail"`
-	Since  *time.Time   `json:"since"` // when State began
+	Since  *time.Time   `json:"since"`           // when State began
+	Until  *time.Time   `json:"until,omitempty"` // when its usage limit ends
 
 	Presence   reducer.Presence `json:"presence"`
 	PresenceAt *time.Time       `json:"presence_at"` // when there was evidence for Presence
@@ -205,6 +206,9 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 	if declared := m.declaredState(s, evidence.Now); declared != nil {
 		m.setView(declared, declared.Evaluate(evidence))
 	}
+	if m.Until != nil {
+		m.addNote("until " + letter.Stamp(*m.Until))
+	}
 	if text := m.Sharing(); text != "" {
 		m.addNote(text)
 	}
@@ -213,7 +217,10 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 
 func (m *Member) setView(s *reducer.State, v reducer.View) {
 	turn := v.Session.Turn
-	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
+	m.State, m.Detail, m.Since, m.Until = v.Word, v.Detail, moment(v.Since), nil
+	if v.Word == reducer.WordLimited && !v.Until.IsZero() {
+		m.Until = moment(v.Until)
+	}
 	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
 	m.TurnState = TurnState{
 		TurnStatus: turn.Status, Activity: v.Session.Activity, TurnID: OrNull(turn.ID), ThreadID: OrNull(turn.Thread),

@@ -1,6 +1,7 @@
 package testagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 //
 //	CONFIRM [command]   ask whether to run it              READ path, WRITE path   through the client
 //	RUN command         through the client, in a shell     SLOW                    wait until cancelled
-//	DIE                 exit with 7                        FAIL                    return an error
+//	DIE                 exit with 7                        FAIL [text]             return an error
 //
 // It answers with the prompt's text in [[ ]], its other parts, and the result of each line. ACP_MEMORY names a file
 // that keeps a session; without it, none can be loaded. ACP_AUTH lists the methods of which it requires one to sign in.
@@ -127,7 +128,7 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 	a.say(ctx, p.SessionId, parts+"]]")
 	for i, m := range acpLine.FindAllStringSubmatch(prompt, -1) {
 		if m[1] == "FAIL" {
-			return r, acp.NewInternalError(map[string]any{"details": "it was asked to fail"})
+			return r, acp.NewInternalError(map[string]any{"details": cmp.Or(m[2], "it was asked to fail")})
 		}
 		result, err := a.do(ctx, p.SessionId, acp.ToolCallId(fmt.Sprint("call-", i)), m[1], m[2])
 		if ctx.Err() != nil {

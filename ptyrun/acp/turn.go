@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -130,6 +131,10 @@ func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
 		code, why := explain(err)
 		a.logError(code, why)
 		a.endTurn("failed", reason, fmt.Sprintf("%d: %s", code, why))
+		if end := agents.LimitEnd(why, time.Now()); !end.IsZero() {
+			e := wire.Event{Kind: "state_change"}.With("previous", string(reducer.Idle)).With("new", string(reducer.Limited))
+			a.log(e.With("detail", why).With("until", end.UTC().Format(time.RFC3339)))
+		}
 	default:
 		a.endTurn("completed", reason, "")
 	}

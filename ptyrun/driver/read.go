@@ -24,7 +24,7 @@ const (
 // A Reading is the meaning of a screen. The zero Reading means that nothing of the program was seen yet.
 //
 // At a prompt Activity is Idle, or Limited: then the program would accept a message, but could not work on it until the
-// limit ends, of which Detail has the program's words and [LimitEnd] the time.
+// limit ends, of which Detail has the program's words and [agents.LimitEnd] the time.
 type Reading struct {
 	Activity        reducer.Activity
 	Detail          string       // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", the notice of a usage limit

@@ -93,7 +93,11 @@ func forecast(m *teamdir.Member, sent *wire.Message) string {
 	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
 		return state + ": interrupts it"
 	case m.Running && m.State == reducer.WordLimited:
-		return "at its usage limit: " + typed + " when that ends"
+		until := ""
+		if m.Until != nil {
+			until = " until " + letter.Stamp(*m.Until)
+		}
+		return "at its usage limit" + until + ": " + typed + " when that ends"
 	case m.Running && m.State != reducer.WordUnknown:
 		return state + ": " + typed + " when idle"
 	case m.Running:

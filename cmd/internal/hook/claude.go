@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -66,6 +68,10 @@ func (c *call) handleEvent() {
 		details := cmp.Or(in.Text("error_details"), in.Text("last_assistant_message"))
 		c.addEvent(wire.StreamError, "", "error_summary", strings.Trim(in.Text("error")+": "+details, ": "))
 		c.endTurn("failed", c.turn, "")
+		if end := agents.LimitEnd(details, c.Now); in.Text("error") == "rate_limit" && !end.IsZero() && !c.hasRunner() { // a runner reads it
+			c.turn = "" // which is over
+			c.changeState("limited", details, "until", end.UTC().Format(time.RFC3339))
+		}
 	case "SessionStart":
 		c.handleSessionStart()
 	case "SessionEnd":

@@ -85,6 +85,7 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	}
 	k.checkWord(path+".inject", m.Inject, Injects...)
 	k.checkWord(path+".restart", m.Restart, Restarts...)
+	k.checkWord(path+".after_limit", m.AfterLimit, AfterLimits...)
 	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
 		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
 		m.Command = nil

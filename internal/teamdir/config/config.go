@@ -62,6 +62,8 @@ type Member struct {
 	After    []wire.Name // started when these are ready
 	Worktree bool
 	Session  *Session // nil: the team's
+
+	AfterLimit string `toml:"after_limit"` // "": wait; Continue: told to go on when its usage limit is over
 }
 
 // Session configures interactive sessions.
@@ -77,7 +79,12 @@ type Session struct {
 var (
 	Injects  = []string{"body", "pointer", "run", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
+
+	AfterLimits = []string{"wait", Continue}
 )
+
+// Continue is the value of after_limit with which a member goes on.
+const Continue = "continue"
 
 // Drivers are the values for a driver: those that this person has, and "auto".
 func Drivers() []string { return append([]string{"auto"}, agents.Names(agents.Dir())...) }

@@ -180,6 +180,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 		Restart: cmp.Or(o.restart, m.Restart, "never"), RecordInput: o.recordsInput,
 		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}
+	spec.GoesOn = m.AfterLimit == config.Continue
 	if spec.Resume = m.Resume; o.resume != nil {
 		spec.Resume = *o.resume
 	}

@@ -1,4 +1,4 @@
-package driver
+package agents
 
 import (
 	"testing"
@@ -19,6 +19,19 @@ func TestLimitEnd(t *testing.T) {
 		"You've hit your limit · resets Nov 28 at 3pm (UTC)":                     time.Date(2026, 11, 28, 15, 1, 0, 0, time.UTC),
 		"You’ve hit your usage limit. Visit https:// x or try again at 6:42 PM.": time.Date(2026, 11, 26, 18, 43, 0, 0, time.UTC),
 		"You’ve hit your usage limit, try again at Nov 29th, 2026 1:42 PM.":      time.Date(2026, 11, 29, 13, 43, 0, 0, time.UTC),
+		"Limits will reset at 9:30 AM. View your usage details.":                 time.Date(2026, 11, 27, 9, 31, 0, 0, time.UTC),
+		"You've hit your limit · resets at 14:30 (UTC)":                          time.Date(2026, 11, 26, 14, 31, 0, 0, time.UTC),
+		"Claude usage limit reached ∙ resets 7pm":                                time.Date(2026, 11, 26, 19, 1, 0, 0, time.UTC),
+		"You've hit your limit · resets 2:30pm (Mars/Olympus)":                   time.Date(2026, 11, 26, 14, 31, 0, 0, time.UTC),
+		"Claude AI usage limit reached|1795701600":                               time.Unix(1795701600, 0),
+		"or try again in 5 days 22 hours 11 minutes.":                            seen.Add((5*24+22)*time.Hour + 12*time.Minute),
+		"Try again in 1 day 2 hours":                                             seen.Add(26*time.Hour + time.Minute),
+		"try again in 2 hours 5 minutes.":                                        seen.Add(2*time.Hour + 6*time.Minute),
+		"resets in 2h 5m":                                                        seen.Add(2*time.Hour + 6*time.Minute),
+		"try again in a while, 3 times":                                          {},
+		"try again 3 times":                                                      {},
+		"resets 27:99":                                                           {},
+		"or wait for limits to reset (every 5h and every week.)":                 {},
 		"You’ve hit your usage limit. Upgrade or try again later.":               {},
 		"You're out of usage credits":                                            {},
 	} {

@@ -1,0 +1,88 @@
+package ptyrun
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+// After a usage limit that has ended its turn, an agent whose person wants that is told to go on, once, and before its
+// mail. Until then nothing is typed, and by default nothing but mail is.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, isACP := range map[string]bool{"terminal": false, "acp": true} {
+		for _, goesOn := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, goesOn), func(t *testing.T) { testGoesOn(t, isACP, goesOn) })
+		}
+	}
+}
+
+func testGoesOn(t *testing.T, isACP, goesOn bool) {
+	r, limit := newRig(t).fake(testagent.Options{}), "LIMIT"
+	if r.opt.GoesOn = goesOn; isACP {
+		opencode := filepath.Join(t.TempDir(), "opencode") // which acts on nothing in a text
+		must(t, os.Symlink(r.opt.Command[0], opencode))
+		limit, r.opt.Command, r.opt.Driver, r.opt.ACP = "FAIL", []string{opencode, "acp"}, nil, &ACP{}
+	}
+	r.run().idle()
+	end := time.Unix(time.Now().Unix()+4, 0)
+	r.send(fmt.Sprintf("%s [limit reached|%d]", limit, end.Unix()))
+	r.wait("the limit", r.has(`state_change new="limited"`))
+	events, err := r.bob.Log().Newest(20)
+	must(t, err)
+	at := slices.IndexFunc(events, func(e wire.Event) bool { return e.Field("new") == "limited" })
+	if until := events[at].Field("until"); until != end.UTC().Format(time.RFC3339) {
+		t.Errorf("it lasts until %q", until)
+	}
+	waits := r.send("SAY [one]")
+	if s, err := r.status(); err == nil && time.Now().Before(end.Add(-time.Second)) && s.Gate != control.GateLimit {
+		t.Errorf("the gate is %q at the limit", s.Gate)
+	}
+	r.wait("the mail", r.read(waits))
+	told := 0
+	for _, e := range r.events() {
+		if strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) {
+			told++
+		}
+	}
+	if want := map[bool]int{true: 1}[goesOn]; told != want {
+		t.Errorf("it was told to go on %d times, not %d", told, want)
+	}
+}
+
+// A runner that is started after another was killed at the limit has the conversation go on when that is due.
+func TestGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	claude := filepath.Join(t.TempDir(), "claude") // a program whose conversations are known
+	must(t, os.Symlink(r.opt.Command[0], claude))
+	r.opt.Command, r.opt.GoesOn, r.opt.Resume = []string{claude}, true, true
+	now := time.Now().UTC()
+	for i, e := range []wire.Event{
+		wire.Event{Kind: "spawned"}.With("pid", 1).With("resumed", "s1"),
+		{Kind: wire.TurnStarted, TurnID: "t1"},
+		wire.Event{Kind: wire.TurnCompleted, TurnID: "t1"}.With("status", "failed"),
+		wire.Event{Kind: "state_change"}.With("new", "limited").With("detail", "resets 3pm").With("until", now.Add(2*time.Second).Format(time.RFC3339)),
+	} {
+		e.Seq, e.Source, e.Team, e.Agent, e.At = uint64(i+1), "pty", "main", "bob", now
+		must(t, r.bob.Log().Append(t.Context(), e))
+		if !r.state.Apply(&e) {
+			t.Fatalf("%s does not count", e.Kind)
+		}
+	}
+	r.run()
+	r.wait("the prompt to go on", func() bool {
+		return slices.ContainsFunc(r.events(), func(e string) bool { return strings.HasPrefix(e, "turn_started") && strings.Contains(e, goOn) })
+	})
+	if time.Now().Before(r.state.Limit.Until) {
+		t.Error("it was told to go on before the limit was over")
+	}
+}
