@@ -47,7 +47,7 @@ func Main(version string, words []string) int {
 		switch {
 		case c.Bool("stdio"): // stdout belongs to the other side, which shows stderr
 			b.Report = func(Transfer) {}
-			err = b.ThroughStreams(os.Stdin, p.Out, c.App.Version, func(known wire.Name) (wire.Name, error) { return nameOf(s, b.Host, known) })
+			err = b.ThroughStreams(p.In, p.Out, c.App.Version, func(known wire.Name) (wire.Name, error) { return nameOf(s, b.Host, known) })
 		case c.IsSet("ssh"):
 			err = throughSSH(c, s, b)
 		default:
@@ -115,7 +115,7 @@ func throughServer(c *cli.Context, b *Bridge, configured config.Bridge) error {
 func throughSSH(c *cli.Context, s *app.Scope, b *Bridge) (err error) {
 	to := SSH{
 		Target: c.String("ssh"), Options: c.Args().Slice(), Dir: c.String("dir"), Name: wire.Name(c.String("name")),
-		Version: c.App.Version, MayAsk: output.IsTerminal(os.Stdin),
+		Version: c.App.Version, MayAsk: output.IsTerminal(c.App.Reader),
 	}
 	if to.Target == "" || strings.HasPrefix(to.Target, "-") {
 		return failure.Usage("--ssh: %q is not a host", to.Target).WithHint("atm bridge --ssh me@build")

@@ -47,8 +47,8 @@ Cancelling takes back an unread message, or else interrupts him. stdout carries 
 	},
 	{
 		Name: "bridge", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
-		UsageText: `atm bridge --ssh build                     one other machine; also -- -p 2222, options of ssh
-atm bridge --nats nats://build:4222        several; a nats-server with JetStream`,
+		UsageText: `atm bridge --ssh build                     one machine; -- -p 2222: options of ssh
+atm bridge --nats nats://build:4222        several, over a nats-server`,
 		Description: `Runs until interrupted, or --once; sending works without it. The team has the same name everywhere.
 Over ssh the two machines trust each other from then on; the other one needs atm and a team.
 Mail waits in the outbox until the other machine has it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os/exec"
-	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -64,15 +63,6 @@ func NoCompanion(name, purpose string) *failure.Error {
 }
 
 const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
-
-// Version returns the version that the linker set or, after `go install`, the module's.
-func Version(linked string) string {
-	info, _ := debug.ReadBuildInfo()
-	if linked != "dev" || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return linked
-	}
-	return info.Main.Version
-}
 
 // RunCompanion is the main function of the program atm-VERB. atm starts it with flags before words, and asks it for its
 // version; the help page is atm's.
