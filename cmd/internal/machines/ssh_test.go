@@ -37,7 +37,7 @@ func TestSSH(t *testing.T) {
 		if err != nil {
 			t.Fatal("ATM_MACHINES: ", err)
 		}
-		messages, lasts = 2000, d
+		messages, lasts = 1000, d
 	}
 	seed := rand.Uint64()
 	if s := os.Getenv("ATM_MACHINES_SEED"); s != "" {
