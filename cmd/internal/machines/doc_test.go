@@ -13,6 +13,8 @@
 //   - The sender's log has the stage "stored" of each recipient elsewhere, and no stage twice.
 //   - No outbox holds anything, and nothing lies in bad.
 //
+// TestSSH does the same to two hosts without a server, whose bridges speak over ssh.
+//
 // TestMachines runs always, with one server and few messages. ATM_MACHINES=60s asks for a cluster of
 // three and 5,000 messages in that time, and for TestSpeed, which compares the bridge with bare
 // JetStream: `make machines`. ATM_MACHINES_SEED repeats the choices of another run. A disk can be full

@@ -1,0 +1,148 @@
+//go:build linux
+
+package machines
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ssh is what a person who may log in to build has: the command runs there. The relays go on when it is killed, as sshd
+// does.
+const ssh = `#!/bin/sh
+for command; do :; done
+cd /
+mkfifo "$PIPES/in.$$" "$PIPES/out.$$"
+exec 3<&0
+cat <&3 >"$PIPES/in.$$" &
+env HOME=%[1]s TMPDIR=%[1]s XDG_CONFIG_HOME=%[1]s/config XDG_STATE_HOME=%[1]s/state ATM_ROOT=%[1]s/root \
+	sh -c "cd; echo \$\$ >$PIPES/pid; $command" <"$PIPES/in.$$" >"$PIPES/out.$$" &
+exec cat "$PIPES/out.$$"
+`
+
+// Two hosts send to each other over ssh. The bridges of both are killed, the connection is, and disks are full.
+func TestSSH(t *testing.T) {
+	messages, lasts := 60, 5*time.Second
+	if s := os.Getenv("ATM_MACHINES"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal("ATM_MACHINES: ", err)
+		}
+		messages, lasts = 1000, d
+	}
+	seed := rand.Uint64()
+	if s := os.Getenv("ATM_MACHINES_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("ATM_MACHINES_SEED=%d", seed)
+
+	dir := memory(t)
+	w := &world{t: t, count: map[string]int{}}
+	w.hosts = newHosts(t, dir, nil, team, "laptop", "build")
+	laptop, build := w.hosts[0], w.hosts[1]
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "ssh"), fmt.Appendf(nil, ssh, build.dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { awaitUnused(t, dir) })
+	laptop.bridge = start(t, "bridge laptop", filepath.Join(dir, "bridge.log"), func() *exec.Cmd {
+		cmd := laptop.command("atm-bridge", "--ssh", "build", "--dir", ".")
+		cmd.Env = append(cmd.Env, "PIPES="+dir, "PATH="+bin+":"+programs+":"+os.Getenv("PATH"))
+		return cmd
+	})
+	var all, disturbing sync.WaitGroup
+	n := uint64(0)
+	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
+	for _, h := range w.hosts {
+		for _, agent := range h.members {
+			mine := w.plan(random(), member{h.name, agent}, messages/4)
+			w.sent = append(w.sent, mine...)
+			r := random()
+			all.Go(func() { w.send(r, h, mine, lasts) })
+		}
+	}
+	for _, h := range w.hosts {
+		disturbing.Go(func() {
+			for ; !w.over.Load(); time.Sleep(300 * time.Millisecond) {
+				w.read(h)
+			}
+		})
+	}
+	r := random()
+	disturbing.Go(func() {
+		for !w.over.Load() {
+			time.Sleep(time.Duration(r.Int64N(int64(time.Second))))
+			switch kind := r.IntN(8); {
+			case kind < 3:
+				w.add("bridges killed")
+				laptop.bridge.kill(syscall.SIGKILL, 100*time.Millisecond)
+			case kind < 6:
+				w.add("bridges there killed")
+				w.killThere(dir)
+			case kind < 7:
+				w.add("bridges stopped")
+				laptop.bridge.kill(syscall.SIGTERM, 100*time.Millisecond)
+			default:
+				if h := w.hosts[r.IntN(2)]; h.mounted {
+					w.add("disks full")
+					if err := h.fill(time.Duration(r.Int64N(int64(2 * time.Second)))); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	})
+	all.Wait()
+	w.over.Store(true)
+	disturbing.Wait()
+	v, waited := w.settle(3 * time.Minute)
+	for _, h := range w.hosts { // and now the rest of the acks
+		w.read(h)
+	}
+	if len(v) == 0 {
+		v, _ = w.settle(time.Minute)
+	}
+	t.Logf("%d messages, quiet after %s: %v", len(w.sent), waited.Round(time.Second), w.count)
+	if t.Log(v); len(v) > 0 {
+		kept := filepath.Join(os.TempDir(), fmt.Sprint("machines-", seed))
+		t.Errorf("what is left is kept in %s: %v", kept, exec.Command("cp", "-a", dir, kept).Run())
+	}
+}
+
+// killThere kills the bridge that ssh has started last.
+func (w *world) killThere(dir string) {
+	text, _ := os.ReadFile(filepath.Join(dir, "pid"))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	about, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if pid > 0 && strings.Contains(string(about), "--stdio") {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// awaitUnused waits until no process works in a directory: the bridge there ends a moment after the one here.
+func awaitUnused(t *testing.T, dir string) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		isUsed := false
+		for _, link := range all {
+			at, _ := os.Readlink(link)
+			isUsed = isUsed || strings.HasPrefix(at, dir)
+		}
+		if !isUsed {
+			return
+		}
+	}
+	t.Error("a process goes on")
+}
