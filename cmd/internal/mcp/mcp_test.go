@@ -188,7 +188,7 @@ func TestErrors(t *testing.T) {
 		{"send", "for \"due\": not a duration such as 30s, 2h, 7d or 1d12h\nhint: \"due\": answer due in D", args{"to": "alice", "text": "x", "due": "soon"}},
 		{"send", `send needs "to"`, args{"text": "x"}},
 		{"send", `send needs "to"`, args{"text": "x", "to": nil}},
-		{"send", `send has no argument "body"; it has: ack, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", `send has no argument "body"; it has: ack, at, attach, due,`, args{"to": "alice", "text": "x", "body": "y"}},
 		{"send", `send has no argument "root"`, args{"to": "alice", "text": "x", "root": "/"}},
 		{"send", "hint: did you mean \"urgent\"?", args{"to": "alice", "text": "x", "urgnet": true}},
 		{"send", "hint: \"urgent\": true", args{"to": "alice", "text": "x", "priority": "high"}},
@@ -242,6 +242,7 @@ func TestLooseArguments(t *testing.T) {
 	s.Atm("team", "add", "carol")
 	c := s.connect("--as", "bob")
 	c.says("send", args{"to": []string{"alice", "carol"}, "body": "both", "fyi": nil, "due": "", "attach": []string{}, "ack": "true"}, "to alice, carol", `"failed":[]`)
+	c.says("send", args{"to": "alice", "text": "later", "in": "2h"}, "sent later: ", `"state":"later"`)
 	c.says("send", args{"to": []string{"alice"}, "message": "one", "subject": nil}, "sent ", `"failed":[]`)
 	c.says("send", args{"recipients": "alice , carol,", "content": "both"}, "to alice, carol", `"failed":[]`)
 	c.says("send", args{"to": `["alice", "carol"]`, "text": "both", "attachments": "[]", "requires_ack": "false"}, "to alice, carol", `"failed":[]`)

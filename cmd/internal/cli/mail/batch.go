@@ -178,6 +178,9 @@ func batchMessage(s *app.Scope, line []byte) (*app.Submission, error) {
 	}
 	m.Hop, m.SentAt = 0, time.Time{}
 	extra, _ := wire.ReadObject(m.Extra)
+	if extra.Has("at") || extra.Has("in") { // it would go out at once
+		return nil, failure.Usage("a line of a batch is sent now: it has no \"at\" or \"in\"").WithHint(`later: atm send NAME "…" --in 2h`)
+	}
 	once := extra.Text("once") // no field of a message
 	if extra.Has("once") && (m.ID != "" || maildir.CheckKeyName(once) != nil) {
 		return nil, failure.Usage("\"once\" must be one line of 1 to 200 bytes, without \"id\"").WithHint(batchExample)
