@@ -60,7 +60,7 @@ var mailLeadsTo = []string{string(reducer.WordIdle), string(reducer.WordBusy), s
 
 // subscriber is what is in a member's file.
 type subscriber struct {
-	Wants []Subscription     `json:"wants"`
+	Wants []Subscription          `json:"wants"`
 	Told  map[wire.Name]toldState `json:"told"`
 }
 
