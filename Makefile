@@ -4,8 +4,10 @@ PREFIX   ?= $(HOME)/.local
 DURATION ?= 60s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 GO       ?= go
-LDFLAGS   = -s -w -X main.version=$(VERSION)
+LDFLAGS   = -s -w -X main.version=$(VERSION) -X github.com/agentteammail/atm/cmd/internal/cli/command.commit=$(COMMIT)
 # Without the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
 TAGS      = -tags urfave_cli_no_docs
 FLAGS     = $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
@@ -30,7 +32,7 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
+.PHONY: build install man dist dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -49,14 +51,24 @@ man: build
 	@mkdir -p bin/man/man1
 	bin/atm help --man >bin/man/man1/atm.1
 
-# For a release: an archive for each system, with a checksum.
+# All of a release, from .goreleaser.yaml, into dist: of the tag of this commit, else a snapshot. goreleaser must know where
+# the forge is, also in a clone of a clone.
+GORELEASER = GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/agentteammail/atm \
+	$(GO) run github.com/goreleaser/goreleaser/v2@v2.15.1 release --clean
 dist:
-	@rm -rf dist; mkdir dist; $(GO) run $(FLAGS) ./cmd/atm help --man >dist/atm.1
-	@set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
-		dir=atm-$(VERSION)-$$os-$$arch; echo "dist/$$dir.tar.gz"; mkdir -p dist/$$dir/man/man1; cp README.md LICENSE dist/$$dir; cp dist/atm.1 dist/$$dir/man/man1; \
-		GOOS=$$os GOARCH=$$arch $(BUILD) -o dist/$$dir/ ./cmd/...; \
-		tar -C dist -czf dist/$$dir.tar.gz $$dir; rm -r dist/$$dir; done; done
-	@rm dist/atm.1; cd dist && sha256sum *.tar.gz >SHA256SUMS
+	$(GORELEASER) $(if $(shell git tag --points-at HEAD),--skip=publish,--snapshot)
+
+# The same commit gives the same bytes, in another directory as well.
+dist-check: dist
+	@dir=$$(mktemp -d); git clone -q . $$dir/atm && $(MAKE) -C $$dir/atm dist && diff dist/SHA256SUMS $$dir/atm/dist/SHA256SUMS \
+		&& diff -r dist/homebrew $$dir/atm/dist/homebrew && diff -r dist/scoop $$dir/atm/dist/scoop && echo "dist-check: the same"; \
+		code=$$?; rm -rf $$dir; exit $$code
+
+# The Debian package for this machine is installed in an empty root, used, and removed.
+dist-test:
+	{ sed -e 's/^    goos:.*/    goos: [linux]/' -e 's/^    goarch:.*/    goarch: ['$$($(GO) env GOARCH)']/' -e 's/formats: .deb.*/formats: [deb]/' \
+		.goreleaser.yaml; echo 'dist: bin/deb'; } | $(GORELEASER) --config - --snapshot --skip=archive,homebrew,sbom,scoop
+	ATM_DIST='$(CURDIR)/bin/deb' $(GO) test -count=1 -v -vet=off ./cmd/internal/packaging
 
 demo: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh

@@ -60,11 +60,11 @@ var mailLeadsTo = []string{string(reducer.WordIdle), string(reducer.WordBusy), s
 
 // subscriber is what is in a member's file.
 type subscriber struct {
-	Wants []Subscription     `json:"wants"`
-	Told  map[wire.Name]told `json:"told"`
+	Wants []Subscription          `json:"wants"`
+	Told  map[wire.Name]toldState `json:"told"`
 }
 
-type told struct {
+type toldState struct {
 	State  reducer.Word `json:"state"`
 	Notice wire.ID      `json:"notice,omitempty"` // the last one
 }
@@ -87,7 +87,7 @@ func subscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + str
 
 // readSubscriber returns a member's file; an empty one if there is none.
 func (t *Team) readSubscriber(name wire.Name) (*subscriber, error) {
-	s := &subscriber{Told: map[wire.Name]told{}}
+	s := &subscriber{Told: map[wire.Name]toldState{}}
 	data, err := t.Dir().ReadFile(subscriberFile(name), maxSubscriptions)
 	if err == nil {
 		if err = json.Unmarshal(data, s); err != nil {
@@ -157,7 +157,7 @@ func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription
 		return err
 	}
 	defer mine.Unlock()
-	s := &subscriber{Wants: wants, Told: map[wire.Name]told{}}
+	s := &subscriber{Wants: wants, Told: map[wire.Name]toldState{}}
 	agents, err := t.Agents()
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription
 			if err != nil {
 				return err
 			}
-			s.Told[name] = told{State: state.Word()}
+			s.Told[name] = toldState{State: state.Word()}
 		}
 	}
 	return t.writeSubscriber(me, s)

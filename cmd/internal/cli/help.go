@@ -52,10 +52,12 @@ atm help all`,
 }
 
 var versionCommand = &cli.Command{
-	Name: "version", Usage: "print the version",
-	UsageText: "atm version",
+	Name: "version", Usage: "print the version, and the commit and Go that it was built from",
+	UsageText: `atm version
+atm version --json`,
 	Action: func(c *cli.Context) error {
-		return command.PrinterOf(c).PrintAs(map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
+		build := command.BuildOf(c.App.Version)
+		return command.PrinterOf(c).PrintAs(build, "atm "+build.String())
 	},
 }
 

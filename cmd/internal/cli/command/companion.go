@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os/exec"
-	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +16,10 @@ import (
 // CompanionFlags are the flags of the verbs that are programs of their own.
 var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
+		&cli.StringFlag{Name: "ssh", Usage: "carry mail to and from `HOST` alone, over ssh"},
+		&cli.StringFlag{Name: "dir", Usage: "the project's `DIR` there, from your home (default: as here)"},
+		&cli.StringFlag{Name: "name", Usage: "what HOST is called in the team (default: its first word)"},
+		&cli.BoolFlag{Name: "stdio", Hidden: true, Usage: "what --ssh starts there"},
 		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas (team.toml: nats)"},
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (team.toml: host; or that of its only key)"},
@@ -60,15 +63,6 @@ func NoCompanion(name, purpose string) *failure.Error {
 }
 
 const installHint = "make install in the atm source, or go install github.com/agentteammail/atm/cmd/...@latest"
-
-// Version returns the version that the linker set or, after `go install`, the module's.
-func Version(linked string) string {
-	info, _ := debug.ReadBuildInfo()
-	if linked != "dev" || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return linked
-	}
-	return info.Main.Version
-}
 
 // RunCompanion is the main function of the program atm-VERB. atm starts it with flags before words, and asks it for its
 // version; the help page is atm's.
