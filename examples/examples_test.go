@@ -14,7 +14,7 @@ import (
 // The packages can be used from another module, in few lines: an agent is started, asked, answered and looked at.
 func TestExamples(t *testing.T) {
 	bin := t.TempDir()
-	for dir, pkg := range map[string]string{"..": "./internal/testagent/cmd/fakeagent", "manager": ".", "acp": ".", "alone": "."} {
+	for dir, pkg := range map[string]string{"..": "./internal/testagent/cmd/fakeagent", "manager": ".", "acp": ".", "alone": ".", "team": "."} {
 		build := exec.Command("go", "build", "-ldflags=-w", "-o", bin+"/", pkg)
 		build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as most tests build what they run
 		if out, err := build.CombinedOutput(); err != nil {
@@ -31,6 +31,7 @@ func TestExamples(t *testing.T) {
 		{[]string{"alone", t.TempDir()}, []string{"alice@main says Go on.\n", "bob is busy\n"}},
 		{[]string{"manager", "echo hello", "bash", "--norc"}, []string{"turn_completed", "\nhello\n"}},
 		{[]string{"manager", "CONFIRM [touch x]", filepath.Join(bin, "claude")}, []string{"confirm_required", "turn_completed", "All done."}},
+		{[]string{"team", filepath.Join(bin, "t", "main"), "hello", filepath.Join(bin, "claude")}, []string{"completed Pong", "\nread 2", "\nturn_done 2"}},
 		{[]string{"acp", "CONFIRM [touch x]", filepath.Join(bin, "fakeagent"), "acp"}, []string{"[Bash: touch x: yes]", "CONFIRM: once", "[completed ]"}},
 	} {
 		run := exec.Command(filepath.Join(bin, c.args[0]), c.args[1:]...)

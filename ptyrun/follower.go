@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -17,10 +16,10 @@ type Follower interface {
 	Run(ctx context.Context)        // until ctx ends
 	Detach(exit Exit, failed error) // the last call, which may block; none if another runner has the agent by now
 
-	// WhyWithheld says why a message must not be given to the agent now; "": it may. It is asked when a message has
-	// arrived or is reread, and again before it is given. Admit is asked before messages are claimed, and returns those
-	// that may be given by what is on disk then.
-	WhyWithheld(it *maildir.Item) string
+	// WhyWithheld says why an unread message must not be given to the agent now; "": it may. It is asked when a message
+	// has arrived or is reread, and again before it is given. Admit is asked before messages are claimed, and returns
+	// those that may be given by what is on disk then.
+	WhyWithheld(m *wire.Message) string
 	Admit(ids []wire.ID) []wire.ID
 
 	Body(m *wire.Message) string // what the agent gets as the message's body; called one at a time or beside
@@ -37,7 +36,7 @@ type Follower interface {
 // Followed is the run of an agent, for its follower. Retry and Stop may be called from anywhere, Do by what runs
 // beside, and the rest by the methods that are called one at a time, and in Do.
 type Followed struct {
-	Box *maildir.Box
+	Dir string // of the agent: .atm/main/bob
 	Log *slog.Logger
 
 	r *runner
@@ -120,7 +119,7 @@ type noFollower struct{}
 
 func (noFollower) Run(context.Context)              {}
 func (noFollower) Detach(Exit, error)               {}
-func (noFollower) WhyWithheld(*maildir.Item) string { return "" }
+func (noFollower) WhyWithheld(*wire.Message) string { return "" }
 func (noFollower) Admit(ids []wire.ID) []wire.ID    { return ids }
 func (noFollower) Body(m *wire.Message) string      { return m.Body }
 func (noFollower) HandleEvent(*wire.Event)          {}

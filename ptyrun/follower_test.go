@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/wire"
 )
@@ -36,13 +35,13 @@ func (f *fakeFollower) followed() Followed {
 	return f.run
 }
 
-func (f *fakeFollower) WhyWithheld(it *maildir.Item) string {
-	if it.Body != "wait" || it.State != maildir.Unread || f.mayPass {
+func (f *fakeFollower) WhyWithheld(m *wire.Message) string {
+	if m.Body != "wait" || f.mayPass {
 		return ""
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.withheld = append(f.withheld, it.ID)
+	f.withheld = append(f.withheld, m.ID)
 	return "it waits"
 }
 

@@ -114,7 +114,7 @@ func (r *runner) returnGate() string {
 // typable returns those of queued messages that may still be typed, and why the others may not.
 func (r *runner) typable(items []*maildir.Item) (ids []wire.ID, why string) {
 	for _, it := range items {
-		withheld := r.follower.WhyWithheld(it)
+		withheld := r.whyWithheld(it)
 		switch {
 		case withheld != "":
 			why = withheld

@@ -60,7 +60,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		hold, err := r.store.HoldRunner(t.Context(), "bob")
 		must(t, err)
 		defer hold.Release()
-		o.Mail = &Mail{Box: r.bob, Hold: hold}
+		o.Mail = &Mail{box: r.bob, hold: hold}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})

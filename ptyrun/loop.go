@@ -75,7 +75,7 @@ type runner struct {
 
 func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r := &runner{
-		Options: o, Box: m.Box, Hold: m.Hold, ctx: ctx, isAuto: o.Driver == nil, state: m.State,
+		Options: o, Box: m.box, Hold: m.hold, ctx: ctx, isAuto: o.Driver == nil, state: m.state,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
 		mail:     mail{tries: map[wire.ID]int{}, pushedInVain: map[wire.ID]bool{}},
@@ -86,7 +86,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	}
 	r.initialSize, r.mail.remindAt = r.size(), r.now().Add(checkEvery)
 	if r.follower = (noFollower{}); o.Follow != nil {
-		r.follower = o.Follow(Followed{r.Box, r.Log, r})
+		r.follower = o.Follow(Followed{r.Box.Path(), r.Log, r})
 	}
 	return r
 }

@@ -113,7 +113,7 @@ func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 		ID: it.ID, Urgent: it.Urgent(), ExpiresAt: it.ExpiresAt, DueAt: it.DueAt,
 		IsRead: it.State != maildir.Unread,
 	}
-	if r.follower.WhyWithheld(it) != "" { // it may have been queued
+	if r.whyWithheld(it) != "" { // it may have been queued
 		r.mail.unqueue(it.ID)
 		r.queue.Remove(it.ID)
 		r.stepQueue(now)
@@ -128,6 +128,14 @@ func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	r.hasMoreMail = r.hasMoreMail || !r.queue.HasRoom()
 	r.queue.Put(mail, now)
 	r.stepQueue(now)
+}
+
+// whyWithheld says why the follower withholds a message; "": it does not, or the message was read.
+func (r *runner) whyWithheld(it *maildir.Item) string {
+	if it.State != maildir.Unread {
+		return ""
+	}
+	return r.follower.WhyWithheld(it.Message)
 }
 
 // readMoreMail gives the queue the mail that it had no room for. It reads beside the loop: there may be much.

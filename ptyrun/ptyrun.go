@@ -21,7 +21,7 @@
 //   - What a screen shows is a claim, which the reducer weighs against what the program's hooks report; what counts is
 //     appended as an event.
 //   - When Wait returns, every process that the agent started is gone.
-//   - If the mailbox's store may not act (mailbox.Store.MayAct), nothing is typed and no rule answers.
+//   - If nothing in the mailbox may act (Mail.BeforeLook), nothing is typed and no rule answers.
 //   - What the run's Follower withholds is not typed.
 //
 // The agent's run directory holds the control socket, the recording (screen.cast), run.json and the claims of the
@@ -41,6 +41,7 @@
 //
 // Where to look:
 //
+//	mailbox                  the mailbox of the agent, and its runner lock
 //	start                    the handle; how a run begins and ends
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
 //	agent                    what the loop knows of an agent
@@ -68,6 +69,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -124,11 +126,12 @@ type Options struct {
 	Authorize func(right control.Right, pid int, by string) error
 
 	// NotifyLead sends the lead a question that no rule answered, and WithdrawNotice withdraws it. Remind sends what is
-	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Each may block, and
-	// may be nil.
+	// due about overdue answers: notices to the lead and, if the agent is idle, reminders to it. Edited is told of each
+	// file that an agent with the Agent Client Protocol has edited. Each may block, and may be nil.
 	NotifyLead     func(ctx context.Context, q Question) error
 	WithdrawNotice func(ctx context.Context, id wire.ID) error
 	Remind         func(ctx context.Context, isIdle bool) error
+	Edited         func(ctx context.Context, path string) error
 
 	Log *slog.Logger // nil: silence
 
@@ -172,6 +175,9 @@ type Exit struct {
 
 // ErrTakenOver means that the runner lock was removed or belongs to another runner.
 var ErrTakenOver = errors.New("its runner lock was removed, or another runner has it")
+
+// ErrRunning means that another process runs the agent.
+var ErrRunning = maildir.ErrRunning
 
 // ErrRootGone means that the directory with the agent's mail was removed.
 var ErrRootGone = errors.New("its root is gone")

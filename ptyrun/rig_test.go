@@ -124,7 +124,7 @@ func (r *rig) run() *rig {
 	hold, err := r.store.HoldRunner(ctx, "bob")
 	must(r.t, err)
 	r.hold = hold
-	r.opt.Mail = &Mail{Box: r.bob, Hold: hold, State: r.state}
+	r.opt.Mail = &Mail{box: r.bob, hold: hold, state: r.state}
 	go func() {
 		defer close(r.done)
 		r.exit, r.err = run(ctx, r.opt)

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -47,7 +48,12 @@ const maxTold = 64
 func (r *runner) startSpeaker(command []string, conversation string) (*speaker, error) {
 	a, err := acp.Start(acp.Options{
 		Command: command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows, Run: r.Run, Load: conversation,
-		Version: r.ACP.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Store: r.Box.Store(),
+		Version: r.ACP.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
+		Edited: func(path string) {
+			if r.Edited != nil {
+				r.notify("noting what was edited", func() error { return r.Edited(context.Background(), path) })
+			}
+		},
 	})
 	if err != nil {
 		return nil, err

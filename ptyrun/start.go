@@ -27,21 +27,14 @@ import (
 type Handle struct {
 	Leftovers []string // processes that a killed runner of the agent had left, and that Start has ended
 
-	r      *runner
-	from   uint64 // the last event in the agent's log before it started
-	logged broadcast
-	stop   context.CancelFunc
-	remove func() // its own mailbox
-	done   chan struct{}
-	exit   Exit
-	err    error
-}
-
-// Mail is an agent's mailbox, from which it gets mail and in whose log its events are.
-type Mail struct {
-	Box   *maildir.Box
-	Hold  *maildir.Runner // the agent's runner lock, which the caller holds until Wait has returned
-	State reducer.State   // the fold of its events; those after its Seq are followed
+	r       *runner
+	from    uint64 // the last event in the agent's log before it started
+	logged  broadcast
+	stop    context.CancelFunc
+	release func() error // the mailbox, if Start has opened it
+	done    chan struct{}
+	exit    Exit
+	err     error
 }
 
 // Start starts the agent's program, and returns when it runs, or why it does not. It runs until its program has exited
@@ -50,61 +43,61 @@ type Mail struct {
 // On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
 // package process did not start may be reaped before its Wait.
 func Start(ctx context.Context, o Options) (*Handle, error) {
-	mail, remove := o.Mail, func() {}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("start an agent: %w", err)
+	}
+	mail, release := o.Mail, func() error { return nil }
 	if mail == nil {
 		var err error
-		if mail, remove, err = ownMail(ctx); err != nil {
+		if mail, err = ownMail(ctx); err != nil {
 			return nil, fmt.Errorf("make a mailbox for the agent's events: %w", err)
 		}
+		release = mail.Release
+	} else if mail.hold == nil {
+		if err := mail.Hold(ctx); err != nil {
+			return nil, fmt.Errorf("start an agent: %w", err)
+		}
+		release = mail.Release
 	}
 	h, err := start(ctx, o, mail)
 	if err != nil {
-		remove()
+		release()
 		return nil, err
 	}
-	h.remove = sync.OnceFunc(remove)
+	h.release = sync.OnceValue(release)
 	return h, nil
 }
 
-// ownMail makes a mailbox in a temporary directory for an agent that has none.
-func ownMail(ctx context.Context) (*Mail, func(), error) {
+// ownMail makes a mailbox in a temporary directory for an agent that has none, until its Release.
+func ownMail(ctx context.Context) (*Mail, error) {
 	path, err := os.MkdirTemp("", "atm-run-")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dir, err := durable.Open(path)
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(path))
+		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	store := maildir.NewStore(dir, "main")
-	m := &Mail{Box: store.Box("agent")}
+	m := &Mail{box: store.Box("agent"), close: func() error { return errors.Join(store.Close(), os.RemoveAll(path)) }}
 	if err = dir.Mkdir(".locks"); err == nil {
 		err = store.Create(ctx, "agent")
 	}
 	if err == nil {
-		m.Hold, err = store.HoldRunner(ctx, "agent")
-	}
-	remove := func() {
-		if m.Hold != nil {
-			m.Hold.Release()
-		}
-		store.Close()
-		os.RemoveAll(path)
+		m.hold, err = store.HoldRunner(ctx, "agent")
 	}
 	if err != nil {
-		remove()
+		return nil, errors.Join(err, m.close())
 	}
-	return m, remove, err
+	return m, nil
 }
 
-func (o *Options) check(m *Mail) error {
+func (o *Options) check() error {
 	isInject := slices.Contains([]Inject{"", Body, Pointer, Execute, Off}, o.Inject)
 	isRestart := slices.Contains([]Restart{"", Never, OnCrash, Always}, o.Restart)
 	switch {
 	case len(o.Command) == 0:
 		return errors.New("it needs a command")
-	case m.Box == nil || m.Hold == nil:
-		return errors.New("its mailbox and the runner lock go together")
 	case !isInject:
 		return fmt.Errorf("there is no way %q to give it mail", o.Inject)
 	case !isRestart:
@@ -114,10 +107,7 @@ func (o *Options) check(m *Mail) error {
 }
 
 func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
-	if err := o.check(m); err != nil {
-		return nil, fmt.Errorf("start an agent: %w", err)
-	}
-	h = &Handle{from: m.State.Seq, done: make(chan struct{})}
+	h = &Handle{from: m.state.Seq, done: make(chan struct{})}
 	running, end := context.WithCancel(context.Background())
 	r := newRunner(running, o, m)
 	r.logged = h.logged.send
@@ -163,7 +153,7 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		r.Log.Error("clearing the text that a killed runner left half typed", "err", err)
 	}
 	inbox, err := watcher.Open(ctx, []watcher.Mailbox{r.Box}, watcher.Options{
-		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.State.Seq},
+		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{r.Box.Address(): m.state.Seq},
 	})
 	if err != nil {
 		return h, err
@@ -213,12 +203,12 @@ func (h *Handle) Wait() (Exit, error) {
 	return h.exit, h.err
 }
 
-// Close stops the agent, waits for it, and removes the events of an agent without a mailbox.
+// Close stops the agent, waits for it, and gives up the runner lock that Start has taken. The events of an agent without a
+// mailbox are removed.
 func (h *Handle) Close() error {
 	h.stop()
 	_, err := h.Wait()
-	h.remove()
-	return err
+	return errors.Join(err, h.release())
 }
 
 // Prompt gives the agent a text as if its person had typed it, as soon as it waits for one, and returns when it has

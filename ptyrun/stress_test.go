@@ -108,12 +108,12 @@ func (l *life) live() error {
 		return err
 	}
 	o := Options{
-		Mail: &Mail{Box: s.Box("bob"), Hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
+		Mail: &Mail{box: s.Box("bob"), hold: hold}, Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
 		Inject: Body, Restart: l.Restart, timing: &quick,
 		Decide: func(driver.Dialog) Decision { return Allow },
 	}
-	o.Mail.State.Seq = seq
+	o.Mail.state.Seq = seq
 	exit, err := run(ctx, o)
 	if err == nil {
 		say.Encode(lived{Exit: &exit})

@@ -76,7 +76,7 @@ var agentKinds = map[string]bool{
 	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
 	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false,
 	wire.EventReturned: false, wire.EventUnread: false, wire.EventStage: false,
-	wire.StreamError: false, wire.DroppedCounters: false,
+	wire.StreamError: false, wire.DroppedCounters: false, wire.CommandFailed: false,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"session_new": false, "session_load": false, "session_cancel": false, // a client asks for it
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,

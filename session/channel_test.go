@@ -48,7 +48,7 @@ func TestReceive(t *testing.T) {
 
 	// A dropped file is received as it was written, but one that approves or rejects a draft is not.
 	drop := func(content string) {
-		inbox := filepath.Join(st.Mail.Box("bob").Path(), "inbox")
+		inbox := filepath.Join(st.mail.Box("bob").Path(), "inbox")
 		must(t, os.WriteFile(filepath.Join(inbox, ".x"), []byte(content), 0o600))
 		must(t, os.Rename(filepath.Join(inbox, ".x"), filepath.Join(inbox, "x.json")))
 	}
@@ -134,7 +134,7 @@ func TestOutput(t *testing.T) {
 	for _, text := range []string{"größer 👩‍👩‍👧", "a\xff\xc3", long} {
 		must(t, c.Emit(ctx, output(text)))
 	}
-	events, err := st.Mail.Box("bob").Log().Newest(5)
+	events, err := st.mail.Box("bob").Log().Newest(5)
 	must(t, err)
 	joined := ""
 	for i := range events {
@@ -155,7 +155,7 @@ func TestAnotherLog(t *testing.T) {
 		must(t, c.Emit(ctx, output("before")))
 	}
 	refresh(t, st, s.SessionID)
-	_, err := st.Mail.Retire(ctx, "bob")
+	_, err := st.mail.Retire(ctx, "bob")
 	must(t, err)
 	if got := refresh(t, st, s.SessionID); len(got.Messages) != 5 {
 		t.Errorf("while the agent is gone: %v", got.Messages)
@@ -163,7 +163,7 @@ func TestAnotherLog(t *testing.T) {
 	if _, err := c.Receive(ctx, 0); err != ErrChannelClosed {
 		t.Errorf("of one who is gone: %v", err)
 	}
-	must(t, st.Mail.Create(ctx, "bob"))
+	must(t, st.mail.Create(ctx, "bob"))
 	must(t, c.Emit(ctx, output("after")))
 	if got := refresh(t, st, s.SessionID); len(got.Messages) != 6 || got.Messages[5].Content != "after" {
 		t.Error(got.Messages)
@@ -173,7 +173,7 @@ func TestAnotherLog(t *testing.T) {
 // What the agent says after an abort, and before anybody looks at the session, is not the session's.
 func TestNothingAfterAnAbort(t *testing.T) {
 	st := testTeam(t)
-	s, box := begin(t, st), st.Mail.Box("bob")
+	s, box := begin(t, st), st.mail.Box("bob")
 	tell(t, st, "", foreign.HumanInput{Kind: "abort"})
 	ids, err := box.UnreadIDs()
 	must(t, err)
@@ -188,14 +188,14 @@ func TestNothingAfterAnAbort(t *testing.T) {
 
 // Two inputs with the same words and the same time, such as dropped files with a time of their own, are two.
 func TestSameInputTwice(t *testing.T) {
-	st := openTeam(t, t.TempDir())
+	st := openTeam(t, filepath.Join(t.TempDir(), "main"))
 	s := begin(t, st)
 	at := now()
 	for range 2 {
 		m, err := Message(s.SessionID, text("yes"))
 		must(t, err)
 		m.From, m.To, m.SentAt = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}, at
-		p := &maildir.Post{Message: m, To: []*maildir.Box{st.Mail.Box("bob")}}
+		p := &maildir.Post{Message: m, To: []*maildir.Box{st.mail.Box("bob")}}
 		maildir.Deliver(ctx, p)
 		must(t, p.Outcomes[0].Err)
 	}

@@ -6,43 +6,38 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire/foreign"
 )
 
-// team makes a team with bob in it, in a directory that done removes.
-func team() (t *teamdir.Team, done func(), err error) {
+// open opens the sessions of a new team with bob in it, in a directory that done removes.
+func open() (store *session.Store, done func(), err error) {
 	dir, err := os.MkdirTemp("", "session")
 	if err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(dir, ".atm")
-	if _, err = rootdir.Make(path); err != nil {
-		return nil, nil, err
+	team := filepath.Join(dir, "main")
+	bob, err := mailbox.Create(context.Background(), filepath.Join(team, "bob"))
+	if err == nil {
+		err = bob.Close()
 	}
-	root, err := teamdir.Open(path)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		store, err = session.Open(team, session.OpenOptions{})
 	}
-	if t, err = root.CreateTeam("main"); err == nil {
-		err = t.Create(context.Background(), "bob")
-	}
-	return t, func() { root.Close(); os.RemoveAll(dir) }, err
+	return store, func() { store.Close(); os.RemoveAll(dir) }, err
 }
 
 // A program that works for a session emits what it does; whoever follows the session sees each message once, by a number
 // that it keeps between two looks.
 func Example() {
 	ctx := context.Background()
-	t, done, err := team()
+	store, done, err := open() // session.Open(".atm/main", …)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer done()
-	store := t.Sessions()
 	s, err := store.New(ctx, session.Options{Agent: "bob"})
 	if err != nil {
 		fmt.Println(err)

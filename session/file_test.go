@@ -131,7 +131,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := testTeam(t)
 			good := begin(t, st)
-			path := filepath.Join(st.Mail.Dir().Path(), sessionsDir, id+extension)
+			path := filepath.Join(st.mail.Dir().Path(), sessionsDir, id+extension)
 			must(t, os.WriteFile(path, []byte(content), 0o600))
 			var file *FileError
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is not a session: ") {

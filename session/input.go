@@ -26,7 +26,7 @@ func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session =
 // which may only abort its session, or approves or rejects a draft and CheckVerdict says that it does not count.
 func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
 	in, ok := InputOf(m)
-	self := wire.Address{Agent: agent, Team: st.Mail.Team}
+	self := wire.Address{Agent: agent, Team: st.mail.Team}
 	_, by := m.FromAgent()
 	isOwn := (m.From == self || by == self) && in.Kind != "abort"
 	isRefused := in.IsVerdict() && st.CheckVerdict != nil && st.CheckVerdict(agent, m) != nil

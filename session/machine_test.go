@@ -128,7 +128,7 @@ func (m *machine) Emit(t *rapid.T) {
 	if rapid.Bool().Draw(t, "for all") {
 		events, err := Events("", output(word))
 		must(t, err)
-		must(t, m.st.Mail.Box("bob").Log().Append(ctx, events...))
+		must(t, m.st.mail.Box("bob").Log().Append(ctx, events...))
 		for _, o := range m.models {
 			if o.state.Alive() {
 				o.log = append(o.log, word)
@@ -235,7 +235,7 @@ func TestMachine(t *testing.T) {
 		path, err := os.MkdirTemp(top, "team-")
 		must(t, err)
 		m := &machine{st: openTeam(t, path), models: map[wire.UUID]*model{}}
-		defer m.st.Mail.Close()
+		defer m.st.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,
 			"run": m.Run, "end": m.End, "crash": m.Crash,

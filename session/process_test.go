@@ -124,7 +124,7 @@ func TestKilledWhileChanging(t *testing.T) {
 		}
 	}()
 	done := killed(t, 3, 4, func(p, round int, kill time.Duration) []string {
-		return runRole(t, "say", kill, st.Mail.Dir().Path(), string(s.SessionID), fmt.Sprintf("w%d-%d", p, round))
+		return runRole(t, "say", kill, st.mail.Dir().Path(), string(s.SessionID), fmt.Sprintf("w%d-%d", p, round))
 	})
 	stop()
 	got, err := st.Get(s.SessionID)
@@ -157,7 +157,7 @@ func TestKilledWhileHandling(t *testing.T) {
 		}
 		// The last processes end with the session, after they have handled the inbox.
 		for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			if left, err := st.Mail.Box("bob").UnreadIDs(); err == nil && len(left) == 0 {
+			if left, err := st.mail.Box("bob").UnreadIDs(); err == nil && len(left) == 0 {
 				break
 			}
 		}
@@ -168,7 +168,7 @@ func TestKilledWhileHandling(t *testing.T) {
 		if round == kills {
 			kill = 0 // to the end
 		}
-		return runRole(t, "take", kill, st.Mail.Dir().Path(), string(s.SessionID))
+		return runRole(t, "take", kill, st.mail.Dir().Path(), string(s.SessionID))
 	}) {
 		times[word]++
 	}

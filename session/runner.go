@@ -115,7 +115,7 @@ func (st *Store) AgentSessions(agent wire.Name, before []*Session) (out []*Sessi
 // Modified returns when a session last changed, 1970 if there was never one. While it stays the same, nothing has
 // changed. Zero means that this cannot be told yet: the clocks of file systems advance only every few milliseconds.
 func (st *Store) Modified() time.Time {
-	info, err := st.Mail.Dir().Lstat(sessionsDir)
+	info, err := st.mail.Dir().Lstat(sessionsDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return time.Unix(0, 0)
 	}

@@ -3,10 +3,11 @@ package session
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -24,19 +25,21 @@ func must(t tb, err error) {
 
 // openTeam opens the team in a directory, with bob in it.
 func openTeam(t tb, path string) *Store {
-	root, err := durable.Open(path)
-	must(t, err)
-	must(t, root.MkdirAll(".locks"))
-	m := maildir.NewStore(root, "main")
-	if err := m.Create(ctx, "bob"); !errors.Is(err, maildir.ErrExists) {
+	bob, err := mailbox.Create(ctx, filepath.Join(path, "bob"))
+	if err == nil {
+		err = bob.Close()
+	}
+	if !errors.Is(err, mailbox.ErrExists) {
 		must(t, err)
 	}
-	return &Store{Mail: m}
+	st, err := Open(path, OpenOptions{})
+	must(t, err)
+	return st
 }
 
 func testTeam(t *testing.T) *Store {
-	st := openTeam(t, t.TempDir())
-	t.Cleanup(func() { st.Mail.Close() })
+	st := openTeam(t, filepath.Join(t.TempDir(), "main"))
+	t.Cleanup(func() { st.Close() })
 	return st
 }
 
@@ -57,7 +60,7 @@ func tell(t tb, st *Store, id wire.UUID, in foreign.HumanInput) {
 	m, err := Message(id, in)
 	must(t, err)
 	m.From, m.To = wire.Address{Agent: "me", Team: "main"}, []wire.Address{{Agent: "bob", Team: "main"}}
-	p := &maildir.Post{Message: m, To: []*maildir.Box{st.Mail.Box("bob")}}
+	p := &maildir.Post{Message: m, To: []*maildir.Box{st.mail.Box("bob")}}
 	maildir.Deliver(ctx, p)
 	must(t, p.Outcomes[0].Err)
 }

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
@@ -50,11 +53,42 @@ func (e *SessionExistsError) Error() string { return e.Other.AgentID + " already
 
 // Store is the sessions of a team.
 type Store struct {
-	Mail *maildir.Store // the team's
+	OpenOptions
+	mail *maildir.Store
+}
 
+// OpenOptions say how a team's sessions are used.
+type OpenOptions struct {
 	// CheckVerdict returns why a message that approves or rejects a draft of an agent does not count. Nil: each counts.
 	CheckVerdict func(agent wire.Name, m *wire.Message) error
+
+	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
+
+	// BeforeLook is called before an inbox is looked at, and the function that it returns after it. That returns why no
+	// dropped file may become a message. Nil: each may.
+	BeforeLook func() (mayAct func(context.Context) error)
 }
+
+// Open opens the sessions of a team by its directory, such as .atm/main.
+func Open(dir string, o OpenOptions) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := durable.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	mail := maildir.NewStore(root, wire.Name(filepath.Base(dir)))
+	mail.LockTimeout = o.LockTimeout
+	if o.BeforeLook != nil {
+		mail.BeforeLook = o.BeforeLook
+	}
+	return &Store{o, mail}, nil
+}
+
+// Close closes the team's directory.
+func (st *Store) Close() error { return st.mail.Close() }
 
 // Options describe a new session.
 type Options struct {
@@ -74,7 +108,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{Notes: Notes{Runner: o.runner}}
 	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
 	s.ChannelID, s.AgentID = cmp.Or(o.Channel, DefaultChannel), string(o.Agent)
-	root := st.Mail.Dir()
+	root := st.mail.Dir()
 	err := st.Exclusive(ctx, func() (err error) {
 		if err := st.box(s).CheckPresent(); err != nil {
 			return err
@@ -110,13 +144,13 @@ func (s *Session) isAliveOf(agent wire.Name) bool {
 	return s.AgentID == string(agent) && s.State.Alive()
 }
 
-func (st *Store) box(s *Session) *maildir.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
+func (st *Store) box(s *Session) *maildir.Box { return st.mail.Box(wire.Name(s.AgentID)) }
 
 func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
 
 // Get reads a session. The error wraps ErrNotFound, or is a *FileError for a file that holds no session.
 func (st *Store) Get(id wire.UUID) (s *Session, err error) {
-	data, err := st.Mail.Dir().ReadFile(fileOf(id), maxFile)
+	data, err := st.mail.Dir().ReadFile(fileOf(id), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
 	}
@@ -127,7 +161,7 @@ func (st *Store) Get(id wire.UUID) (s *Session, err error) {
 		err = fmt.Errorf("its session_id is %s", s.SessionID)
 	}
 	if err != nil {
-		return nil, &FileError{st.Mail.Dir().Join(fileOf(id)), err}
+		return nil, &FileError{st.mail.Dir().Join(fileOf(id)), err}
 	}
 	return s, nil
 }
@@ -139,7 +173,7 @@ func (st *Store) write(s *Session) error {
 		_, err = decode(data) // a file that cannot be read back would lose the session
 	}
 	if err == nil {
-		err = st.Mail.Dir().Replace(fileOf(s.SessionID), append(data, '\n'), true)
+		err = st.mail.Dir().Replace(fileOf(s.SessionID), append(data, '\n'), true)
 	}
 	if err != nil {
 		return fmt.Errorf("write session %s: %w", s.SessionID, err)
@@ -164,7 +198,7 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 
 // ids lists the ids of the session files, sorted. Other files are ignored.
 func (st *Store) ids() (ids []wire.UUID, err error) {
-	names, err := st.Mail.Dir().Names(sessionsDir)
+	names, err := st.mail.Dir().Names(sessionsDir)
 	for _, name := range names {
 		word, isJSON := strings.CutSuffix(name, extension)
 		if id, err := wire.ParseUUID(word); isJSON && err == nil && string(id) == word {
@@ -233,7 +267,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 
 // Exclusive calls f under the team's lock. f must not call New, Change, Attach or Detach, which take that lock too.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
-	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, maildir.DefaultLockTimeout), nil)
+	l, err := st.mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.mail.LockTimeout, maildir.DefaultLockTimeout), nil)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ func TestInboxIsReadBeforeTheLock(t *testing.T) {
 	st := testTeam(t)
 	id := begin(t, st).SessionID
 	tell(t, st, id, text("one"))
-	dropped := filepath.Join(st.Mail.Box("bob").Path(), "inbox", "dropped.txt")
+	dropped := filepath.Join(st.mail.Box("bob").Path(), "inbox", "dropped.txt")
 	must(t, os.WriteFile(dropped, []byte("plain mail"), 0o600))
 	must(t, os.Chtimes(dropped, time.Time{}, time.Now().Add(-time.Hour)))
 	done := make(chan *Session)

@@ -14,6 +14,11 @@ type unread struct {
 	human []*wire.Message // those with human input
 }
 
+// humanInput tells from the text of a message whether it may be human input.
+func humanInput(_ wire.ID, raw []byte) bool {
+	return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`))
+}
+
 func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 	u := &unread{ids: make(map[wire.ID]bool)}
 	if !s.State.Alive() {
@@ -26,9 +31,7 @@ func (st *Store) readUnread(ctx context.Context, s *Session) (*unread, error) {
 	for _, id := range ids {
 		u.ids[id] = true
 	}
-	human := []byte(`"` + wire.TypeHumanInput + `"`)
-	rg := maildir.Range{Unread: true, Keep: func(_ wire.ID, raw []byte) bool { return bytes.Contains(raw, human) }}
-	_, err = st.box(s).Walk(ctx, rg, func(it *maildir.Item) bool {
+	_, err = st.box(s).Walk(ctx, maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
 		u.ids[it.ID] = true
 		u.human = append(u.human, it.Message)
 		return true
@@ -47,5 +50,23 @@ func (u *unread) addNew(box *maildir.Box) error {
 			u.human = append(u.human, it.Message)
 		}
 	}
+	return err
+}
+
+// UnreadInput returns the human input in an agent's inbox, oldest first.
+func (st *Store) UnreadInput(ctx context.Context, agent wire.Name) (all []Input, err error) {
+	_, err = st.mail.Box(agent).Walk(ctx, maildir.Range{Unread: true, Keep: humanInput}, func(it *maildir.Item) bool {
+		if in, ok := InputOf(it.Message); ok {
+			all = append(all, in)
+		}
+		return true
+	})
+	return all, err
+}
+
+// MarkRead marks an agent's input as read, of which somebody else has done what it says.
+func (st *Store) MarkRead(ctx context.Context, agent wire.Name, in Input) error {
+	this := maildir.ReadOptions{IDs: []wire.ID{in.ID}}
+	_, err := st.mail.Box(agent).Read(ctx, this, func(b maildir.Batch) (int, error) { return len(b.Items), nil })
 	return err
 }

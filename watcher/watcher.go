@@ -58,7 +58,7 @@ type Options struct {
 	rescan, poll time.Duration // set in tests only
 }
 
-// Mailbox is what a watcher has to know of a mailbox. Programs get theirs from internal/teamdir, or use OpenTeam.
+// Mailbox is what a watcher has to know of a mailbox. atm's own programs have some open; OpenTeam opens them.
 type Mailbox interface {
 	Address() wire.Address
 	Path() string

@@ -50,6 +50,9 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
+// CommandFailed says that a command of the owner's, which was to be run on an event, failed; with event, command, reason.
+const CommandFailed = "command_failed"
+
 // eventFields are the members that all events have.
 var eventFields = fieldNames[Event]()
 

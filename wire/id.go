@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,15 @@ func (id ID) Next() ID { return Derive("next", id, Address{}) }
 // mixed in when the ack leaves the machine, since two machines may each have a bob.
 func AckID(id ID, recipient Address) ID {
 	return Derive("ack", id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
+}
+
+// LaterAckID returns the id of a recipient's further acknowledgement of the same message, with another outcome, after n
+// others.
+func LaterAckID(id ID, recipient Address, n int) ID {
+	if n == 0 {
+		return AckID(id, recipient)
+	}
+	return Derive("ack "+strconv.Itoa(n), id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
 }
 
 func (id ID) onHost(host Name) ID {

@@ -147,6 +147,23 @@ func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 // Acks reports whether the message is an ack of another. Its id says nothing about that: anybody can derive it.
 func (m *Message) Acks(id ID) bool { return m.Type == TypeAck && m.InReplyTo == id }
 
+// Outcomes are what an ack may say of the work that a message asks for; "" is that it is taken on.
+var Outcomes = []string{"done", "blocked", "declined"}
+
+// Outcome returns which of Outcomes an ack says; "": none.
+func (m *Message) Outcome() string {
+	outcome := parseObject(m.Payload).Text("outcome")
+	if m.Type != TypeAck || !slices.Contains(Outcomes, outcome) {
+		return ""
+	}
+	return outcome
+}
+
+// SetOutcome makes an ack say one of Outcomes.
+func (m *Message) SetOutcome(outcome string) {
+	m.Payload = parseObject(m.Payload).With("outcome", Quote(outcome)).Encode()
+}
+
 // NextHop returns the hop of a reply, up to the largest that is read.
 func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 
@@ -154,13 +171,17 @@ func (m *Message) NextHop() int { return min(m.Hop+1, math.MaxUint32) }
 func (m *Message) Expired(now time.Time) bool { return !m.ExpiresAt.IsZero() && now.After(m.ExpiresAt) }
 
 // Title returns the subject, else the first line of the body that is not blank, else the first attachment's name, or
-// what it acks.
+// what it acks. Of an ack it begins with the outcome.
 func (m *Message) Title() string {
 	if strings.TrimSpace(m.Subject) != "" {
 		return m.Subject
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(m.Body), "\n")
-	if line == "" && len(m.Attachments) > 0 {
+	if outcome := m.Outcome(); outcome != "" && line != "" {
+		return outcome + ": " + strings.TrimSpace(line)
+	} else if outcome != "" {
+		return "acks " + m.InReplyTo.Short(6) + " as " + outcome
+	} else if line == "" && len(m.Attachments) > 0 {
 		return m.Attachments[0].Name
 	} else if line == "" && m.Type == TypeAck {
 		return "acks " + m.InReplyTo.Short(6)

@@ -60,4 +60,7 @@ func TestMessageBetweenHosts(t *testing.T) {
 	if ack.ID != AckID(id, there) || ack.ID == AckID(id, bob) || !IsID(string(ack.ID)) {
 		t.Errorf("the ack of bob at build has the id %s", ack.ID)
 	}
+	if later := LaterAckID(id, bob, 1); later == AckID(id, bob) || later.onHost("build") != LaterAckID(id, there, 1) || LaterAckID(id, bob, 0) != AckID(id, bob) {
+		t.Errorf("his second ack has the id %s", later)
+	}
 }

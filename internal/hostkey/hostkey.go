@@ -37,7 +37,7 @@ var (
 // ParseHost checks a host's name: the grammar of agent names, without the directories that .bridge has beside hosts.
 func ParseHost(s string) (wire.Name, error) {
 	name, err := wire.ParseName(s)
-	if err == nil && slices.Contains([]string{"bad", "received", "rows"}, s) {
+	if err == nil && slices.Contains([]string{"bad", "held", "received", "rows"}, s) {
 		return "", fmt.Errorf("%q is reserved", s)
 	}
 	return name, err

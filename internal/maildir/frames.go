@@ -17,7 +17,7 @@ func (h *Handover) Frames(l *letter.Renderer) string {
 		ids = append(ids, it.ID)
 	}
 	l.Digits = letter.ShortLength(ids)
-	for i, flags := range Flags(h.Items, h.Ahead) {
+	for i, flags := range Flags(h.Items, nil) {
 		flags.Repeat = h.Repeat[ids[i]]
 		text.Write(l.Frame(h.Items[i].Message, flags))
 	}

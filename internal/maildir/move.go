@@ -49,6 +49,8 @@ type choosePlace func(t *tx, from place) (to place, events []wire.Event, err err
 
 // moveTo moves a message to the place that choose returns, under the reader lock, and logs the events if it moved. It
 // returns ErrNotFound if there is no such message.
+//
+// Where choose returns events without a move, they are logged as well.
 func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error {
 	var logged []wire.Event
 	err := b.update(ctx, func(t *tx) error {
@@ -61,10 +63,10 @@ func (b *Box) moveTo(ctx context.Context, id wire.ID, choose choosePlace) error 
 				return err
 			}
 			to, events, err := choose(t, from)
+			logged = events
 			if err != nil || to == from {
 				return err
 			}
-			logged = events
 			if err = b.move(id, from, to); !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -103,9 +105,21 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address) error 
 	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id))
 }
 
-// MarkAckedUnsent is MarkAcked for a message whose sender has no mailbox here, so that no ack could be delivered.
-func (b *Box) MarkAckedUnsent(ctx context.Context, id wire.ID, by wire.Address) error {
-	return b.markAcked(ctx, id, by, event("cli", wire.EventAcked, id).With("delivered", false))
+// MarkAckedAs is MarkAcked with an ack whose outcome the event has; then there is an event for each ack, also of a message
+// that was acknowledged before. isSent: the ack was delivered to the sender, who else has no mailbox here.
+func (b *Box) MarkAckedAs(ctx context.Context, id wire.ID, by wire.Address, ack *wire.Message, isSent bool) error {
+	acked := event("cli", wire.EventAcked, id)
+	if !isSent {
+		acked = acked.With("delivered", false)
+	}
+	if outcome := ack.Outcome(); outcome != "" {
+		acked.EventID = string(ack.ID)
+		acked = acked.With("outcome", outcome)
+		if ack.Body != "" {
+			acked = acked.With("text", wire.Clip(ack.Body, 4096))
+		}
+	}
+	return b.markAcked(ctx, id, by, acked)
 }
 
 func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked wire.Event) error {
@@ -125,15 +139,18 @@ func (b *Box) markAcked(ctx context.Context, id wire.ID, by wire.Address, acked 
 			}
 		case from.state == Withdrawn:
 			return from, nil, fmt.Errorf("message %s %w", id.Short(6), ErrWithdrawn)
-		case from.state != Owed:
+		case from.state == Done && acked.Field("outcome") == "":
 			return from, nil, nil
-		case !isMine:
+		case from.state == Owed && !isMine:
 			return from, nil, notHeld(id)
 		}
 		if !isMine {
 			acked = acked.With("by", by.String())
 		}
-		return b.done(id), append(events, acked), nil
+		if to = b.done(id); from.state == Done {
+			to = from
+		}
+		return to, append(events, acked), nil
 	})
 }
 

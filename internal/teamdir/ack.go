@@ -1,10 +1,12 @@
 package teamdir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -25,9 +27,10 @@ type Acked struct {
 const ackLease = 30 * time.Second
 
 // Ack acknowledges m, a message in box, for me: the mailbox's owner or the member that has leased the message (else
-// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text and the origin. Ack delivers it to the sender durably, and
-// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived. If the sender
-// withdraws m meanwhile (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
+// *maildir.LeasedError or maildir.ErrNotHeld). ack has the text, the outcome and the origin. Ack delivers it to the sender durably, and
+// only then marks m as acknowledged and ends the lease. It is idempotent, since the ack's id is derived: only another
+// outcome than that of the last ack, or another text about it, is a new ack. If the sender withdraws m meanwhile
+// (maildir.ErrWithdrawn), Ack withdraws the ack unless it is read.
 func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Message) (a Acked, err error) {
 	by := me.Address()
 	it, err := box.Get(m.ID)
@@ -37,10 +40,10 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	if err != nil {
 		return a, err
 	}
-	ack.ID, ack.Type, ack.From, ack.To = wire.AckID(m.ID, box.Address()), wire.TypeAck, by, []wire.Address{m.From}
+	ack.Type, ack.From, ack.To = wire.TypeAck, by, []wire.Address{m.From}
 	ack.InReplyTo, ack.Thread, ack.Hop = m.ID, m.ThreadID(), m.NextHop()
 	ack.ReplyWanted, ack.SentAt, ack.Origin = "no", time.Now().UTC(), orCommand(ack.Origin)
-	a.ID = ack.ID
+	outcome := ack.Outcome()
 	if why := r.doubt(ack); why != "" {
 		return a, fmt.Errorf("an ack in the name of %s %w: %s", who(m, by), ErrNotCounted, why)
 	}
@@ -48,14 +51,44 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 	if errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 		a.WasAcked = it.State == maildir.Done
 		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, so no ack was sent", m.From))
-		return a, a.noteUnlogged(box.MarkAckedUnsent(ctx, m.ID, by))
+		ack.ID = wire.NewID()
+		return a, a.noteUnlogged(box.MarkAckedAs(ctx, m.ID, by, ack, false))
 	}
 	if err != nil {
 		return a, err
 	}
 	isAck := r.isAckFor(box.Address(), m)
-	before, err := sender.GetDerived(ack.ID, isAck)
-	if it.RequiresAck && it.State == maildir.Done && errors.Is(err, maildir.ErrNotFound) { // an answer was the ack
+	acks, err := acksBy(m, box.Address(), func(id wire.ID) (*maildir.Item, error) {
+		if m.From.Host == "" {
+			return sender.GetDerived(id, isAck)
+		}
+		sent, err := me.Sent(id) // the bridge may have taken it from the outbox
+		return &maildir.Item{Message: sent}, err
+	})
+	if err != nil {
+		return a, err
+	}
+	n, isRepeat := len(acks), false
+	if n > 0 {
+		last := acks[n-1]
+		isRepeat = outcome == "" || last.Outcome() == outcome && (ack.Body == "" || ack.Body == last.Body)
+		if isRepeat {
+			n--
+		}
+		if isRepeat && ack.Body != "" && last.Body != ack.Body {
+			a.Unsent = "already acknowledged with another text; yours was not sent"
+		}
+	}
+	ack.ID = wire.LaterAckID(m.ID, box.Address(), n)
+	a.ID = ack.ID
+	isDone := it.State == maildir.Done
+	switch {
+	case n == maxAcks:
+		return a, fmt.Errorf("message %s was acknowledged %d times", m.ID.Short(6), n)
+	case isRepeat && isDone && m.From.Host != "": // it is on its way, or there
+		a.WasAcked = true
+		return a, nil
+	case len(acks) == 0 && outcome == "" && it.RequiresAck && isDone: // an answer was the ack
 		a.WasAcked = true
 		if ack.Body != "" {
 			a.Unsent = "already answered; your text was not sent"
@@ -63,14 +96,14 @@ func (r *Root) Ack(ctx context.Context, me, box *maildir.Box, m, ack *wire.Messa
 		return a, nil
 	}
 	a.To = r.deliver(ctx, &maildir.Post{Message: ack, To: []*maildir.Box{sender}, Derived: isAck, Sender: me})[0][0]
-	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored // the id that was free
-	if a.WasAcked && before != nil && ack.Body != "" && before.Body != ack.Body {
-		a.Unsent = "already acknowledged with another text; yours was not sent"
+	if outcome != "" && a.To.AlreadyStored && !isRepeat && m.From.Host == "" { // another ack came first
+		return r.Ack(ctx, me, box, m, ack)
 	}
+	a.ID, a.WasAcked = ack.ID, a.To.AlreadyStored || isRepeat // the id that was free
 	if a.To.Err != nil {
 		return a, a.To.Err
 	}
-	err = box.MarkAcked(ctx, m.ID, by)
+	err = box.MarkAckedAs(ctx, m.ID, by, ack, true)
 	if errors.Is(err, maildir.ErrWithdrawn) {
 		sender.Withdraw(ctx, ack.ID, by) // leaves one that was read
 	}
@@ -93,18 +126,46 @@ func (r *Root) isAckFor(recipient wire.Address, m *wire.Message) func(*wire.Mess
 	}
 }
 
-// AckOf returns the ack of a message for a recipient from its sender's mailbox. ErrNotFound if there is none, or if it
-// was withdrawn.
-func (r *Root) AckOf(m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+// maxAcks is how many acks of a message one recipient may send.
+const maxAcks = 100
+
+// acksBy returns the acks of a message by one recipient, in order, as get finds them under their ids.
+func acksBy(m *wire.Message, recipient wire.Address, get func(wire.ID) (*maildir.Item, error)) (acks []*maildir.Item, err error) {
+	for n := range maxAcks {
+		it, err := get(wire.LaterAckID(m.ID, recipient, n))
+		if errors.Is(err, maildir.ErrNotFound) {
+			break
+		} else if err != nil {
+			return acks, err
+		}
+		acks = append(acks, it)
+	}
+	return acks, nil
+}
+
+// AcksOf returns the acks of a message for a recipient from its sender's mailbox, oldest first, but for withdrawn ones: each
+// has another outcome than the one before. ErrNotFound if there is none.
+func (r *Root) AcksOf(m *wire.Message, recipient wire.Address) ([]*maildir.Item, error) {
 	sender, err := r.Mailbox(m.From)
 	if err != nil {
 		return nil, err
 	}
-	it, err := sender.GetDerived(wire.AckID(m.ID, recipient), r.isAckFor(recipient, m))
-	if err == nil && it.State == maildir.Withdrawn {
-		err = maildir.ErrNotFound
+	isAck := r.isAckFor(recipient, m)
+	acks, err := acksBy(m, recipient, func(id wire.ID) (*maildir.Item, error) { return sender.GetDerived(id, isAck) })
+	acks = slices.DeleteFunc(acks, func(it *maildir.Item) bool { return it.State == maildir.Withdrawn })
+	if len(acks) == 0 {
+		return nil, cmp.Or(err, maildir.ErrNotFound)
 	}
-	return it, err
+	return acks, nil
+}
+
+// AckOf returns the last ack of AcksOf, which counts.
+func (r *Root) AckOf(m *wire.Message, recipient wire.Address) (*maildir.Item, error) {
+	acks, err := r.AcksOf(m, recipient)
+	if err != nil {
+		return nil, err
+	}
+	return acks[len(acks)-1], nil
 }
 
 // Withdraw withdraws a message of mine from a recipient, and returns the state that it had there. An unread message is

@@ -3,7 +3,9 @@ package teamdir
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -71,6 +73,58 @@ func TestAckDuringWithdraw(t *testing.T) {
 	}
 	if _, err := r.AckOf(it.Message, bob.Address()); err == nil {
 		t.Error("it counts as acknowledged")
+	}
+}
+
+// Of acks that one member gives at the same time, each with another text, none is lost, and the last one counts.
+func TestOutcomesAtOnce(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	bob := team.Box("bob")
+	m := &wire.Message{Body: "work", RequiresAck: true}
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	must(t, err)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			ack := &wire.Message{Type: wire.TypeAck, Body: strconv.Itoa(i)}
+			ack.SetOutcome(wire.Outcomes[i%len(wire.Outcomes)])
+			if _, err := team.root.Ack(t.Context(), bob, bob, m, ack); err != nil {
+				t.Error(i, err)
+			}
+		})
+	}
+	all.Wait()
+	acks, err := team.root.AcksOf(m, bob.Address())
+	must(t, err)
+	texts := map[string]bool{}
+	for _, ack := range acks {
+		texts[ack.Body] = true
+	}
+	if len(acks) != 8 || len(texts) != 8 {
+		t.Errorf("%d acks with the texts %v", len(acks), texts)
+	}
+	last, err := team.root.AckOf(m, bob.Address())
+	if err != nil || last.ID != wire.LaterAckID(m.ID, bob.Address(), 7) {
+		t.Error(last, err)
+	}
+}
+
+// Nobody makes others look through any number of acks.
+func TestTooManyAcks(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	bob := team.Box("bob")
+	m := &wire.Message{Body: "work"}
+	_, err := team.sendTo(t.Context(), team.Box("alice"), "bob", m)
+	must(t, err)
+	for i := range maxAcks + 1 {
+		ack := &wire.Message{Type: wire.TypeAck, Body: strconv.Itoa(i)}
+		ack.SetOutcome("blocked")
+		if _, err = team.root.Ack(t.Context(), bob, bob, m, ack); err != nil {
+			break
+		}
+	}
+	if acks, _ := team.root.AcksOf(m, bob.Address()); err == nil || len(acks) != maxAcks {
+		t.Errorf("%d acks, %v", len(acks), err)
 	}
 }
 

@@ -19,10 +19,39 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// IsBridged reports whether a bridge runs for the team: it holds the lock bridge.
-func (t *Team) IsBridged() bool {
-	isHeld, err := t.Locks().Held("bridge")
-	return isHeld && err == nil
+// IsBridged reports whether a bridge to a host runs for the team: one to all hosts holds the lock bridge, one to this
+// host alone has a lock of its own.
+func (t *Team) IsBridged(host wire.Name) bool {
+	for _, name := range []string{"bridge", BridgeLock(host)} {
+		if isHeld, err := t.Locks().Held(name); isHeld && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// BridgeLock is the lock of a bridge to one host.
+func BridgeLock(host wire.Name) string { return ".bridge." + string(host) + ".link" }
+
+// heldDir has a file for each host whose mail a bridge could not send, with the reason.
+const heldDir = maildir.BridgeDir + "/held"
+
+// NoteHeld notes why mail for a host could not be sent; "": it could.
+func (t *Team) NoteHeld(host wire.Name, reason string) error {
+	file := path.Join(heldDir, string(host))
+	if reason == "" {
+		return t.Dir().Remove(file)
+	}
+	if err := t.Dir().MkdirAll(heldDir); err != nil {
+		return err
+	}
+	return t.Dir().Replace(file, []byte(strings.ReplaceAll(reason, "\n", "; ")+"\n"), false)
+}
+
+// HeldReason is why mail for a host could not be sent when a bridge last tried; "": it could, or none has tried.
+func (t *Team) HeldReason(host wire.Name) string {
+	reason, _ := t.Dir().ReadFile(path.Join(heldDir, string(host)), 4096)
+	return letter.Escape(strings.TrimSpace(string(reason))) // other machines have a say in it
 }
 
 // BadEnvelopes is the directory of the envelopes that a team's bridge has rejected: each under its SHA-256, with the

@@ -30,14 +30,15 @@ func (t *Team) overdue(ctx context.Context, box *maildir.Box) ([]*maildir.Item, 
 }
 
 // IsAnswered reports whether a recipient has answered a message, or there is nobody to answer. A reply counts as the
-// answer, and an ack of the member that took the message from a shared inbox: it means that the work is done, while any
-// other ack means "I have it".
+// answer, and so does an ack that says done or declined, or is of the member that took the message from a shared inbox: it
+// means that the work is done, while any other ack means "I have it".
 func (r *Root) IsAnswered(ctx context.Context, m *wire.Message, a wire.Address) bool {
 	if sender, _ := r.Mailbox(m.From); sender == nil {
 		return true
 	}
 	ack, err := r.AckOf(m, a)
-	return err == nil && ack.From != a || len(r.repliesOf(ctx, m, a)) > 0
+	isOver := err == nil && (ack.From != a || ack.Outcome() == "done" || ack.Outcome() == "declined")
+	return isOver || len(r.repliesOf(ctx, m, a)) > 0
 }
 
 func hasRead(it *maildir.Item) bool { return it.State == maildir.Owed || it.State == maildir.Done }

@@ -105,7 +105,7 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 		IsGone: func(session string) bool { return slices.Contains(ended, session) },
 	}
 	h, err := call.HandOver(ctx, box, maildir.ReadOptions{
-		Limit: o.Limit, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(), Current: true,
+		Limit: o.Limit, MaxBytes: 16 << 20, Fits: l.LimitToPage(), Current: true,
 		Match: func(m *maildir.Item) bool {
 			return (o.Match == nil || o.Match(m)) && t.HoldReason(m.Message, name) == (Hold{})
 		},

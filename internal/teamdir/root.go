@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -53,7 +54,7 @@ func (r *Root) Close() error {
 	defer r.mu.Unlock()
 	errs := []error{r.dir.Close()}
 	for _, t := range r.teams {
-		errs = append(errs, t.Store.Close())
+		errs = append(errs, t.Store.Close(), t.sessions.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -111,11 +112,15 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 			err = &LocksError{d.Join(".locks")}
 		}
 	}
+	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
+	if err == nil {
+		o := session.OpenOptions{CheckVerdict: t.CheckVerdict, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook}
+		t.sessions, err = session.Open(d.Path(), o)
+	}
 	if err != nil {
 		d.Close()
 		return nil, err
 	}
-	t.LockTimeout, t.BeforeLook = r.LockTimeout, r.BeforeLook
 	r.teams[name] = t
 	return t, nil
 }
@@ -160,7 +165,7 @@ func (r *Root) Stale(remove bool) (stale []string) {
 	dirs, before := []string{"."}, time.Now().Add(-maildir.TempAge)
 	names, _ := r.Teams()
 	for _, n := range names {
-		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, BadEnvelopes, RowsDir, ReceivedDir} {
+		for _, dir := range []string{"", ".locks", ".sessions", maildir.FilesDir, LaterDir, BadEnvelopes, RowsDir, ReceivedDir} {
 			dirs = append(dirs, path.Join(string(n), dir))
 		}
 	}

@@ -41,6 +41,9 @@ type Sent struct {
 	To       []Recipient // the unknown ones last
 	Unmarked error       // why the message that it answers is not marked; nil: it is, or need not be
 	Unlisted error       // why it is not in the sender's index of sent mail; doctor can rebuild that
+
+	Later    *Later // the message is to be sent later, or was: To are those it is for; nil: it was sent
+	WasLater bool   // that was so before
 }
 
 // Recipient says what became of a message at one of its recipients. Box is nil if it is unknown.
@@ -78,12 +81,15 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 	for i, o := range all {
 		post, noBox, err := r.prepare(o)
 		if posts[i], unknown[i], sent[i].Err = post, noBox, err; err == nil {
+			sent[i].Sent, sent[i].Err = r.sentLater(o.Message, post)
+		}
+		if sent[i].Sent == nil && sent[i].Err == nil {
 			ready = append(ready, post)
 		}
 	}
 	reached := r.deliver(ctx, ready...)
 	for i, post := range posts {
-		if sent[i].Err != nil {
+		if sent[i].Sent != nil || sent[i].Err != nil {
 			continue
 		}
 		s := &Sent{To: append(reached[0], unknown[i]...)}
@@ -93,6 +99,9 @@ func (r *Root) SendAll(ctx context.Context, all []*Outgoing) []SentOrErr {
 			continue
 		}
 		s.Unmarked, s.Unlisted = r.markParent(ctx, all[i], s), post.SentIndexErr
+		if slices.ContainsFunc(s.To, func(to Recipient) bool { return to.Stored }) {
+			r.replaceLater(ctx, post.Message)
+		}
 		errs := []error{s.Unmarked}
 		for _, to := range s.To {
 			errs = append(errs, to.Err)
@@ -123,15 +132,7 @@ func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, er
 		}
 	}
 	for _, a := range unique(o.To) {
-		b, err := r.Mailbox(a)
-		if err == nil && a.Host != "" {
-			t, _ := r.Team(a.Team)
-			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
-				err = unknown // but unreadable rows do not prevent sending
-			} else if a.Team != m.From.Team {
-				err = fmt.Errorf("%s: only its own team can send to a member on another host", a)
-			}
-		}
+		b, err := r.recipient(m.From, a)
 		if err != nil {
 			unknown = append(unknown, Recipient{Address: a, Outcome: maildir.Outcome{Err: err}})
 			continue
@@ -149,6 +150,22 @@ func (r *Root) prepare(o *Outgoing) (post *maildir.Post, unknown []Recipient, er
 		post.Given = true
 	}
 	return post, unknown, o.attach(post)
+}
+
+// recipient finds the mailbox of a recipient of somebody's message.
+func (r *Root) recipient(from, a wire.Address) (*maildir.Box, error) {
+	b, err := r.Mailbox(a)
+	if err != nil || a.Host == "" {
+		return b, err
+	}
+	t, _ := r.Team(a.Team)
+	if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, maildir.ErrNoAgent) {
+		return nil, unknown // but unreadable rows do not prevent sending
+	}
+	if a.Team != from.Team {
+		return nil, fmt.Errorf("%s: only its own team can send to a member on another host", a)
+	}
+	return b, nil
 }
 
 // deliver delivers messages, and then gives them to the programs of those who have them. For each it returns what became

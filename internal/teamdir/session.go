@@ -20,9 +20,7 @@ import (
 var ErrForbidden = errors.New("team.toml says")
 
 // Sessions returns the team's interactive sessions.
-func (t *Team) Sessions() *session.Store {
-	return &session.Store{Mail: t.Store, CheckVerdict: t.CheckVerdict}
-}
+func (t *Team) Sessions() *session.Store { return t.sessions }
 
 // CheckVerdict returns why a message to an agent that approves or rejects a draft does not count; nil: it does. It must
 // come from a member of the team that may answer the agent's questions, and must have been sent with atm.

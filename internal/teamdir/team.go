@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,7 +20,8 @@ type Team struct {
 	Name     wire.Name
 	Progress func(messages int) // called by Search and Thread with how many they have looked at; nil: nobody asks
 
-	root *Root
+	root     *Root
+	sessions *session.Store
 }
 
 // Root is the team's root.

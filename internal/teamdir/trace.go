@@ -18,7 +18,8 @@ import (
 type Stage struct {
 	Name     string     `json:"stage"`
 	At       *time.Time `json:"at"`
-	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
+	Evidence *string    `json:"evidence"`          // null: no evidence, which is not "no"
+	Outcome  string     `json:"outcome,omitempty"` // of the stage outcome: done, blocked or declined
 	Text     string     `json:"text,omitempty"`
 	Host     wire.Name  `json:"host,omitempty"` // the other host where it was reached
 }
@@ -175,7 +176,7 @@ func (t *DeliveryTrace) fillRemote(r *Root, m *wire.Message, a wire.Address) {
 		for _, e := range events {
 			if e.Kind == wire.EventStage && e.Source == "bridge" && e.MessageID() == m.ID && e.Field("to") == t.To {
 				at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
-				t.addStages([]Stage{{e.Field("stage"), moment(at), new(e.Field("evidence")), e.Field("text"), a.Host}})
+				t.addStages([]Stage{{Name: e.Field("stage"), At: moment(at), Evidence: new(e.Field("evidence")), Text: e.Field("text"), Host: a.Host}})
 			}
 		}
 	}
@@ -243,8 +244,17 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 	if m.From.Host != "" {
 		where = "sent to " + m.From.String()
 	}
-	if ack, err := r.AckOf(m, a); err == nil {
-		t.add("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
+	if acks, err := r.AcksOf(m, a); err == nil {
+		first, last := acks[0], acks[len(acks)-1]
+		evidence := func(ack *maildir.Item) string { return fmt.Sprintf("ack %s %s", ack.ID.Short(6), where) }
+		text := first.Body
+		if first.Outcome() != "" {
+			text = "" // which is about the outcome
+		}
+		t.add("acked", first.SentAt, text, "%s", evidence(first))
+		if outcome := last.Outcome(); outcome != "" {
+			t.Stages = append(t.Stages, Stage{Name: "outcome", At: moment(last.SentAt), Evidence: new(evidence(last)), Outcome: outcome, Text: last.Body, Host: a.Host})
+		}
 	}
 	if len(replies) > 0 {
 		first := replies[0]

@@ -47,6 +47,21 @@ func Stamp(t time.Time) string {
 	return strings.TrimPrefix(t.Local().Format(time.DateTime), time.Now().Format(time.DateOnly)+" ")
 }
 
+// When formats a time to come for people: "today 14:00", "tomorrow 14:00", "2026-12-01 09:00"; with seconds if it has some.
+func When(now, t time.Time) string {
+	now, t = now.Local(), t.Local()
+	clock := t.Format("15:04:05")
+	if t.Second() == 0 {
+		clock = t.Format("15:04")
+	}
+	for n, name := range []string{"today", "tomorrow"} {
+		if t.Format(time.DateOnly) == now.AddDate(0, 0, n).Format(time.DateOnly) {
+			return name + " " + clock
+		}
+	}
+	return t.Format(time.DateOnly) + " " + clock
+}
+
 // Span formats a duration in its largest unit; one below 0 is 0s: the clock was set back.
 func Span(d time.Duration) string {
 	d = max(d, 0)

@@ -35,7 +35,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -54,7 +53,9 @@ type Options struct {
 	Load       string         // a session to continue, if the agent can; "": a new one
 	Root       string         // the directory that holds the teams: no file in it is written for the agent
 	Rules      policy.Rules   // for what the agent does through its client without having asked
-	Store      *maildir.Store // has the attachments of prompts; nil: there are none
+	Team       string         // the absolute path of the team's directory, which has the attachments of prompts
+
+	Edited func(path string) // is told of each file that the agent has edited, and returns at once; nil: nobody is told
 }
 
 // Agent is a running agent. Its methods may be called at any time, from any goroutine.

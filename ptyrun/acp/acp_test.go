@@ -277,7 +277,7 @@ func TestAttachments(t *testing.T) {
 		}
 		attached = append(attached, a)
 	}
-	r := start(t, Options{Store: store}).ready()
+	r := start(t, Options{Team: dir.Path()}).ready()
 	if err := r.Prompt("These.", attached...); err != nil {
 		t.Fatal(err)
 	}

@@ -138,6 +138,7 @@ func (a *Agent) writeFile(ctx context.Context, t *turn, p writeRequest) (any, er
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", p.Path, err)
 	}
+	a.tellEdited(p.Path)
 	return acp.WriteTextFileResponse{}, nil
 }
 

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -85,16 +87,11 @@ const maxEmbedded = 2 << 20 // bytes of an attachment
 
 // block embeds a small attachment if it is a text or an image and the agent supports that; else it makes a link.
 func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.ContentBlock {
-	uri := "file://" + a.Store.Dir().Join(maildir.FilesDir+"/"+attached.SHA256)
-	var data []byte
+	uri := "file://" + filepath.Join(a.Team, maildir.FilesDir, attached.SHA256)
 	if attached.Size > maxEmbedded {
 		return acp.ResourceLinkBlock(attached.Name, uri)
 	}
-	file, err := a.Store.Attachment(attached)
-	if err == nil {
-		defer file.Close()
-		data, err = io.ReadAll(io.LimitReader(file, maxEmbedded))
-	}
+	data, err := a.read(attached)
 	kind := http.DetectContentType(data)
 	switch {
 	case err != nil:
@@ -106,6 +103,21 @@ func (a *Agent) block(attached wire.Attachment, can acp.PromptCapabilities) acp.
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: text})
 	}
 	return acp.ResourceLinkBlock(attached.Name, uri)
+}
+
+// read returns the content of a small attachment.
+func (a *Agent) read(attached wire.Attachment) ([]byte, error) {
+	dir, err := durable.Open(a.Team)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	file, err := maildir.NewStore(dir, "").Attachment(attached)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxEmbedded))
 }
 
 // promptAnswered ends the turn as the agent's answer to the prompt says.

@@ -3,6 +3,8 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +73,8 @@ type toolCall struct {
 	kind               acp.ToolKind
 	tool, alias, title string
 	input              json.RawMessage
-	isLarge            bool // the input is, so that it is not kept
+	isLarge            bool     // the input is, so that it is not kept
+	paths              []string // of the files that it is about
 	isStarted, isEnded bool
 }
 
@@ -109,7 +112,21 @@ func (a *Agent) updateCall(u callUpdate) {
 	}
 	a.log(e)
 	a.setActivity(reducer.Thinking, "")
+	if !hasFailed && slices.Contains([]acp.ToolKind{acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove}, c.kind) {
+		a.tellEdited(c.paths...)
+	}
 }
+
+func (a *Agent) tellEdited(paths ...string) {
+	for _, path := range paths {
+		if a.Edited != nil && filepath.IsAbs(path) {
+			a.Edited(path)
+		}
+	}
+}
+
+// maxCallPaths is how many files of a call are known.
+const maxCallPaths = 50
 
 // mergeCall adds to what is known about a call. The call's kind names its tool, the first word of its title is an
 // alias.
@@ -129,6 +146,20 @@ func (a *Agent) mergeCall(u callUpdate) *toolCall {
 	if !isNull(u.RawInput) {
 		if c.input, c.isLarge = u.RawInput, len(u.RawInput) > maxQuestion; c.isLarge {
 			c.input = nil
+		}
+	}
+	var paths []string
+	for _, l := range u.Locations {
+		paths = append(paths, l.Path)
+	}
+	for _, part := range u.Content {
+		if part.Diff != nil {
+			paths = append(paths, part.Diff.Path)
+		}
+	}
+	for _, path := range paths {
+		if !slices.Contains(c.paths, path) && len(c.paths) < maxCallPaths {
+			c.paths = append(c.paths, path)
 		}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os/exec"
@@ -10,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Helper is a program that another one needs, such as its server. It is started before that one, in a session of its own
-// and without a terminal, and Stop ends it with the one that has joined it.
+// Helper is a program that another one needs, such as its server, or that is run beside it. It is started in a session of
+// its own and without a terminal, and Stop ends it with the one that has joined it.
 type Helper struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -26,6 +27,9 @@ func StartHelper(c Command, out io.Writer) (*Helper, error) {
 		return nil, fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, readGrace
+	if c.Stdin != nil {
+		cmd.Stdin = bytes.NewReader(c.Stdin)
+	}
 	h := &Helper{cmd: cmd, done: make(chan struct{}), of: &Child{}} // nobody's yet
 	if err := h.of.startBeside(cmd); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c.Argv[0], NoProgramError{err})

@@ -37,6 +37,8 @@ type Command struct {
 
 	Cols, Rows int // the terminal's size
 
+	Stdin []byte // of a Helper
+
 	Pipes bool // the program gets pipes and no terminal: see Child's Stdin, Stdout and Stderr
 }
 

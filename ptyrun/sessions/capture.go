@@ -101,7 +101,7 @@ func (f *follower) MaxLines() int {
 // HandleLines emits lines, and says how many were omitted.
 func (f *follower) HandleLines(lines []string, omitted uint64) {
 	if omitted > 0 {
-		f.emit(fmt.Sprintf("… %d lines omitted: asciinema play %s/run/screen.cast", omitted, f.run.Box.Path()), 0)
+		f.emit(fmt.Sprintf("… %d lines omitted: asciinema play %s/run/screen.cast", omitted, f.run.Dir), 0)
 	}
 	text := ""
 	for _, line := range lines {

@@ -23,7 +23,7 @@ import (
 func (r *rig) hurried(message string) *counter {
 	c := &counter{text: []byte("msg=" + message)}
 	r.opt.Log = slog.New(slog.NewTextHandler(c, nil))
-	r.store.LockTimeout = 50 * time.Millisecond
+	r.useSessions(session.OpenOptions{LockTimeout: 50 * time.Millisecond})
 	return c
 }
 
@@ -103,7 +103,7 @@ func TestFileThatIsNoSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
 	failures := r.hurried("sessions")
-	must(t, r.sessions().Mail.Dir().Mkdir(".sessions"))
+	must(t, r.store.Dir().Mkdir(".sessions"))
 	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))
 	abort := r.say("", foreign.HumanInput{Kind: "abort"})

@@ -6,27 +6,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
 // WhyWithheld says why human input must not be typed now. An abort never is: it is carried out.
-func (f *follower) WhyWithheld(it *maildir.Item) string {
-	in, ok := session.InputOf(it.Message)
+func (f *follower) WhyWithheld(m *wire.Message) string {
+	in, ok := session.InputOf(m)
 	switch {
-	case !ok || it.State != maildir.Unread:
+	case !ok:
 		return ""
 	case in.Kind == "abort":
 		f.run.Retry("sessions", f.carryOutAborts)
 		return "an abort is not typed"
 	}
-	f.input[it.ID] = it
+	f.input[m.ID] = m
 	if !f.isKnown {
 		return "the runner has not read its sessions yet"
 	}
-	why, _ := session.WithholdReason(it.Message, f.all, f.Mute)
+	why, _ := session.WithholdReason(m, f.all, f.Mute)
 	return why
 }
 
@@ -50,7 +49,7 @@ func (f *follower) Body(m *wire.Message) string {
 	if !ok || !in.IsVerdict() {
 		return m.Body
 	}
-	if _, counts := f.store.InputOf(f.agent, m); !counts {
+	if _, counts := f.Store.InputOf(f.agent, m); !counts {
 		return "(an answer to a draft that does not count: atm pending)\n" + letter.Typable(m.Body)
 	}
 	what := "Your draft " + string(in.DraftID)
@@ -68,15 +67,11 @@ func (f *follower) Body(m *wire.Message) string {
 
 // carryOutAborts carries out the unread aborts.
 func (f *follower) carryOutAborts() error {
-	var aborts []session.Input
-	_, err := f.run.Box.Walk(context.Background(), maildir.Range{Unread: true}, func(it *maildir.Item) bool {
-		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
-			aborts = append(aborts, in)
+	unread, err := f.Store.UnreadInput(context.Background(), f.agent)
+	for _, in := range unread {
+		if in.Kind == "abort" {
+			err = errors.Join(err, f.abort(in))
 		}
-		return true
-	})
-	for _, in := range aborts {
-		err = errors.Join(err, f.abort(in))
 	}
 	return err
 }
@@ -85,26 +80,25 @@ func (f *follower) carryOutAborts() error {
 // abort is read when all is done. The agent is not stopped by an abort that is older than this run, or whose session was
 // already over.
 func (f *follower) abort(in session.Input) error {
-	all, err := f.store.AgentSessions(f.agent, nil)
+	all, err := f.Store.AgentSessions(f.agent, nil)
 	ids := slices.DeleteFunc(aliveOf(all), func(id wire.UUID) bool { return !in.For(id) })
 	isMeant := in.Session == "" || len(ids) > 0 || f.wasEndedBy(in)
 	if isMeant && !in.ID.Time().Before(f.startedAt.Truncate(time.Millisecond)) {
 		f.run.Stop("aborted by "+string(in.From.Agent), 0)
 	}
 	for _, id := range ids {
-		_, bad := f.store.Change(context.Background(), id, nil)
+		_, bad := f.Store.Change(context.Background(), id, nil)
 		err = errors.Join(err, bad)
 	}
 	if err != nil { // it stays unread, and whoever changes a session next carries it out
 		return err
 	}
-	_, err = f.run.Box.Read(context.Background(), maildir.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch maildir.Batch) (int, error) { return len(batch.Items), nil })
-	return err
+	return f.Store.MarkRead(context.Background(), f.agent, in)
 }
 
 // wasEndedBy reports whether its sender's command has already carried out an abort. The follower may not have read the
 // session before.
 func (f *follower) wasEndedBy(abort session.Input) bool {
-	s, err := f.store.Get(abort.Session)
+	s, err := f.Store.Get(abort.Session)
 	return err == nil && s.State == session.Aborted && !s.UpdatedAt.Before(abort.At.Truncate(time.Millisecond))
 }

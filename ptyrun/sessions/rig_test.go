@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -39,8 +40,9 @@ type rig struct {
 	store *maildir.Store
 	bob   *maildir.Box
 	log   string // the fake agent's
+	own   Options
 	opt   ptyrun.Options
-	hold  *maildir.Runner
+	mail  *ptyrun.Mail
 	done  chan struct{}
 	exit  ptyrun.Exit
 	err   error
@@ -50,22 +52,33 @@ type rig struct {
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
 	// A socket's path must be short, and a test's directory may be long.
-	path, err := os.MkdirTemp("", "atm-run-")
+	root, err := os.MkdirTemp("", "atm-run-")
 	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(path) })
+	t.Cleanup(func() { os.RemoveAll(root) })
+	path := filepath.Join(root, "main")
+	team, err := teams.Create(t.Context(), path, "alice", "bob")
+	must(t, err)
+	must(t, team.Close())
 	dir, err := durable.Open(path)
 	must(t, err)
-	must(t, dir.Mkdir(".locks"))
 	s := maildir.NewStore(dir, "main")
 	t.Cleanup(func() { s.Close() })
-	must(t, s.Create(t.Context(), "alice"))
-	must(t, s.Create(t.Context(), "bob"))
 	if o.Capture == "" {
 		o.Capture = Pipe
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
-	r.opt = ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Follow: o.Follow}
+	r.own, r.opt = o, ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30}
+	r.useSessions(session.OpenOptions{})
 	return r
+}
+
+// useSessions opens the team's sessions anew.
+func (r *rig) useSessions(o session.OpenOptions) {
+	var err error
+	r.own.Store, err = session.Open(r.opt.Dir, o)
+	must(r.t, err)
+	r.t.Cleanup(func() { r.own.Store.Close() })
+	r.opt.Follow = r.own.Follow
 }
 
 // fake runs the fake agent.
@@ -89,9 +102,9 @@ func (r *rig) script(text string) *rig {
 func (r *rig) run() *rig {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	hold, err := r.store.HoldRunner(ctx, "bob")
-	must(r.t, err)
-	r.stop, r.hold, r.opt.Mail = cancel, hold, &ptyrun.Mail{Box: r.bob, Hold: hold}
+	r.mail = &ptyrun.Mail{Dir: r.bob.Path()}
+	must(r.t, r.mail.Hold(ctx))
+	r.stop, r.opt.Mail = cancel, r.mail
 	agent, err := ptyrun.Start(ctx, r.opt)
 	must(r.t, err)
 	go func() {
@@ -101,7 +114,7 @@ func (r *rig) run() *rig {
 	r.t.Cleanup(func() {
 		cancel()
 		<-r.done
-		hold.Release()
+		r.mail.Release()
 	})
 	return r
 }
@@ -188,7 +201,7 @@ func (r *rig) idle() *rig {
 	return r
 }
 
-func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
+func (r *rig) sessions() *session.Store { return r.own.Store }
 
 // open begins a session like a person.
 func (r *rig) open() wire.UUID {

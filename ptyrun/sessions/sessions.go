@@ -12,31 +12,29 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Options say how the agent's sessions work, as configured when the runner started.
+// Options say how the agent's sessions work, as configured when the runner started. Store is required.
 type Options struct {
-	Begin   bool // begin one if none is alive
+	Store   *session.Store // the team's, open until the agent has ended
+	Begin   bool           // begin one if none is alive
 	Capture Capture
 	Mute    bool // human input is not allowed: it stays unread
 	Rules   session.Rules
-
-	CheckVerdict func(agent wire.Name, m *wire.Message) error // as in session.Store
 }
 
 // Follow is for ptyrun.Options.
 func (o Options) Follow(run ptyrun.Followed) ptyrun.Follower {
 	return &follower{
-		Options: o, run: run, agent: run.Box.Agent(), startedAt: time.Now(),
-		store: &session.Store{Mail: run.Box.Store(), CheckVerdict: o.CheckVerdict}, input: map[wire.ID]*maildir.Item{},
+		Options: o, run: run, agent: wire.Name(filepath.Base(run.Dir)), startedAt: time.Now(), input: map[wire.ID]*wire.Message{},
 	}
 }
 
@@ -46,12 +44,11 @@ type follower struct {
 	Options
 	run       ptyrun.Followed
 	agent     wire.Name
-	store     *session.Store
 	startedAt time.Time
 
 	isKnown bool                      // the sessions have been read
 	all     []*session.Session        // the copy
-	input   map[wire.ID]*maildir.Item // unread human input
+	input   map[wire.ID]*wire.Message // human input that was unread
 	goalSeq uint64                    // of the last event that says that a goal is reached
 
 	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers
@@ -115,7 +112,7 @@ func (f *follower) sync() (isAnyAlive bool, err error) {
 		return s.State.Alive() && isOutdated || s.EndedBy(o.Rules, time.Now()) != ""
 	}
 	if !f.isAttached || slices.ContainsFunc(all, isDue) {
-		failed := f.store.Attach(context.Background(), f.agent, o)
+		failed := f.Store.Attach(context.Background(), f.agent, o)
 		f.isAttached = f.isAttached || failed == nil
 		all, err = f.read(all)
 		err = errors.Join(failed, err)
@@ -126,11 +123,11 @@ func (f *follower) sync() (isAnyAlive bool, err error) {
 
 // read returns the sessions as they are now; before is what it returned last. The caller holds syncing.
 func (f *follower) read(before []*session.Session) ([]*session.Session, error) {
-	at := f.store.Modified()
+	at := f.Store.Modified()
 	if !at.IsZero() && at.Equal(f.modified) {
 		return before, nil
 	}
-	all, err := f.store.AgentSessions(f.agent, before)
+	all, err := f.Store.AgentSessions(f.agent, before)
 	if err == nil {
 		f.modified = at
 	}
@@ -150,8 +147,8 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 func (f *follower) update(all []*session.Session) {
 	before, wasKnown := aliveOf(f.all), f.isKnown
 	withheld := map[wire.ID]bool{}
-	for id, it := range f.input {
-		withheld[id] = f.WhyWithheld(it) != ""
+	for id, m := range f.input {
+		withheld[id] = f.WhyWithheld(m) != ""
 	}
 	f.all, f.isKnown = all, true
 	if wasKnown && len(before) == 0 && len(aliveOf(all)) > 0 {
@@ -210,7 +207,7 @@ func (f *follower) Detach(exit ptyrun.Exit, failed error) {
 	case isCompleted:
 		how = fmt.Sprintf("%s has left", f.agent)
 	}
-	if err := f.store.Detach(context.Background(), f.agent, isCompleted, how); err != nil {
+	if err := f.Store.Detach(context.Background(), f.agent, isCompleted, how); err != nil {
 		f.run.Log.Error("detaching from sessions", "err", err)
 	}
 }

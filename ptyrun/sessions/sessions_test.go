@@ -170,7 +170,7 @@ func TestSessionOfARun(t *testing.T) {
 			}
 			c.end(r)
 			<-r.done
-			r.hold.Release()
+			r.mail.Release()
 			if s := r.onlySession(); s.State != c.want || s.Notes.Runner.AutoPaused != (c.want == session.Paused) {
 				t.Fatalf("it is %s", s.State)
 			}

@@ -51,6 +51,7 @@ type Request struct {
 	DryRun bool   // nothing is written
 	MCP    bool   // only the entry that starts `atm mcp`
 	Plugin bool   // all but the hooks and the server, which the tool's plugin has
+	Claims bool   // also what has Claude Code refuse to edit what another member has claimed
 	Accept bool   // also what has Claude Code take mail without asking where it asks for no permissions; not with Local
 
 	isRemoval bool

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 
 // requests returns all possible requests.
 func requests() []Request {
-	var out []Request
+	out := []Request{{Tool: "claude", Claims: true}, {Tool: "claude", Claims: true, Local: true, Agent: "bob"}}
 	for _, tool := range Tools {
 		for _, mcp := range []bool{false, true} {
 			out = append(out, Request{Tool: tool, MCP: mcp}, Request{Tool: tool, Local: true, MCP: mcp}, Request{Tool: tool, Local: true, Agent: "bob", MCP: mcp})

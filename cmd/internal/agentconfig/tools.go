@@ -46,6 +46,9 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 	settings = append(settings, each(looks, func(look string) setting { return allow("Bash(atm "+look+")", `"Bash(atm team:*)"`) })...)
 	settings = append(settings, p.writableRoot("/sandbox/filesystem/allowWrite/-"),
 		setting{pointer: "/env/ATM_AGENT", value: quoted(r.Agent), change: "ATM_AGENT is " + r.Agent + " here"})
+	if r.Claims || r.isRemoval {
+		settings = append(settings, setting{pointer: "/env/" + Claims, value: quoted(Refuse), change: "refuses to edit what another member has claimed"})
+	}
 	if !r.Local && (r.Accept || r.isRemoval) { // a project's file may only be stricter
 		settings = append(settings, setting{
 			pointer: "/crossSessionInbound", value: quoted("accept"), keepsTheirs: true,
@@ -74,6 +77,9 @@ func (p *Installer) hooks(r Request, agent string) hookSet {
 	}
 	return h
 }
+
+// Claims is the variable that has atm's hook refuse edits of what another member has claimed, if it is Refuse.
+const Claims, Refuse = "ATM_CLAIMS", "refuse"
 
 var codexEvents = []string{
 	"SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact",

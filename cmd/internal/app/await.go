@@ -83,6 +83,9 @@ func (s *Scope) until(hasReader bool, f func(ctx context.Context) error) error {
 			Sleep(ctx, time.Second)
 		}
 	}()
+	if s.Team != nil {
+		go s.Team.KeepDelivering(ctx)
+	}
 	err := f(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -54,9 +54,17 @@ type finding struct {
 type Match struct {
 	Kind    string
 	Agent   wire.Name       // "": several recipients
-	Item    *maildir.Item   // the mail, the reply or the ack; nil: something else is the evidence
+	Item    *maildir.Item   // the mail, the reply or the last ack; nil: something else is the evidence
+	Acks    []AckOutcome    // what each recipient's ack said of the work, if one did; of several in the message's order
 	Member  *teamdir.Member // the agent in its state; nil: it is about a message
 	Message wire.ID         // of mine that has come so far; "": it is about none
+}
+
+// An AckOutcome is what a recipient's ack said of the work.
+type AckOutcome struct {
+	To      string `json:"to"`
+	Outcome string `json:"outcome"`
+	Text    string `json:"text,omitempty"`
 }
 
 // IsID reports whether a word may be the id of a message.
@@ -218,6 +226,9 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 		}
 		if ack, err := s.Root.AckOf(m, a); err == nil {
 			met.Agent, met.Item = s.Me.Agent(), ack
+			if outcome := ack.Outcome(); outcome != "" {
+				met.Acks = append(met.Acks, AckOutcome{a.String(), outcome, ack.Body})
+			}
 		} else if replies := s.Root.Replies(ctx, s.Me, m, a).Counted; len(replies) > 0 {
 			met.Agent, met.Item = s.Me.Agent(), replies[0]
 		}

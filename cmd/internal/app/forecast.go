@@ -37,7 +37,7 @@ func forecastFor(r *teamdir.Root, m *teamdir.Member, to teamdir.Recipient, sent 
 		return when
 	}
 	if t, err := r.Team(to.Address.Team); to.Address.Host != "" && err == nil {
-		if t.IsBridged() {
+		if t.IsBridged(to.Address.Host) {
 			return "the bridge sends it"
 		}
 		return "bridge is off: goes out when it runs"

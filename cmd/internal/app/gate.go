@@ -30,12 +30,34 @@ type Trace struct {
 // TraceOf returns the progress of a message at one recipient.
 func TraceOf(ctx context.Context, r *teamdir.Root, m *wire.Message, a wire.Address) Trace {
 	t := Trace{DeliveryTrace: r.Trace(ctx, m, a)}
+	if t.Item == nil && t.State == "" {
+		if l := laterOf(r, m); l != nil {
+			t.State, t.Gate, t.Due = l.State, laterGate(r, m, l), ""
+			return t
+		}
+	}
 	if a.Host == "" {
 		t.Gate = t.localGate(r, m, a)
 	} else if team, err := r.Team(a.Team); err == nil {
 		t.Gate = t.remoteGate(team, m, a)
 	}
 	return t
+}
+
+// laterGate says why a message that was to be sent later is not at a recipient.
+func laterGate(r *teamdir.Root, m *wire.Message, l *teamdir.Later) string {
+	team, err := r.Team(m.From.Team)
+	switch {
+	case err != nil:
+		return ""
+	case l.State == maildir.Withdrawn:
+		return "it was withdrawn before it was sent"
+	case l.State == teamdir.Undelivered:
+		return fmt.Sprintf("it was not delivered (%s): atm retry %s", letter.Escape(team.LaterReason(*l)), m.ID.Short(6))
+	case l.At.After(time.Now()):
+		return fmt.Sprintf("it goes out %s: atm withdraw %s takes it back", letter.When(time.Now(), l.At), m.ID.Short(6))
+	}
+	return fmt.Sprintf("it is due since %s, and not delivered: atm doctor", letter.Stamp(l.At))
 }
 
 func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) string {
@@ -70,10 +92,10 @@ func (t *Trace) localGate(r *teamdir.Root, m *wire.Message, a wire.Address) stri
 func (t *Trace) remoteGate(team *teamdir.Team, m *wire.Message, a wire.Address) string {
 	switch isInOutbox := t.Err == nil; {
 	case isInOutbox && t.State == maildir.Withdrawn:
-	case isInOutbox && team.IsBridged():
-		return "the bridge runs, but the server has not accepted it yet"
+	case isInOutbox && team.IsBridged(a.Host):
+		return JoinFilled("; it last said: ", "the bridge runs, but has not sent it yet", team.HeldReason(a.Host))
 	case isInOutbox:
-		return "the bridge is off: it goes out when `atm bridge` runs"
+		return JoinFilled("; it last said: ", "the bridge is off: it goes out when `atm bridge` runs", team.HeldReason(a.Host))
 	case t.State == maildir.Owed:
 		return ackGate(m, a)
 	case t.State != "", m.From.Host != "": // its own host knows more

@@ -69,6 +69,15 @@ func userDir(variable, belowHome string) string {
 	return filepath.Join(home, belowHome, "atm")
 }
 
+// KeysDir is where the keys of the hosts are that this user trusts; "": there is no such place.
+func KeysDir() string {
+	dir := userDir("XDG_CONFIG_HOME", ".config")
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "bridge")
+}
+
 // Flags returns those of --root, --team and --as that were given and are named, and that a text does not have already,
 // with a space in front, to append to a command.
 func (g *Given) Flags(text string, names ...string) (flags string) {

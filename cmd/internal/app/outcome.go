@@ -22,6 +22,7 @@ type Outcome struct {
 	Delivered []Delivered `json:"delivered"`
 	Failed    []Failed    `json:"failed"`
 
+	Later *SentLater     `json:"later,omitempty"` // nobody has it yet: then Delivered and Failed are empty
 	Reply json.Marshaler `json:"reply,omitempty"` // for whoever waits for it
 	Acked []*Outcome     `json:"acked,omitempty"` // each of several acks; ID is then the first's
 
@@ -40,6 +41,8 @@ type Delivered struct {
 	By       string `json:"by,omitempty"`          // the way to its program that its person started: inbox socket, plugin, …
 	IsIn     bool   `json:"handed_over,omitempty"` // and that was given it
 	IsUnsure bool   `json:"unconfirmed,omitempty"` // but may not have taken it
+	Outcome  string `json:"outcome,omitempty"`     // what its ack said of the work, for whoever waits for it
+	Text     string `json:"text,omitempty"`        // of that ack
 
 	note string // when the recipient will probably see it
 }
@@ -145,6 +148,9 @@ func (o *Outcome) Err(did string) error {
 // Text lists the recipients that have the message, with what several in a row have in common said once; "": nobody has
 // it.
 func (o *Outcome) Text(did string) string {
+	if o.Later != nil {
+		return o.laterText()
+	}
 	var to []string
 	for i, d := range o.Delivered {
 		who := o.Called(d.To)
@@ -166,7 +172,11 @@ func (o *Outcome) Called(to string) string { return (&letter.Renderer{Team: o.te
 // CopyAt returns a recipient's copy of a message; its State is "" without evidence.
 func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	if a.Host != "" {
-		return &maildir.Item{Message: m, State: s.Root.RemoteState(m, a)}
+		it := &maildir.Item{Message: m, State: s.Root.RemoteState(m, a)}
+		if l := laterOf(s.Root, m); it.State == "" && l != nil {
+			it.State = l.State
+		}
+		return it
 	}
 	box, err := s.Root.Mailbox(a)
 	if err == nil {
@@ -178,6 +188,8 @@ func (s *Scope) CopyAt(m *wire.Message, a wire.Address) *maildir.Item {
 	state := maildir.State("")
 	if _, isBad := errors.AsType[*maildir.BadError](err); isBad {
 		state = "bad"
+	} else if l := laterOf(s.Root, m); l != nil {
+		state = l.State
 	}
 	return &maildir.Item{Message: m, State: state}
 }

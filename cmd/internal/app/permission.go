@@ -24,6 +24,16 @@ func AgentMarks() []string {
 	return []string{"ATM_RUN", ShellOf, "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT", "COPILOT_CLI"}
 }
 
+// OwnEnvironment is this process's environment for what an owner has started: without what says who I am, or that an agent
+// has started it.
+func OwnEnvironment() []string {
+	marks := append(AgentMarks(), "ATM_AGENT", ProjectDir)
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains(marks, name)
+	})
+}
+
 // hasAgentMark reports whether an environment is that of a process that an agent's program started.
 func hasAgentMark(env func(string) string) bool {
 	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return env(mark) != "" })

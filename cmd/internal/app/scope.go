@@ -78,9 +78,7 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 		return nil, err
 	}
 	root.LockTimeout = max(g.LockTimeout, time.Nanosecond) // 0: try once
-	if dir := userDir("XDG_CONFIG_HOME", ".config"); dir != "" {
-		root.KeysDir = filepath.Join(dir, "bridge")
-	}
+	root.KeysDir = KeysDir()
 	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
 }

@@ -55,17 +55,8 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	var ready []*teamdir.Outgoing
 	for i, m := range all {
 		by := *origin
-		o, err := s.outgoing(ctx, m, isPerson, &by)
-		for _, name := range m.Files {
-			var f *os.File
-			if err == nil {
-				f, err = s.openAttached(name)
-			}
-			if err == nil {
-				defer f.Close()
-				o.Files = append(o.Files, teamdir.File{Name: filepath.Base(name), Content: f})
-			}
-		}
+		o, closeFiles, err := s.open(ctx, m, isPerson, &by)
+		defer closeFiles()
 		if outcomes[i].Err = err; err == nil {
 			doubts[i], outgoing[i] = s.doubtsOf(o), o
 			ready = append(ready, o)
@@ -87,10 +78,33 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 	return outcomes
 }
 
+// open is outgoing with the files that go with the message, which are to be closed.
+func (s *Scope) open(ctx context.Context, m *Submission, isPerson bool, origin *wire.Origin) (o *teamdir.Outgoing, closeFiles func(), err error) {
+	var files []*os.File
+	closeFiles = func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	o, err = s.outgoing(ctx, m, isPerson, origin)
+	for i := 0; i < len(m.Files) && err == nil; i++ {
+		var f *os.File
+		if f, err = s.openAttached(m.Files[i]); err == nil {
+			files = append(files, f)
+			o.Files = append(o.Files, teamdir.File{Name: filepath.Base(m.Files[i]), Content: f})
+		}
+	}
+	return o, closeFiles, err
+}
+
 // outcomeOf says what became of a message. look returns what is known of a recipient.
 func (s *Scope) outcomeOf(m *Submission, sent *teamdir.Sent, look func(wire.Address) teamdir.Member) *Outcome {
 	out := s.NewOutcome(m.Content.ID)
 	out.look = look
+	if sent.Later != nil {
+		out.addLater(s, m, sent)
+		return out
+	}
 	isStored := slices.ContainsFunc(sent.To, func(to teamdir.Recipient) bool { return to.Stored })
 	for _, to := range sent.To {
 		switch {
@@ -214,12 +228,16 @@ func (s *Scope) openAttached(name string) (*os.File, error) {
 	return f, err
 }
 
-// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from. did says what was done.
-func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, text string) (out *Outcome, did string, err error) {
+// Ack acknowledges a message, which lies in my mailbox or in the shared one that I took it from, with one of
+// wire.Outcomes or "". did says what was done.
+func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, outcome, text string) (out *Outcome, did string, err error) {
 	if it.State == maildir.Withdrawn {
 		return nil, "", withdrawnError(it.ID)
 	}
-	ack := &wire.Message{Body: text, Origin: s.Origin()}
+	ack := &wire.Message{Type: wire.TypeAck, Body: text, Origin: s.Origin()}
+	if outcome != "" {
+		ack.SetOutcome(outcome)
+	}
 	a, err := s.Root.Ack(ctx, s.Me, box, it.Message, ack)
 	if err != nil {
 		return nil, "", repeatable(err)
@@ -232,7 +250,10 @@ func (s *Scope) Ack(ctx context.Context, box *maildir.Box, it *maildir.Item, tex
 	if a.To.Box != nil {
 		out.addDelivered(s, a.To, ack, "")
 	}
-	if did = "acked " + it.ID.Short(6); a.WasAcked {
+	if did = "acked " + it.ID.Short(6); outcome != "" {
+		did += " as " + outcome
+	}
+	if a.WasAcked {
 		did += " before"
 	}
 	return out, did, nil
@@ -249,9 +270,18 @@ func repeatable(err error) error {
 // Withdraw withdraws a message of mine from all its recipients.
 func (s *Scope) Withdraw(ctx context.Context, m *wire.Message) *Outcome {
 	out := s.NewOutcome(m.ID)
+	later, failed := s.Root.WithdrawLater(ctx, m.From, m.ID)
 	for _, to := range m.To {
 		d := Delivered{To: to.String(), State: "withdrawn", note: "it was not read"}
-		state, err := s.Root.Withdraw(ctx, s.Me, m, to, s.Origin())
+		state, err := maildir.State(""), failed
+		if later != nil && err == nil && to.Host != "" && !later.MayBeSent() && s.Root.RemoteState(m, to) == "" {
+			err = maildir.ErrNotFound // which Withdraw takes for sent by the bridge
+		} else if err == nil {
+			state, err = s.Root.Withdraw(ctx, s.Me, m, to, s.Origin())
+		}
+		if later != nil && (errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrNoAgent)) {
+			state, err, d.note = maildir.Unread, nil, "it was not sent yet"
+		}
 		if unlogged, ok := errors.AsType[*maildir.UnloggedError](err); ok { // only an event is missing
 			out.warn("%v", unlogged)
 			err = nil

@@ -239,6 +239,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 			err = r.restoreMember(t, t.Box(wire.Name(first)), h.Name, below, content)
 		case isDir:
 			err = t.Dir().MkdirAll(name)
+		case first == teamdir.LaterDir && t.HasLater(path.Base(name)):
 		case first == maildir.FilesDir:
 			err = r.restoreAttachment(t, name, content)
 		default:

@@ -6,8 +6,10 @@
 //	<team>/.bridge/received/<id>.<agent>      receipts: mail of other hosts whose progress is reported to the sender
 //	<team>/.bridge/received/<day>.taken       which envelopes signed on that day were taken
 //	<team>/.bridge/rows/<host>.json           the states of another host's members
+//	<team>/.bridge/held/<host>                why mail for a host was not sent at the last try
 //	<team>/.bridge/bad/<sha256>               rejected envelopes, with <sha256>.reason
-//	.locks/bridge                             held while a bridge runs
+//	.locks/bridge                             held while a bridge runs; shared by those to one host each
+//	.locks/.bridge.<host>.link                held while a bridge to this host alone runs
 //
 // A message leaves the outbox after it is safe elsewhere: at the server, or at the other host of a link. It is
 // acknowledged there after its delivery, so it is always durable on one side. It may come twice, with the same id, which
@@ -55,14 +57,17 @@ type Bridge struct {
 	Report func(Transfer)    // gets each transfer; several goroutines call it
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
 
-	way          transport          // to the other hosts
-	peer         wire.Name          // the only one that it leads to; "": all that are trusted
-	key          ed25519.PrivateKey // this host's
-	isContinuous bool               // under Run, not Once
-	reconnected  chan struct{}      // to the server
-	rowsErrors   map[string]string  // the last error with each host's rows, by key
-	unfinished   atomic.Int32       // envelopes that come again
-	fetching     [16]sync.Mutex     // by the first digit of an attachment: each is fetched once at a time
+	way          transport            // to the other hosts
+	peer         wire.Name            // the only one that it leads to; "": all that are trusted
+	key          ed25519.PrivateKey   // this host's
+	isContinuous bool                 // under Run, not Once
+	reconnected  chan struct{}        // to the server
+	rowsErrors   sync.Map             // the last error with each host's rows, by key
+	unfinished   atomic.Int32         // envelopes that come again
+	fetching     [16]sync.Mutex       // by the first digit of an attachment: each is fetched once at a time
+	sending      sync.Mutex           // held while mail is sent
+	held         map[wire.Name]string // what was noted of a host's mail, under sending
+	reporting    sync.Mutex           // held while stages are sent
 	taken        taken
 }
 
@@ -71,7 +76,7 @@ type Bridge struct {
 type transport interface {
 	// String says where it leads, for people.
 	String() string
-	// connect connects, unless it is connected. Neither is called while another method runs: connect, close.
+	// connect connects, unless it is connected. No other method is called meanwhile, nor while close runs.
 	connect(ctx context.Context) error
 	close()
 	// keep proves that this bridge is there. It is called every renewEvery.
@@ -150,6 +155,7 @@ func (b *Bridge) Once(ctx context.Context) error {
 	return b.withLock(ctx, func() error {
 		err := b.connect(ctx)
 		if err != nil {
+			b.noteAllHeld(ctx, err)
 			return err
 		}
 		for _, step := range []func(context.Context) error{b.send, b.receive, b.retryBad, b.sendStages, b.send, b.sendRows, b.way.receiveRows} {
@@ -170,12 +176,12 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // withLock calls f under the lock that a running bridge holds, and then disconnects.
 func (b *Bridge) withLock(ctx context.Context, f func() error) error {
-	lock, err := b.Team.Locks().Lock(ctx, "bridge", lockfile.Exclusive, 0, nil)
+	unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer lock.Unlock()
-	b.rowsErrors = map[string]string{}
+	defer unlock()
+	b.rowsErrors.Clear()
 	if err := b.Team.PruneTaken(); err != nil {
 		return err
 	}
@@ -184,14 +190,39 @@ func (b *Bridge) withLock(ctx context.Context, f func() error) error {
 	return err
 }
 
+// lock takes the lock bridge, which a bridge to one host shares with those to others: they have a lock for each host.
+func (b *Bridge) lock(ctx context.Context) (unlock func(), err error) {
+	mode := lockfile.Exclusive
+	if b.peer != "" {
+		mode = lockfile.Shared
+	}
+	all, err := b.Team.Locks().Lock(ctx, "bridge", mode, 0, nil)
+	if err != nil || b.peer == "" {
+		return func() { all.Unlock() }, err
+	}
+	one, err := b.Team.Locks().Lock(ctx, teamdir.BridgeLock(b.peer), lockfile.Exclusive, 0, nil)
+	if err != nil {
+		all.Unlock()
+		return nil, err
+	}
+	return func() { one.Unlock(); all.Unlock() }, nil
+}
+
 // repeat calls f at once, at each change, and at least as often as every says, until the context ends or f returns a
-// *LeaseError. It reports an error once, and retries with exponential backoff.
+// *LeaseError or a finalError. It reports an error once, and retries with exponential backoff, which begins anew after a
+// connection that has lasted.
 func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
 	for backoff, reported := time.Second, ""; ; {
 		wait, reconnected := every, (chan struct{})(nil)
 		err := f(ctx)
-		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
+		other, isFinal, lost := (*LeaseError)(nil), finalError{}, lostError{}
+		if ctx.Err() != nil || errors.As(err, &other) || errors.As(err, &isFinal) {
 			return errors.Join(ctx.Err(), err)
+		}
+		if errors.As(err, &lost) {
+			if reported = ""; lost.after > every {
+				backoff = time.Second
+			}
 		}
 		if err == nil {
 			backoff, reported = time.Second, ""
@@ -232,6 +263,7 @@ func (b *Bridge) watch(ctx context.Context, every, gather, rest time.Duration, a
 // serve connects, and sends and receives until one of its seven goroutines fails.
 func (b *Bridge) serve(ctx context.Context) error {
 	if err := b.connect(ctx); err != nil {
+		b.noteAllHeld(ctx, err)
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

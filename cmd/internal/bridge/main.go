@@ -4,15 +4,21 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -22,7 +28,7 @@ func Main(version string, words []string) int {
 	return command.RunCompanion("bridge", version, words, func(c *cli.Context) error {
 		p := command.PrinterOf(c)
 		s, err := app.OpenTeam(p.Given)
-		if err != nil {
+		if err = cmp.Or(err, check(c)); err != nil {
 			return err
 		}
 		team, err := s.Team.Config()
@@ -38,20 +44,21 @@ func Main(version string, words []string) int {
 			},
 			Warn: func(line string) { p.Warn("%s", line) },
 		}
-		if b.Host == "" {
-			return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
+		switch {
+		case c.Bool("stdio"): // stdout belongs to the other side, which shows stderr
+			b.Report = func(Transfer) {}
+			err = b.ThroughStreams(p.In, p.Out, c.App.Version, func(known wire.Name) (wire.Name, error) { return nameOf(s, b.Host, known) })
+		case c.IsSet("ssh"):
+			err = throughSSH(c, s, b)
+		default:
+			err = throughServer(c, b, team.Bridge)
 		}
-		url := cmp.Or(c.String("nats"), team.Bridge.NATS)
-		if url == "" {
-			return failure.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
-		}
-		if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
-			return failure.Usage("--host: %v", err)
+		if err != nil {
+			return err
 		}
 		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
 			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
-		b.ThroughServer(url, cmp.Or(c.String("creds"), team.Bridge.Creds), int(team.Bridge.Replicas))
 		if !c.Bool("once") {
 			err = s.Follow(b.Run)
 		} else if err = s.Await(b.Once); err == nil && !hasReported.Load() && !p.IsJSON {
@@ -59,6 +66,9 @@ func Main(version string, words []string) int {
 		}
 		if _, ok := errors.AsType[*LeaseError](err); ok {
 			return failure.Locked("%w", err).WithHint("stop that bridge, or give this machine another name: atm bridge keygen --host NAME")
+		}
+		if c.Bool("stdio") && errors.Is(err, errEnded) {
+			return nil
 		}
 		if _, ok := errors.AsType[*lockfile.HeldError](err); ok {
 			return failure.Locked("a bridge for team %s already runs here", s.Team.Name).WithHint("it sends waiting mail: atm trace ID")
@@ -72,4 +82,85 @@ func Main(version string, words []string) int {
 		}
 		return e
 	})
+}
+
+// check checks which flags are given together.
+func check(c *cli.Context) error {
+	if word := c.Args().First(); word != "" && !c.IsSet("ssh") {
+		return failure.Usage("what is %q?", word).WithHint("only options of ssh may follow: atm bridge --ssh HOST -- -p 2222")
+	}
+	if !c.IsSet("ssh") && (c.IsSet("dir") || c.IsSet("name")) {
+		return failure.Usage("--dir and --name say more of a host: which?").WithHint("atm bridge --ssh HOST --dir DIR")
+	}
+	return cmdline.NotBoth(c, "ssh nats stdio")
+}
+
+func throughServer(c *cli.Context, b *Bridge, configured config.Bridge) error {
+	url := cmp.Or(c.String("nats"), configured.NATS)
+	if b.Host == "" {
+		return failure.Usage("what is this machine called?").WithHint("atm bridge keygen --host NAME makes its key; if it has several: atm bridge --host NAME")
+	}
+	if url == "" {
+		return failure.Usage("which server?").WithHint("atm bridge --ssh HOST needs none; else --nats nats://HOST:4222, or nats under [bridge] in team.toml")
+	}
+	if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
+		return failure.Usage("--host: %v", err)
+	}
+	b.ThroughServer(url, cmp.Or(c.String("creds"), configured.Creds), int(configured.Replicas))
+	return nil
+}
+
+// throughSSH makes the bridge one to the host of --ssh. The project lies there where it lies here, unless --dir says
+// another place.
+func throughSSH(c *cli.Context, s *app.Scope, b *Bridge) (err error) {
+	to := SSH{
+		Target: c.String("ssh"), Options: c.Args().Slice(), Dir: c.String("dir"), Name: wire.Name(c.String("name")),
+		Version: c.App.Version, MayAsk: output.IsTerminal(c.App.Reader),
+	}
+	if to.Target == "" || strings.HasPrefix(to.Target, "-") {
+		return failure.Usage("--ssh: %q is not a host", to.Target).WithHint("atm bridge --ssh me@build")
+	}
+	if to.Name == "" {
+		to.Name = HostOf(to.Target)
+	}
+	if _, err := hostkey.ParseHost(string(to.Name)); err != nil {
+		return failure.Usage("what is %s called in the team?", to.Target).WithHint("atm bridge --ssh %s --name NAME", to.Target)
+	}
+	if project, isProject := strings.CutSuffix(s.Root.Path, "/.atm"); !c.IsSet("dir") && isProject {
+		home, _ := os.UserHomeDir()
+		if to.Dir = project; home != "" && (project == home || strings.HasPrefix(project, home+"/")) {
+			to.Dir = strings.TrimPrefix(strings.TrimPrefix(project, home), "/")
+		}
+	} else if !c.IsSet("dir") {
+		return failure.Usage("where is the project on %s?", to.Name).WithHint("atm bridge --ssh %s --dir DIR", to.Target)
+	}
+	machine, _ := os.Hostname()
+	if b.Host, err = nameOf(s, b.Host, HostOf(machine)); err != nil {
+		return err
+	}
+	b.ThroughSSH(to)
+	return nil
+}
+
+// nameOf returns the name of this machine. One that has none yet takes a proposed one, and makes its key.
+func nameOf(s *app.Scope, own, proposed wire.Name) (wire.Name, error) {
+	names, err := s.Keys().Own()
+	switch {
+	case err != nil:
+		return "", err
+	case own == "" && slices.Contains(names, proposed):
+		own = proposed
+	case own == "" && len(names) > 0:
+		return "", failure.Usage("what is this machine called? It has keys for %s", app.Join(names)).WithHint("host under [bridge] in team.toml says it, or atm bridge --host NAME")
+	case own == "":
+		own = proposed
+	}
+	if _, err := hostkey.ParseHost(string(own)); err != nil {
+		return "", failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host NAME")
+	}
+	if len(names) == 0 {
+		s.Given.Warn("this machine is called %s from now on", own)
+		_, err = s.Keys().Generate(own)
+	}
+	return own, err
 }

@@ -63,6 +63,9 @@ func (b *Bridge) receive(ctx context.Context) error {
 		})
 		if err != nil {
 			cancel()
+			if lost := (lostError{}); errors.As(err, &lost) {
+				return err
+			}
 			return fmt.Errorf("receive from %s: %w", b.way, err)
 		}
 		if n == 0 && !b.isContinuous {
@@ -99,6 +102,8 @@ func (b *Bridge) openEnvelope(in *incoming) error {
 		return badError{err}
 	case e.Team != b.Team.Name || e.ToHost != b.Host:
 		return bad("it is for host %q of team %q", e.ToHost, e.Team)
+	case b.peer != "" && e.FromHost != b.peer && in.msg != nil:
+		return bad("host %s handed over an envelope of host %s", b.peer, e.FromHost)
 	case e.Kind != KindMail && e.Kind != KindStage:
 		return bad("an envelope of kind %q, which this atm does not know", e.Kind)
 	}

@@ -47,10 +47,10 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 
 // saveRows saves the rows that came under a host's key. It warns once of those that it does not accept.
 func (b *Bridge) saveRows(key string, data []byte, at time.Time) {
-	if err := b.acceptRows(key, data, at); err == nil {
-		delete(b.rowsErrors, key)
-	} else if err.Error() != b.rowsErrors[key] {
-		b.rowsErrors[key] = err.Error()
+	err := b.acceptRows(key, data, at)
+	if err == nil {
+		b.rowsErrors.Delete(key)
+	} else if last, _ := b.rowsErrors.Swap(key, err.Error()); last != err.Error() {
 		b.warn("%s: %v", key, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,6 +28,8 @@ func (b *Bridge) addOutboxDirs(w *watcher.Dirs) {
 // send publishes the mail in the outboxes of trusted hosts. After an error it goes on with the other messages. It
 // returns only the first error, since a full stream gives the same one for all.
 func (b *Bridge) send(ctx context.Context) error {
+	b.sending.Lock()
+	defer b.sending.Unlock()
 	b.way.beginPass()
 	hosts, err := b.hosts()
 	for _, host := range hosts {
@@ -36,14 +39,42 @@ func (b *Bridge) send(ctx context.Context) error {
 		if e == nil && len(ids) > 0 {
 			e = mayAct(ctx)
 		}
-		if err = cmp.Or(err, e); e != nil {
-			continue
+		if e == nil {
+			for batch := range slices.Chunk(ids, batchSize) {
+				e = cmp.Or(e, b.sendBatch(ctx, host, box, batch))
+			}
 		}
-		for batch := range slices.Chunk(ids, batchSize) {
-			err = cmp.Or(err, b.sendBatch(ctx, host, box, batch))
-		}
+		b.noteHeld(ctx, host, e)
+		err = cmp.Or(err, e)
 	}
 	return err
+}
+
+// noteHeld notes why the mail for a host is not sent, for commands to tell. The caller holds sending.
+func (b *Bridge) noteHeld(ctx context.Context, host wire.Name, err error) {
+	reason := ""
+	if err != nil {
+		reason = letter.Clip(err.Error(), 300)
+	}
+	if last, isKnown := b.held[host]; ctx.Err() != nil || isKnown && last == reason {
+		return
+	}
+	if b.Team.NoteHeld(host, reason) == nil { // on a full disk the next pass notes it
+		if b.held == nil {
+			b.held = map[wire.Name]string{}
+		}
+		b.held[host] = reason
+	}
+}
+
+// noteAllHeld notes why no mail can be sent.
+func (b *Bridge) noteAllHeld(ctx context.Context, err error) {
+	b.sending.Lock()
+	defer b.sending.Unlock()
+	hosts, _ := b.hosts()
+	for _, host := range hosts {
+		b.noteHeld(ctx, host, err)
+	}
 }
 
 // sendBatch publishes messages of one outbox, and removes those that the server has acknowledged.
@@ -90,7 +121,11 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 	if err != nil {
 		return func() error { return err }
 	}
-	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
+	e := &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content}
+	if b.peer != "" {
+		e.At = m.SentAt // so that it is the same envelope when it is sent again, however late
+	}
+	return b.publish(ctx, e)
 }
 
 // publish signs an envelope and publishes it. acked waits until it is stored elsewhere, and returns any error.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -114,32 +115,44 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// A stream that an administrator made keeps its settings; once it is full, mail stays in the outbox.
+// A stream that an administrator made keeps its settings. Once it is full, mail stays in the outbox, commands can say
+// why, and it goes out once there is room.
 func TestStreamAtItsLimit(t *testing.T) {
 	t.Parallel()
-	_, laptop, build := twoMachines(t)
-	js := laptop.connectForTest(t)
-	config := jetstream.StreamConfig{Name: "atm_main", Subjects: []string{"atm.main.>"}, MaxMsgs: 2, Discard: jetstream.DiscardNew, Description: "mine"}
-	_, err := js.CreateStream(t.Context(), config)
-	must(t, err)
-	for range 4 {
-		laptop.send("alice", "bob@main.build", nil)
-	}
-	err = onceEach(laptop)
-	if err == nil || !strings.Contains(err.Error(), "atm_main is full on the server (maximum messages exceeded)") || len(laptop.waiting("build")) != 2 {
-		t.Errorf("%v; %d wait", err, len(laptop.waiting("build")))
-	}
-	stream, err := js.Stream(t.Context(), "atm_main")
-	must(t, err)
-	if stream.CachedInfo().Config.Description != "mine" {
-		t.Error("the stream was changed")
-	}
-	config.MaxMsgs = 0
-	_, err = js.UpdateStream(t.Context(), config)
-	must(t, err)
-	must(t, onceEach(laptop, build))
-	if n := len(build.unread("bob")); n != 4 {
-		t.Errorf("bob has %d", n)
+	for limit, config := range map[string]jetstream.StreamConfig{
+		"maximum messages exceeded": {MaxMsgs: 2}, "maximum bytes exceeded": {MaxBytes: 2 << 10}, "maximum messages per subject exceeded": {MaxMsgsPerSubject: 2, DiscardNewPerSubject: true},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			_, laptop, build := twoMachines(t)
+			js := laptop.connectForTest(t)
+			config.Name, config.Subjects, config.Discard, config.Description, config.MaxAge = "atm_main", []string{"atm.main.>"}, jetstream.DiscardNew, "mine", time.Hour
+			made, err := js.CreateStream(t.Context(), config)
+			must(t, err)
+			for range 6 {
+				laptop.send("alice", "bob@main.build", nil)
+			}
+			why := "atm_main is full on the server (" + limit + ")"
+			err = onceEach(laptop)
+			if n := len(laptop.waiting("build")); err == nil || !strings.Contains(err.Error(), why) || n == 0 || n == 6 {
+				t.Errorf("%v; %d wait", err, n)
+			}
+			laptop.run()
+			laptop.eventually("told why", func() bool { return strings.Contains(laptop.log(), why) })
+			if got := laptop.Team.HeldReason("build"); !strings.Contains(got, why) {
+				t.Errorf("held: %q", got)
+			}
+			stream, err := js.Stream(t.Context(), "atm_main")
+			must(t, err)
+			if got := stream.CachedInfo().Config; !reflect.DeepEqual(got, made.CachedInfo().Config) {
+				t.Errorf("the stream was changed: %+v", got)
+			}
+			config.MaxMsgs, config.MaxBytes, config.MaxMsgsPerSubject, config.DiscardNewPerSubject = 0, 0, 0, false
+			_, err = js.UpdateStream(t.Context(), config)
+			must(t, err)
+			laptop.eventually("through", func() bool { return onceEach(build) == nil && len(build.unread("bob")) == 6 })
+			laptop.eventually("over it", func() bool { return laptop.Team.HeldReason("build") == "" })
+		})
 	}
 }
 

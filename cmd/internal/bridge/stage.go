@@ -98,6 +98,8 @@ type stages struct {
 
 // sendStages reports new stages to the senders on other hosts.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
 	b.way.beginPass()
 	open, errs := b.openReceipts()
 	for name, receipts := range open {

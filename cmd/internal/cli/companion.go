@@ -46,14 +46,14 @@ or when the turn that took it ends. His permission requests come to you if you m
 Cancelling takes back an unread message, or else interrupts him. stdout carries only the protocol.`,
 	},
 	{
-		Name: "bridge", Action: runCompanion, Usage: "carry mail to and from the team on other machines, over NATS",
-		UsageText: `atm bridge --nats nats://build:4222 --host laptop
-atm bridge --once`,
-		Description: `Runs until interrupted; sending works without it.
-The team has the same name on all machines; the server is a nats-server with JetStream.
-Two projects that share a server need teams of different names.
-Mail waits in the outbox until the server has it, then on the server until the other machine has it.
-First run atm bridge keygen on each machine, and atm bridge trust on the others.`,
+		Name: "bridge", Action: runBridge, ArgsUsage: "[SSH-OPTION…]", Usage: "carry mail to and from the team on other machines",
+		UsageText: `atm bridge --ssh build                     one machine; -- -p 2222: options of ssh
+atm bridge --nats nats://build:4222        several, over a nats-server`,
+		Description: `Runs until interrupted, or --once; sending works without it. The team has the same name everywhere.
+Over ssh the two machines trust each other from then on; the other one needs atm and a team.
+Mail waits in the outbox until the other machine has it.
+With a server, run atm bridge keygen on each machine first, and atm bridge trust on the others.
+Mail waits on the server then. Two projects that share one need teams of different names.`,
 		Flags: command.CompanionFlags["bridge"], Subcommands: append(setup.BridgeCommands,
 			cmdline.NoCommand("add connect join init setup", "on each machine: atm bridge keygen, and on the others what it prints"),
 			cmdline.NoCommand("start up run", "atm bridge --nats URL"),
@@ -94,6 +94,14 @@ func runCompanion(c *cli.Context) error {
 		return err
 	}
 	return failure.Exit(replaceBy(c.App, path, cmdline.LineOf(c).CompanionArgs()))
+}
+
+// runBridge is runCompanion, but for a word that is no command of bridge: only options of ssh may follow.
+func runBridge(c *cli.Context) error {
+	if word := c.Args().First(); word != "" && !strings.HasPrefix(word, "-") {
+		return cmdline.UnknownWord(c.App, c.Command, "bridge", word)
+	}
+	return runCompanion(c)
 }
 
 // runExternal replaces this process by the program atm-NAME, if there is one for the NAME where the command should be.

@@ -29,6 +29,7 @@ func TestPackagesNameNoCommands(t *testing.T) {
 		"ptyrun/sessions/input.go":   "the same of what people say in a session",
 		"internal/teamdir/due.go":    "a reminder is mail, and kept",
 		"internal/teamdir/notify.go": "so is a question to the lead",
+		"internal/teamdir/edits.go":  "so is what two members at one file are told",
 
 		"a dropped file has at most %d MiB; atm send %s --attach FILE takes any size": "kept as the reason beside the file",
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",

@@ -86,7 +86,7 @@ func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, fix bool) []
 			d.teamFlag = " --team " + string(n)
 		}
 		t, _ := r.Team(n) // Teams has opened it
-		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkMembers, d.checkBridge} {
+		for _, check := range []func(*teamdir.Team){d.checkAgents, d.checkLocks, d.checkConfig, d.checkSessions, d.checkEdits, d.checkMembers, d.checkLater, d.checkBridge} {
 			d.about = "team " + string(n) + ": "
 			check(t)
 		}
@@ -177,7 +177,7 @@ func (d *doctor) checkRoot() {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
 		}
 		d.add("root.unaccepted", "warning", fix,
-			"%v: atm starts and answers nobody here, takes in no dropped file, and hands over no mail", err)
+			"%v: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", err)
 	}
 	_, err := os.Lstat(filepath.Join(d.root.Path, rootdir.IgnoreFile))
 	isSeen := errors.Is(err, fs.ErrNotExist)
@@ -227,7 +227,7 @@ func (d *doctor) checkAgents(t *teamdir.Team) {
 		fix := d.moveAway(t.Dir().Join(n), nil)
 		isIgnored := strings.HasPrefix(n, config.File) || strings.HasPrefix(n, ".")
 		switch {
-		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive"):
+		case err == nil && !info.IsDir() && (n == ".files" || n == ".archive" || n == teamdir.LaterDir):
 			d.add("team.not_a_directory", "error", fix, "%s in team %s is not a directory", n, t.Name)
 		case err != nil || isIgnored:
 		case info.Mode().IsRegular():
@@ -328,6 +328,15 @@ func (d *doctor) checkSessions(t *teamdir.Team) {
 	}
 }
 
+// checkEdits names what is damaged. The next edit of that file writes it anew.
+func (d *doctor) checkEdits(t *teamdir.Team) {
+	damaged, err := t.DamagedEdits()
+	d.addUnreadable("edits.unreadable", t.Dir().Join(".edits"), "edits and claims: %v", err)
+	for _, path := range damaged {
+		d.add("edits.damaged", "warning", d.moveAway(path, nil), "%s is damaged: an edit or a claim is not noted", path)
+	}
+}
+
 func (d *doctor) checkBridge(t *teamdir.Team) {
 	hosts, err := hostkey.Dir(d.root.KeysDir).Hosts()
 	boxes, err2 := t.Outboxes()
@@ -339,8 +348,10 @@ func (d *doctor) checkBridge(t *teamdir.Team) {
 		if isTrusted := slices.Contains(hosts, host); len(ids) > 0 && !isTrusted {
 			d.add("bridge.untrusted", "warning", "atm bridge trust "+string(host)+" KEY",
 				"%s waiting for host %s, whose key is not trusted here", waiting, host)
-		} else if len(ids) > 0 && !t.IsBridged() {
+		} else if len(ids) > 0 && !t.IsBridged(host) {
 			d.add("bridge.off", "warning", "atm bridge", "%s waiting for host %s, but no bridge runs", waiting, host)
+		} else if why := t.HeldReason(host); len(ids) > 0 && why != "" {
+			d.add("bridge.held", "warning", "atm trace "+ids[0].Short(6), "%s waiting for host %s: %s", waiting, host, why)
 		}
 	}
 	reasons, err := t.RejectReasons()

@@ -65,11 +65,17 @@ func (c *call) answer() (exit int, err error) {
 			Event   string   `json:"hookEventName"`
 			Context string   `json:"additionalContext,omitempty"`
 			Watch   []string `json:"watchPaths,omitempty"`
+			Permit  string   `json:"permissionDecision,omitempty"`
+			Why     string   `json:"permissionDecisionReason,omitempty"`
 		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
 	document.Message = c.warning
 	switch {
+	case c.refusal != "" && c.tool == Gemini:
+		document.Decision, document.Reason = "deny", c.refusal
+	case c.refusal != "":
+		document.Output.Event, document.Output.Permit, document.Output.Why = c.kind, "deny", c.refusal
 	case text == "" && c.watch == nil && !c.answersAlways:
 		return 0, nil
 	case c.replyAs == asPush:

@@ -42,6 +42,7 @@ type call struct {
 	isPeek        bool // whether there is mail is all that the answer says
 	wantsPrimer   bool
 	watch         []string        // what the program shall watch for this session
+	refusal       string          // why the tool must not run; "": it may
 	warning       string          // of the answer, for the person too
 	text          strings.Builder // of the answer
 	answersAlways bool            // with {} if there is no text

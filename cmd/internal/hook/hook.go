@@ -21,6 +21,8 @@
 //	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
 //	    it pushes what the runner gives it.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
+//	  - What an agent edits is noted, and where its person wants that, an edit of what another has claimed is refused
+//	    (edit.go).
 //	  - Each message goes out once, and once more, marked, if no later call showed that it was received
 //	    (receipt.go).
 package hook
@@ -101,6 +103,12 @@ type Options struct {
 
 	Arguments func() []string // what the program was started with; nil: unknown
 
+	// Edited is told of each file that the agent has edited, and RefuseEdit returns why it may not edit one. Paths are
+	// absolute; Dir is where a tool that does not say is. nil: nobody is told, and nothing is refused.
+	Edited     func(ctx context.Context, path string)
+	RefuseEdit func(path string) (why string)
+	Dir        string
+
 	// Take gives what the agent's runner pushes through the program's plugin, and Told tells the runner what of that the
 	// model has. nil: no runner.
 	Take func(isPeek bool) Push
@@ -169,6 +177,8 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.isWake {
 		return c.wake(ctx)
 	}
+	c.refuseEdit()
+	c.noteEdits(ctx) // what it is told is in the answer, if that has mail
 	if c.wantsPrimer && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
@@ -219,7 +229,7 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := c.Call.HandOver(ctx, box, maildir.ReadOptions{
-		Limit: letter.MaxMessages, MaxBytes: 16 << 20, LookAhead: 200, Fits: l.LimitToPage(),
+		Limit: letter.MaxMessages, MaxBytes: 16 << 20, Fits: l.LimitToPage(),
 		Match: c.o.MayDeliver, Current: !beginsTurn[c.kind],
 	})
 	if len(h.Items) > 0 || h.GivenUp > 0 && beginsTurn[c.kind] {

@@ -36,7 +36,7 @@ var hints = map[string]string{
 }
 
 // single are the arguments that a command takes once only.
-var single = []string{"from", "thread", "subject", "due", "once", "text", "since", "in", "timeout", "limit"}
+var single = []string{"from", "thread", "subject", "due", "once", "text", "since", "in", "timeout", "limit", "outcome"}
 
 // arguments returns the arguments of a call by their names in the schema: null, "" and an empty list are as good as none, a
 // number, true or a list may be in quotes, and "bob, carol" are two where names or ids are expected. Otherwise a sentence

@@ -152,7 +152,7 @@ func testTools(t *team) {
 	c.Eventually("it is read", func() bool { return c.unread() == "0" })
 	c.says("read", nil, "no new messages\n1 awaits your ack: "+id, `"messages":[]`)
 	c.says("read", args{"last": true}, "Which branch?", id)
-	c.says("ack", args{"id": id, "text": "a moment"}, "acked "+id, `"delivered":[{`)
+	c.says("ack", args{"id": id, "outcome": "done", "text": "a moment"}, "acked "+id+" as done", `"delivered":[{`)
 	c.says("reply", args{"id": id, "text": "-", "subject": "--x"}, "sent ", `"to":"alice@main"`)
 	c.says("thread", args{"id": id}, "  Which branch?\n", `"body":"-"`)
 	c.says("thread", args{"id": id, "limit": 1}, "2 earlier: ", `"more":2`)
@@ -208,6 +208,7 @@ func TestErrors(t *testing.T) {
 		{"read", `"limit" is a whole number from 1 up, not 1.5`, args{"limit": 1.5}},
 		{"read", `"limit" is a whole number from 1 up, not few`, args{"limit": "few"}},
 		{"ack", "hint: atm ls --as bob --all lists your messages", args{"id": "abcdef"}},
+		{"ack", `"outcome" is one of done, blocked, declined, not failed`, args{"id": "abcdef", "outcome": "failed"}},
 		{"reply", "is a member, not the id of a message\nhint: read with \"from\": \"alice\", atm ls --as bob alice", args{"id": "alice", "text": "x"}},
 		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
 		{"send", "\"once\": a name must be one line of 1 to 200 bytes\nhint: \"once\": \"parser/1\"", args{"to": "alice", "text": "x", "once": "a\n"}},

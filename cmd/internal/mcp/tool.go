@@ -102,6 +102,8 @@ func commandLine(verb string, given map[string][]string) (stdin string, args []s
 			switch {
 			case name == "text" && verb != "ack":
 				stdin, words = value, append(words, "-")
+			case name == "outcome": // done is --done
+				args = append(args, "--"+value)
 			case name == "id" || name == "words":
 				words = append(words, value)
 			default:

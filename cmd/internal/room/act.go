@@ -115,7 +115,7 @@ func (r *Room) Ack(ctx context.Context, id wire.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, did, err := r.Scope.Ack(ctx, r.Scope.Me, it, "")
+	out, did, err := r.Scope.Ack(ctx, r.Scope.Me, it, "", "")
 	if err != nil {
 		return "", err
 	}

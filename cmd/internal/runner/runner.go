@@ -104,7 +104,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout = lockTimeout
+	root.LockTimeout, root.KeysDir = lockTimeout, app.KeysDir() // mail that is due may be for another host
 	return root.Team(spec.Team)
 }
 
@@ -115,12 +115,14 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	if err != nil {
 		return exit, err
 	}
-	name, box := spec.Agent, team.Box(spec.Agent)
-	hold, err := box.Store().HoldRunner(ctx, name)
-	if err != nil {
+	name := spec.Agent
+	endCommands := func() {}
+	defer func() { endCommands() }() // after the release of the lock
+	mail := &ptyrun.Mail{Dir: team.Box(name).Path(), BeforeLook: team.BeforeLook}
+	if err := mail.Hold(ctx); err != nil {
 		return exit, err
 	}
-	defer hold.Release()
+	defer mail.Release()
 	// Whoever stops the agent records that first and then checks this lock, so one of the two sees the other.
 	if team.LastStop(name) != spec.LastStop {
 		return exit, failure.Refused("somebody stopped %s before it started", name).WithHint("atm up %s", name)
@@ -139,12 +141,16 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	}
 	defer log.Close()
 	debug.SetCrashOutput(log, debug.CrashOptions{})
-	state, err := team.State(name)
-	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
+	if err := team.SavePolicy(name, spec.Policy); err != nil {
 		return exit, err
 	}
+	end, err := startCommands(team, name, spec.On)
+	if err != nil {
+		return exit, err
+	}
+	endCommands = end
 	o := options(version, spec, team)
-	o.Mail = &ptyrun.Mail{Box: box, Hold: hold, State: *state}
+	o.Mail = mail
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	agent, err := ptyrun.Start(ctx, o)
 	if err != nil {
@@ -154,6 +160,9 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 		left := fmt.Sprintf("atm: %s: ended the processes left by its last runner: %s", name, strings.Join(agent.Leftovers, ", "))
 		fmt.Fprintln(stderr, letter.Escape(left))
 	}
+	until, stop := context.WithCancel(context.Background())
+	defer stop()
+	go team.KeepDelivering(until)
 	return agent.Wait()
 }
 
@@ -170,7 +179,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
-		Follow:    sessions.Options{Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute, CheckVerdict: team.CheckVerdict}.Follow,
+		Follow:    sessions.Options{Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)
 		},
@@ -187,6 +196,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		},
 		WithdrawNotice: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
 		Remind:         func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+		Edited:         func(ctx context.Context, path string) error { return team.NoteEdit(ctx, box, path, origin) },
 	}
 	driver.Use(agents.Load(agents.Dir()))
 	if d, ok := driver.Named(spec.Driver); ok { // else "auto"

@@ -5,6 +5,7 @@ package runspec
 
 import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -19,6 +20,7 @@ type Spec struct {
 	LastStop string        `json:"last_stop"`          // the agent's last stop when atm asked for this start
 	Attended bool          `json:"attended,omitempty"` // stop the agent at the end of stdin, unless true comes first: it was detached
 	Policy   policy.Policy `json:"policy"`
+	On       []config.On   `json:"on,omitempty"` // commands for what happens to the agent
 
 	Run         string         `json:"run"`
 	Command     []string       `json:"command"`

@@ -71,6 +71,9 @@ func (k *checker) check() {
 	for i, r := range c.Rules {
 		k.checkRule(fmt.Sprintf("rules.%d", i), r)
 	}
+	for i, o := range c.On {
+		k.checkOn(fmt.Sprintf("on.%d", i), o)
+	}
 }
 
 func (k *checker) checkMember(path string, name wire.Name, m *Member) {

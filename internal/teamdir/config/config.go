@@ -34,6 +34,7 @@ type Config struct {
 	Members   map[wire.Name]Member
 	Groups    map[wire.Name][]wire.Name // names that stand for several members in an address, behind an @
 	Rules     policy.Rules
+	On        []On
 	Bridge    Bridge
 }
 

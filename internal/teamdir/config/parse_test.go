@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -50,6 +51,16 @@ agent = "bob"
 tool = "*"
 decision = "deny"
 
+[[on]]
+event = ["blocked", "error"]
+who = ["bob", "@lead"]
+command = ["./notify.sh", "me"]
+timeout = "5s"
+
+[[on]]
+event = "mail"
+command = ["./mail.sh"]
+
 [session]
 enabled = true
 output_capture = "pty"
@@ -74,7 +85,11 @@ func TestParse(t *testing.T) {
 				Inject: "body", Restart: "on-crash", Size: "120x30", Prompt: "Run `atm primer`,\nthen read your mail.", After: []wire.Name{"alice"},
 			},
 		},
-		Rules:   policy.Rules{{Role: "coder", Tool: "Bash(git *)", Decision: policy.Allow}, {Agent: "bob", Tool: "*", Decision: policy.Deny}},
+		Rules: policy.Rules{{Role: "coder", Tool: "Bash(git *)", Decision: policy.Allow}, {Agent: "bob", Tool: "*", Decision: policy.Deny}},
+		On: []On{
+			{Event: Words{"blocked", "error"}, Who: Words{"bob", "@lead"}, Command: []string{"./notify.sh", "me"}, Timeout: "5s"},
+			{Event: Words{"mail"}, Command: []string{"./mail.sh"}},
+		},
 		Session: Session{Enabled: new(true), OutputCapture: "pty", AutoExitOn: "idle_timeout: 300s", ResumeCmd: "claude --resume '{session_id}'"},
 	}
 	if d := cmp.Diff(want, p); d != "" {
@@ -159,6 +174,9 @@ func TestMistakes(t *testing.T) {
 		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{"1: a rule needs a tool", `1: unknown key "tol"`}},
 		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
 			"2: after has a cycle: a waits for itself", "4: after has a cycle", "6: after has a cycle", "8: after has a cycle: d waits for itself",
+		}},
+		{"commands on events", "[[on]]\n[[on]]\nevent = \"urgent\"\nwho = [\"carl\", \"@coder\"]\ncommand = [\"x\"]\ntimeout = \"5\"", []string{
+			"1: an event and a command are needed", `3: event is "urgent", not one of mail, urgent-mail`, `4: who names "@coder", but no member`, `4: who names "carl"`, `6: timeout is "5"`,
 		}},
 		{"process substitution", "[session]\nresume_cmd = \"diff <(a) b\"", []string{"2: resume_cmd:"}},
 		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
@@ -248,5 +266,33 @@ decision = "deny"
 		if got := config.Policy(c.agent).Rules.Decide(policy.Request{Tool: c.tool, Input: "x"}); got != c.want {
 			t.Errorf("%s, %s: %s, not %s; %v", c.agent, c.tool, got, c.want, mistakes)
 		}
+	}
+}
+
+// A command is run on its events, for its members.
+func TestOn(t *testing.T) {
+	c, _ := Parse([]byte(wholeToml), nil)
+	for _, of := range []struct {
+		event  string
+		member wire.Name
+		want   string
+	}{
+		{"blocked", "bob", "./notify.sh"}, {"error", "alice", "./notify.sh"}, {"blocked", "me", ""}, {"idle", "bob", ""},
+		{"mail", "me", "./mail.sh"}, {"urgent-mail", "me", "./mail.sh"},
+	} {
+		got := ""
+		for _, o := range c.OnFor(of.member) {
+			if o.Matches(of.event) {
+				got += o.Command[0]
+			}
+		}
+		if got != of.want {
+			t.Errorf("%s of %s: %q, not %q", of.event, of.member, got, of.want)
+		}
+	}
+	var back []On
+	data, err := json.Marshal(c.On)
+	if err != nil || json.Unmarshal(data, &back) != nil || !cmp.Equal(back, c.On, cmpopts.EquateEmpty()) || back[0].Deadline() != 5*time.Second {
+		t.Errorf("%s: %v, %v", data, back, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -80,9 +81,11 @@ var (
 	ErrUntrusted = errors.New("is not trusted")
 	ErrNoDir     = errors.New("there is no working directory")
 	ErrFormat    = errors.New("but this atm knows only 1 and 2")
+	ErrNewer     = fmt.Errorf("%w", ErrFormat)
 )
 
-// hasFormat reports whether dir has a file FORMAT. ErrFormat if it contains neither 1 nor 2.
+// hasFormat reports whether dir has a file FORMAT. ErrNewer if it contains a larger number than 2, ErrFormat if no number
+// of a format.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
 	d, err := durable.Open(dir)
@@ -94,7 +97,11 @@ func hasFormat(dir string) (bool, error) {
 		return false, nil
 	}
 	if format := strings.TrimSpace(string(data)); err == nil && format != "1" && format != "2" {
-		err = fmt.Errorf("the root %s has format %.40q, %w", dir, format, ErrFormat)
+		err = ErrFormat
+		if n, _ := strconv.Atoi(format); n > 2 {
+			err = ErrNewer
+		}
+		err = fmt.Errorf("the root %s has format %.40q, %w", dir, format, err)
 	}
 	return true, err
 }

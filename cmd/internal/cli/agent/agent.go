@@ -28,7 +28,7 @@ func Commands() []*cli.Command {
 	return append(otherWords, []*cli.Command{
 		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
-		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand,
+		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand, claimCommand,
 		eventCommand, eventsCommand, driverCommand,
 	}...)
 }

@@ -216,6 +216,9 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	if spec.Policy, err = policyFor(k.s, name); err != nil {
 		return spec, err
 	}
+	if _, isAgent := k.s.Actor(); !isAgent { // an agent may have written it there
+		spec.On = plan.OnFor(name)
+	}
 	workspace, _ := spec.ACP["workspace"].(map[string]any)
 	root, _ := workspace["root_path"].(string)
 	spec.Dir, err = k.chooseDir(ctx, m, isPlanned, cmp.Or(o.cwd, root))

@@ -35,6 +35,7 @@ func With(open func(*app.Given) (*app.Scope, error), act func(*cli.Context, *app
 		if err != nil {
 			return err
 		}
+		s.DeliverLater(c.Context)
 		return act(c, s, p)
 	}
 }

@@ -16,6 +16,10 @@ import (
 // CompanionFlags are the flags of the verbs that are programs of their own.
 var CompanionFlags = map[string][]cli.Flag{
 	"bridge": {
+		&cli.StringFlag{Name: "ssh", Usage: "carry mail to and from `HOST` alone, over ssh"},
+		&cli.StringFlag{Name: "dir", Usage: "the project's `DIR` there, from your home (default: as here)"},
+		&cli.StringFlag{Name: "name", Usage: "what HOST is called in the team (default: its first word)"},
+		&cli.BoolFlag{Name: "stdio", Hidden: true, Usage: "what --ssh starts there"},
 		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas (team.toml: nats)"},
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with its credentials (team.toml: creds)"},
 		&cli.StringFlag{Name: "host", Usage: "this machine's `NAME` (team.toml: host; or that of its only key)"},

@@ -13,14 +13,20 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
 	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText: `atm ack 9f3a1c
-atm ack 9f3a1c --text "after lunch"`,
-	Description: "Acking again changes nothing: exit 0. An ack also ends your lease on a message (atm take).",
+atm ack 9f3a1c --text "after lunch"
+atm ack 9f3a1c --done "merged"`,
+	Description: `Acking again changes nothing: exit 0. What came of it may be said later, and changed: the last one
+counts, and the sender sees it. An ack also ends your lease on a message (atm take).`,
 	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "done", Usage: "and it is done"},
+		&cli.BoolFlag{Name: "blocked", Usage: "but I cannot go on"},
+		&cli.BoolFlag{Name: "declined", Usage: "but I will not do it"},
 		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
 		cmdline.NoFlag("message body", "atm ack ID --text TEXT"),
 		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
@@ -29,8 +35,22 @@ atm ack 9f3a1c --text "after lunch"`,
 }
 
 func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
-	ids, text := c.Args().Slice(), c.String("text")
-	if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
+	if err := cmdline.NotBoth(c, strings.Join(wire.Outcomes, " ")); err != nil {
+		return err
+	}
+	ids, text, outcome := c.Args().Slice(), c.String("text"), ""
+	for _, flag := range wire.Outcomes {
+		if c.Bool(flag) {
+			outcome = flag
+		}
+	}
+	isText := func(word string) bool { return !app.IsID(word) }
+	if n := slices.IndexFunc(ids, isText); outcome != "" && n > 0 { // ack ID --done it is merged
+		if c.IsSet("text") {
+			return command.TextTwice(ids[n])
+		}
+		ids, text = ids[:n], strings.Join(ids[n:], " ")
+	} else if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
 		ids, text = ids[:last], ids[last]
 	}
 	if text != "" || c.IsSet("text") {
@@ -40,7 +60,7 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	}
 	all := s.NewOutcome("")
 	lines, err := forEach(c.Context, s, ids, true, func(m heldMessage) (string, error) {
-		one, did, err := s.Ack(c.Context, m.box, m.Item, text)
+		one, did, err := s.Ack(c.Context, m.box, m.Item, outcome, text)
 		if err != nil {
 			return "", err
 		}

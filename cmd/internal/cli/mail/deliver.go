@@ -21,7 +21,13 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 		_, stop := app.Interruptible(ctx)
 		defer stop()
 	}
-	r, err := s.Send(ctx, &o.Submission)
+	var r *app.Outcome
+	var err error
+	if o.at.IsZero() {
+		r, err = s.Send(ctx, &o.Submission)
+	} else {
+		r, err = s.SendLater(ctx, &o.Submission, o.at)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,24 +86,32 @@ func waitFor(s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) e
 	return e
 }
 
-// printAwaited prints what was waited for, and marks the acks and the answer as read. An ack with a text stays unread if
-// a JSON document has no room for it.
+// printAwaited prints what was waited for, and marks the acks and the answer as read.
 func printAwaited(ctx context.Context, s *app.Scope, p *command.Printer, m *wire.Message, met []*app.Match, r *app.Outcome) error {
 	var text []byte
 	read, letters := []wire.ID{}, []*maildir.Item{} // not nil, which would be all
 	for _, a := range m.To {
 		ack, err := s.Root.AckOf(m, a)
-		hasText := err == nil && ack.Body != ""
-		if err == nil && !(hasText && p.IsJSON) {
-			read = append(read, ack.ID)
+		if err != nil {
+			continue
 		}
-		if hasText {
+		read = append(read, ack.ID)
+		if ack.Body != "" {
 			letters = append(letters, ack)
+		}
+		for i := range r.Delivered {
+			if d := &r.Delivered[i]; d.To == a.String() {
+				d.Outcome, d.Text = ack.Outcome(), ack.Body
+			}
 		}
 	}
 	for _, one := range met {
 		if one.Kind != "reply" {
-			text = fmt.Appendf(text, "%s %s\n", one.Kind, m.ID.Short(6))
+			line := one.Kind + " " + m.ID.Short(6)
+			if len(one.Acks) > 0 {
+				line += ": " + outcomesText(p.Renderer(s), one.Acks)
+			}
+			text = append(text, line+"\n"...)
 			continue
 		}
 		r.Reply = &message{Item: one.Item}

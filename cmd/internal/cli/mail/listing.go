@@ -30,7 +30,13 @@ type message struct {
 type recipientState struct {
 	To    string `json:"to"`
 	State string `json:"state,omitempty"`
+	// Outcome and Text are what its ack says of the work.
+	Outcome string `json:"outcome,omitempty"`
+	Text    string `json:"text,omitempty"`
 }
+
+// word is the outcome, else the state.
+func (r recipientState) word() string { return cmp.Or(r.Outcome, r.State) }
 
 // MarshalJSON adds the state to the fields of the message file, and keeps its unknown ones.
 func (m message) MarshalJSON() ([]byte, error) {
@@ -40,6 +46,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 	}
 	all, _ := wire.ReadObject(fields) // an object, as MarshalJSON made it
 	all = all.With("short", wire.Quote(m.ID.Short(max(m.digits, 6)))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
+	if outcome := m.Outcome(); outcome != "" {
+		all = all.With("outcome", wire.Quote(outcome))
+	}
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}
@@ -62,7 +71,7 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 			m.slowest = it.State
 		}
 		state := cmp.Or(app.StateAt(it), "no evidence")
-		_, noAck := s.Root.AckOf(m.Message, a)
+		ack, noAck := s.Root.AckOf(m.Message, a)
 		if state == "read" && noAck == nil { // without being asked
 			state = "acked"
 		}
@@ -70,9 +79,23 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 		if !m.DueAt.IsZero() && state != "withdrawn" && s.Root.IsAnswered(ctx, m.Message, a) {
 			state = "answered"
 		}
-		m.recipients = append(m.recipients, recipientState{a.String(), state})
+		to := recipientState{To: a.String(), State: state}
+		if noAck == nil && ack.Outcome() != "" {
+			to.Outcome, to.Text = ack.Outcome(), ack.Body
+		}
+		m.recipients = append(m.recipients, to)
 	}
 	return isUnacked
+}
+
+// isToBeSent reports whether nobody has the message yet.
+func (m *message) isToBeSent() bool { return cmp.Or(m.State, m.slowest) == teamdir.ToBeSent }
+
+// setRecipients gives the message the same state at each recipient.
+func (m *message) setRecipients(state string) {
+	for _, a := range m.To {
+		m.recipients = append(m.recipients, recipientState{To: a.String(), State: state})
+	}
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are never null.
@@ -146,7 +169,7 @@ func line(r *letter.Renderer, m message) string {
 	if m.recipients != nil {
 		var states []string
 		for _, to := range m.recipients {
-			states = append(states, r.Called(to.To)+" "+to.State)
+			states = append(states, r.Called(to.To)+" "+to.word())
 		}
 		about = row[0] + " " + row[2] + " " + strings.Join(states, ", ")
 	}
@@ -157,6 +180,9 @@ func line(r *letter.Renderer, m message) string {
 // how many are in which state instead of the notes.
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Sent(r.Now, m.Message), letter.Clip(letter.Escape(m.Title()), 100)
+	if m.isToBeSent() {
+		age = letter.When(r.Now, m.SentAt)
+	}
 	if m.recipients != nil {
 		return []string{id, r.Recipients(m.To), age, statesText(m.recipients), title}
 	}
@@ -172,8 +198,8 @@ func statesText(recipients []recipientState) string {
 	var order []string
 	counts := map[string]int{}
 	for _, to := range recipients {
-		if counts[to.State]++; counts[to.State] == 1 {
-			order = append(order, to.State)
+		if counts[to.word()]++; counts[to.word()] == 1 {
+			order = append(order, to.word())
 		}
 	}
 	if len(order) == 1 {

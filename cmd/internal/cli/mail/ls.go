@@ -3,9 +3,12 @@ package mail
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -112,7 +115,27 @@ func list(ctx context.Context, s *app.Scope, p *command.Printer, box *maildir.Bo
 	if o.counts {
 		return printCount(p, len(l.Messages)+l.More)
 	}
-	return l.printLines(p, p.Renderer(s), o.limit, ifEmpty)
+	if err := l.printLines(p, p.Renderer(s), o.limit, ifEmpty); err != nil || !o.sent {
+		return err
+	}
+	return l.warnHeld(s, p)
+}
+
+// warnHeld says why listed mail for other machines is not sent.
+func (l *listing) warnHeld(s *app.Scope, p *command.Printer) error {
+	outboxes, err := s.Team.Outboxes()
+	for _, box := range outboxes {
+		host := box.Address().Host
+		why := s.Team.HeldReason(host)
+		isHeld := func(m message) bool {
+			it, err := box.Get(m.ID)
+			return err == nil && it.State != maildir.Withdrawn
+		}
+		if why != "" && slices.ContainsFunc(l.Messages, isHeld) {
+			p.Warn("mail for %s waits: %s", host, why)
+		}
+	}
+	return err
 }
 
 // add adds the messages of box in the states that the options name or, with sent, those that its owner sent, with owed
@@ -122,6 +145,9 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: o.filter.since}
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
+		if err := l.addToBeSent(s, box, o); err != nil {
+			return 0, err
+		}
 	}
 	if o.filter.matchesAll() && !(o.sent && o.owed) { // then messages beyond the limit are not read
 		rg.Limit = o.limit
@@ -140,6 +166,29 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	})
 	l.More = found.More
 	return found.Bad, err
+}
+
+// addToBeSent adds the messages that box's owner has written and nobody has yet, by their times. With --owed there are none:
+// nobody owes an ack of them.
+func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) error {
+	all, err := s.Team.Later(teamdir.ToBeSent)
+	anytime := o.filter
+	anytime.since = time.Time{}
+	for _, later := range all {
+		if later.From != box.Agent() || o.owed {
+			continue
+		}
+		m := message{Item: &maildir.Item{State: teamdir.ToBeSent}}
+		if m.Message, err = s.Team.LaterMessage(later); errors.Is(err, maildir.ErrNotFound) {
+			err = nil // it was sent just now
+		} else if err != nil {
+			return err
+		} else if anytime.matches(m.Item) {
+			m.setRecipients(string(teamdir.ToBeSent))
+			l.Messages = append(l.Messages, m)
+		}
+	}
+	return err
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {

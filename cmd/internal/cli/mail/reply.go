@@ -19,7 +19,8 @@ var replyCommand = &cli.Command{
 		&cli.BoolFlag{Name: "all", Usage: "to all its recipients"},
 		cmdline.NoFlag("last latest", "atm read --last and atm ls --all show the ids"),
 		cmdline.NoFlag("to", `to the sender: atm reply ID "…"; to somebody else: atm send NAME "…"`),
-		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID"),
+		cmdline.NoFlag("at in delay schedule later", `a reply is sent now; later: atm send NAME "…" --in 2h --thread ID`),
+		cmdline.NoFlag("done", "a reply is the ack as well: leave it out, or atm ack ID --done \"…\""),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		parent, _, err := s.Find(c.Args().First())

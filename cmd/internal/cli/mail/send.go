@@ -37,7 +37,9 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.NoFlag("everyone everybody here channel team broadcast *", `atm send all "…" sends to everybody but you`),
 		cmdline.NoFlag("reply-to in-reply-to", `atm reply ID "…" answers a message`),
 		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
-		cmdline.NoFlag("in at delay schedule", "atm sends at once; for later, let cron or sleep start atm send"),
+		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
+		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
+		cmdline.NoFlag("schedule later when", "--at 14:00, --at 2026-12-01T09:00 or --in 2h sends it later"),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {
@@ -167,13 +169,17 @@ func send(c *cli.Context, s *app.Scope, p *command.Printer, m app.Submission, wo
 // sendOptions are a message and what to wait for once it is sent. The flags and words of send and reply fill them, once.
 type sendOptions struct {
 	app.Submission
+	at      time.Time     // when to send it; zero: now
 	waits   []string      // as atm wait calls it: read, acked, reply
 	timeout time.Duration // 0: for ever
 }
 
 func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
-	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
+	err := cmdline.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once", "at in")
 	if err != nil {
+		return err
+	}
+	if o.at, err = sendTime(c); err != nil {
 		return err
 	}
 	for _, flag := range [][2]string{{"wait-read", "read"}, {"wait-ack", "acked"}, {"wait-reply", "reply"}} {
@@ -183,6 +189,9 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	}
 	o.timeout, o.IsAwaited = cmdline.Duration(c, "timeout"), len(o.waits) > 0
 	o.Files, o.Again = cmdline.List(c, "attach"), c.Command.HelpName+" … --id "
+	if o.IsAwaited && !o.at.IsZero() {
+		return failure.Usage("nothing to wait for: it is sent later").WithHint("leave --wait-%s out, and wait with the id: atm wait --%s ID", waitFlag(o.waits[0]), o.waits[0])
+	}
 	if c.IsSet("timeout") && !o.IsAwaited {
 		return failure.Usage("--timeout needs a flag that waits").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack, --wait-read until it is read")
 	}
@@ -192,12 +201,40 @@ func (o *sendOptions) fill(c *cli.Context, s *app.Scope, words []string) error {
 	if o.Once, err = command.Once(c); err != nil {
 		return err
 	}
-	o.Content, err = newMessage(c, s, words)
+	o.Content, err = newMessage(c, s, words, o.at)
 	return err
 }
 
-func newMessage(c *cli.Context, s *app.Scope, words []string) (m *wire.Message, err error) {
-	now := time.Now().UTC()
+func waitFlag(kind string) string {
+	if kind == "acked" {
+		return "ack"
+	}
+	return kind
+}
+
+// sendTime is the time that --at or --in says; without them it is zero.
+func sendTime(c *cli.Context) (at time.Time, err error) {
+	now := time.Now()
+	switch {
+	case c.IsSet("at"):
+		if at, err = cmdline.ParseAt(c.String("at"), now); err != nil {
+			err = failure.Usage("--at: %v", err).WithHint("--at 14:00, --at %s, or --in 2h30m", now.AddDate(0, 0, 1).Format("2006-01-02T15:04"))
+		}
+	case c.IsSet("in"):
+		d := cmdline.Duration(c, "in")
+		if at = now.Add(d); d <= 0 || at.Year() > 9999 {
+			err = failure.Usage("--in %s is no time to come", c.String("in")).WithHint("leave it out to send it now; later: --in 2h30m")
+		}
+	}
+	return at, err
+}
+
+// newMessage makes a message to be sent at a time; zero: now.
+func newMessage(c *cli.Context, s *app.Scope, words []string, at time.Time) (m *wire.Message, err error) {
+	now := at.UTC()
+	if at.IsZero() {
+		now = time.Now().UTC()
+	}
 	m = &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Type: c.String("type"),

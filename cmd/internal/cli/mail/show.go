@@ -73,6 +73,10 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if it.State == maildir.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text = fmt.Appendf(text, "still unread: atm read %s%s\n", r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
 	}
+	if m.isToBeSent() {
+		text = fmt.Appendf(text, "not sent yet: goes out %s; to take it back: atm withdraw %s%s\n",
+			letter.When(r.Now, it.SentAt), r.Short(it.ID), s.Given.Flags("", "root", "team", "as"))
+	}
 	return p.PrintAs(map[string]message{"message": m}, string(text))
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 var takeCommand = &cli.Command{
-	Name: "take", Aliases: []string{"claim"}, ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
+	Name: "take", ArgsUsage: "[AGENT]", Usage: "take the next message from a shared inbox",
 	UsageText: `atm take jobs
 atm take jobs --wait 10m --lease 30m
 atm take --renew 9f3a1c`,
@@ -64,7 +64,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	box, err := s.MemberOrMe(o.from)
 	if _, isWord := errors.AsType[*app.WordError](err); err != nil && (isWord || app.IsID(o.from)) {
 		return failure.Usage("%s is no inbox: atm take takes the next message of a shared one", o.from).
-			WithHint("atm take QUEUE; it leases messages, no files: atm team add QUEUE --shared, atm send QUEUE \"…\"")
+			WithHint("atm take QUEUE; a file: atm claim PATH")
 	}
 	if err != nil {
 		return err

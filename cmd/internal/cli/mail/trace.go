@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -48,7 +49,7 @@ func stagesText(r app.Trace) string {
 		if stage.Evidence == nil {
 			continue
 		}
-		part := stage.Name
+		part := cmp.Or(stage.Outcome, stage.Name)
 		if stage.At != nil {
 			part += " " + letter.Stamp(*stage.At)
 		}

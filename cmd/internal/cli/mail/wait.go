@@ -95,11 +95,13 @@ type match struct {
 	Agent   wire.Name `json:"agent"` // "": several recipients
 	Matched string    `json:"matched"`
 	Message *message  `json:"message"`
-	And     []match   `json:"and,omitempty"` // further conditions that are met
+	// Outcomes are what the recipients' acks say of the work.
+	Outcomes []app.AckOutcome `json:"outcomes,omitempty"`
+	And      []match          `json:"and,omitempty"` // further conditions that are met
 }
 
 func newMatch(m *app.Match) match {
-	out := match{Agent: m.Agent, Matched: m.Kind}
+	out := match{Agent: m.Agent, Matched: m.Kind, Outcomes: m.Acks}
 	if m.Item != nil {
 		out.Message = &message{Item: m.Item}
 	}
@@ -117,10 +119,22 @@ func matchText(s *app.Scope, p *command.Printer, m *app.Match) string {
 	if m.Item.Subject != "" {
 		text += ", " + letter.Quote(m.Item.Subject, 100)
 	}
+	if len(m.Acks) > 1 {
+		text += "; " + outcomesText(p.Renderer(s), m.Acks)
+	}
 	if m.Item.State == maildir.Unread {
 		text += "; atm read " + m.Item.ID.Short(6) + s.Given.Flags("", "root", "team", "as")
 	}
 	return text
+}
+
+// outcomesText is "bob declined, carol done".
+func outcomesText(r *letter.Renderer, acks []app.AckOutcome) string {
+	var parts []string
+	for _, ack := range acks {
+		parts = append(parts, r.Called(ack.To)+" "+ack.Outcome)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // refuseWords is the error for words that are not one duration, of which the first is none if err: a state is a flag.

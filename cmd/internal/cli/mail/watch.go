@@ -13,8 +13,10 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -32,6 +34,7 @@ atm watch bob --since 1h --no-follow`,
 		cmdline.CountFlag("limit", 0, "start with the last `N`", "only new ones", "n", "tail"),
 		cmdline.DurationFlag("timeout", 0, "stop after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
+		&cli.BoolFlag{Name: "run", Usage: "run the commands that [[on]] in team.toml has for it"},
 		cmdline.NoFlag("follow f all", "leave it out: atm watch follows everybody until interrupted"),
 		cmdline.NoFlag("from author by agent", "atm watch NAME; mail from somebody: atm ls --from NAME"),
 	},
@@ -52,6 +55,7 @@ type watchOptions struct {
 	hasEarlier  bool      // earlier ones are shown
 	isFollowing bool
 	timeout     time.Duration
+	commands    *teamdir.Commands // nil: it runs none
 }
 
 func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
@@ -73,7 +77,15 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		}
 	}
 	w.since, err = sinceFlag(c)
+	err = cmp.Or(err, cmdline.NotBoth(c, "run no-follow"))
+	if err == nil && c.Bool("run") {
+		w.commands, err = startCommands(s)
+	}
 	o := watcher.Options{Messages: true, Events: true}
+	if w.commands != nil {
+		defer w.commands.Close()
+		o.After = w.commands.After()
+	}
 	if err == nil && len(boxes) == 0 {
 		o.Mailboxes = s.Team.Mailboxes // later members too
 		boxes, err = s.Team.Mailboxes()
@@ -90,6 +102,9 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 				}
 				return !w.isFollowing, err
 			}
+			if w.commands != nil {
+				w.commands.Handle(ctx, e)
+			}
 			l := logLine{e, time.Now()}
 			if e.Address.Agent == "" || seen[l.key()] {
 				return false, nil
@@ -97,6 +112,22 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 			return false, l.print(s, p)
 		})
 	})
+}
+
+// startCommands begins to run the owner's commands for what happens.
+func startCommands(s *app.Scope) (*teamdir.Commands, error) {
+	c, err := s.Team.Config()
+	if err = cmp.Or(err, s.CheckAccepted()); err != nil {
+		return nil, err
+	}
+	if s.IsInAgent() {
+		return nil, failure.Refused("an agent may not run the commands of [[on]]").WithHint("ask a person: atm watch --run")
+	}
+	if len(c.On) == 0 {
+		return nil, failure.NotFound("there is no [[on]] in %s", s.Team.Dir().Join(config.File)).
+			WithHint("atm init --toml writes a team.toml with an example")
+	}
+	return s.Team.StartCommands(c.OnFor, app.OwnEnvironment())
 }
 
 // printEarlier prints the messages and events since a time, in order and at most the last ones up to the limit. It adds all
@@ -185,7 +216,7 @@ func (l logLine) line(s *app.Scope, p *command.Printer) string {
 	} else {
 		phrase, about := describeEvent(l.Event, r)
 		text += letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
-		colour = map[string]string{"asks:": "31", "error:": "31"}[phrase]
+		colour = map[string]string{"asks:": "31", "error:": "31", "command failed:": "31"}[phrase]
 	}
 	row := []string{letter.Stamp(l.at), r.Who(l.Address), text}
 	if !p.IsTerminal() {
@@ -208,6 +239,7 @@ var phrases = map[string]string{
 	"thought_delta": "thinks:", "tool_call_start": "uses", "tool_call_end": "used",
 	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
 	"restarting": "program restarts:", wire.EventAnnounced: "was notified of", wire.EventWithdrawn: "mail withdrawn:",
+	wire.CommandFailed:  "command failed:",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 
@@ -224,6 +256,8 @@ func describeEvent(e *wire.Event, r *letter.Renderer) (phrase, about string) {
 		about = app.JoinFilled(": ", e.Text("tool"), strings.Join(strings.Fields(e.Text("input", "prompt")), " "))
 	case phrase == "asks:":
 		about = e.Text("prompt")
+	case e.Kind == wire.CommandFailed:
+		about = app.JoinFilled(": ", e.Text("event"), e.Text("command"), e.Text("reason"))
 	case wire.IsID(string(id)):
 		about = app.JoinFilled(": ", r.Short(id), e.Text("reason", "stage"))
 	case e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle || e.Kind == "spawned":

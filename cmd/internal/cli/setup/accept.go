@@ -40,6 +40,7 @@ type unacceptedTeam struct {
 	Mistakes string      `json:"mistakes,omitempty"` // why team.toml, and so nothing in it, can be used
 
 	Commands  []startCommand `json:"commands"` // that atm up runs
+	On        []onCommand    `json:"on"`       // that are run when something happens
 	Resume    []string       `json:"resume"`   // commands that continue a session
 	Rules     int            `json:"rules"`    // of any decision
 	Allowed   policy.Rules   `json:"allowed"`  // those that allow
@@ -54,6 +55,11 @@ type startCommand struct {
 	Cwd     string            `json:"cwd,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	Prompt  string            `json:"prompt,omitempty"`
+}
+
+type onCommand struct {
+	Event   []string `json:"event"`
+	Command []string `json:"command"`
 }
 
 // mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
@@ -114,7 +120,7 @@ func (o *initOptions) acceptCommand(code string) string {
 }
 
 func describeTeam(t *teamdir.Team) unacceptedTeam {
-	d := unacceptedTeam{Team: t.Name, Commands: []startCommand{}, Resume: []string{}}
+	d := unacceptedTeam{Team: t.Name, Commands: []startCommand{}, On: []onCommand{}, Resume: []string{}}
 	boxes, _ := t.Boxes()
 	d.Members, _ = t.Agents()
 	for _, b := range boxes {
@@ -129,6 +135,9 @@ func describeTeam(t *teamdir.Team) unacceptedTeam {
 	for _, n := range plan.Startable() {
 		m := plan.Members[n]
 		d.Commands = append(d.Commands, startCommand{n, m.Command, m.Cwd, m.Env, m.Prompt})
+	}
+	for _, o := range plan.On {
+		d.On = append(d.On, onCommand{o.Event, o.Command})
 	}
 	for _, n := range append([]wire.Name{""}, slices.Sorted(maps.Keys(plan.Members))...) {
 		if resume := plan.SessionOf(n).ResumeCmd; resume != "" && !slices.Contains(d.Resume, resume) {
@@ -173,6 +182,9 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 		if s.Prompt != "" {
 			line("    and types %q", s.Prompt)
 		}
+	}
+	for _, o := range t.On {
+		line("  on %s this is run: %s", strings.Join(o.Event, ", "), quoteAll(o.Command))
 	}
 	for _, words := range t.Resume {
 		line("  a session is continued with: %s", words)

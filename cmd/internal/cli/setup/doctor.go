@@ -28,7 +28,7 @@ Exits 1 if something is wrong.`,
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(newInstaller(p.Given))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(c.App, newInstaller(p.Given))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -50,9 +50,15 @@ func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return failure.Exit(failure.ExitFailed)
 }
 
-// checkHooks checks the hooks that atm install wrote.
-func checkHooks(installer agentconfig.Installer) (checks []doctor.Check) {
+// checkHooks checks the hooks and plugins that atm install wrote.
+func checkHooks(program *cli.App, installer agentconfig.Installer) (checks []doctor.Check) {
 	for _, tool := range agentconfig.Tools {
+		if pluginOf(installer, tool).isOld(program) {
+			checks = append(checks, doctor.Check{
+				Code: "plugin." + tool, Severity: "warning", Message: tool + " has atm's plugin of another version of atm",
+				Fix: "atm install " + tool + " --plugin",
+			})
+		}
 		for _, flag := range []string{"", " --local"} {
 			damage, byHand, err := installer.Damage(tool, flag != "")
 			if err == nil && damage != "" {

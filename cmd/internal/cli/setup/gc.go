@@ -47,7 +47,7 @@ func gc(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if !options.DryRun {
 		verb = "moved"
 		s.Root.Stale(true)
-		failed = cmp.Or(failed, s.Team.PruneTaken())
+		failed = cmp.Or(failed, s.Team.PruneTaken(), s.Team.PruneEdits(ctx))
 	}
 	outboxes, err := s.Team.Outboxes()
 	failed = cmp.Or(failed, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
@@ -24,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -141,6 +143,13 @@ func (h *hookCall) options() hook.Options {
 		Begins:     h.begin,
 		Ends:       func() { team.ForgetProgram(name, h.program) },
 		Primer:     h.primer,
+		Edited: func(ctx context.Context, path string) {
+			h.err = errors.Join(h.err, team.NoteEdit(ctx, s.Me, path, s.Origin()))
+		},
+	}
+	o.Dir, _ = os.Getwd() // see hook.Tool.ProjectDir
+	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
+		o.RefuseEdit = h.refuseEdit
 	}
 	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
 		o.Take, o.Told = h.takePushed, h.tellPushed
@@ -186,6 +195,7 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 	if !isNew {
 		return ""
 	}
+	h.err = errors.Join(h.err, h.scope.Team.PruneEdits(context.Background()))
 	return app.SharingWarning(h.scope.Team, h.scope.Me.Agent(), h.program, !h.isSecond)
 }
 
@@ -208,6 +218,17 @@ func (h *hookCall) primer() string {
 		return ""
 	}
 	return text
+}
+
+// refuseEdit returns why the agent may not edit a file now; "": it may.
+func (h *hookCall) refuseEdit(path string) string {
+	team := h.scope.Team
+	c, isClaimed := team.ClaimedBy(path, h.scope.Me.Agent())
+	if !isClaimed || h.scope.CheckAccepted() != nil {
+		return ""
+	}
+	return fmt.Sprintf(`%s has claimed %s until %s. Do something else until then, or ask: atm send %s "…"%s`,
+		c.By, letter.Quote(team.ShownPath(c.Path), 300), letter.Stamp(c.Until), c.By, h.scope.Given.Flags("", "root", "team", "as"))
 }
 
 // arguments are the words that the program was started with, which runs this hook.
@@ -250,6 +271,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil {
+		s.DeliverLater(context.Background())
 		err = s.Root.CheckNoted()
 	}
 	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {

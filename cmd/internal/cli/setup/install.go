@@ -29,7 +29,6 @@ var installCommand = &cli.Command{
 	UsageText: `atm install claude
 atm install codex --local --as bob
 atm install gemini --mcp --dry-run
-atm install claude --accept
 atm install claude --plugin`,
 	Description: `TOOL: claude, codex, gemini, opencode. Writes your own configuration of the tool, never a
 file that a repository tracks; keeps what is there, and prints what it changed. The agent may then
@@ -60,6 +59,7 @@ var uninstallFlags = []cli.Flag{
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
 	cli.Flag(&cli.BoolFlag{Name: "mcp", Usage: "only the entry that starts atm mcp"}),
 	cli.Flag(&cli.BoolFlag{Name: "plugin", Usage: "the hooks, atm mcp, a skill and /mail as a plugin of the tool"}),
+	cli.Flag(&cli.BoolFlag{Name: "claims", Usage: "claude refuses to edit what another member has claimed"}),
 	cli.Flag(&cli.BoolFlag{Name: "accept", Usage: "a claude that bypasses permissions takes messages without asking"}))
 
 // install runs install and uninstall.
@@ -90,7 +90,7 @@ func install(c *cli.Context) error {
 		defer lock.Unlock()
 	}
 	do, text, verb := installer.Install, "", "changed"
-	plugin := plugin{r.Tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", r.Tool)}
+	plugin := pluginOf(installer, r.Tool)
 	hasPlugin := !r.Local && plugin.isInstalled()
 	switch {
 	case !installs:
@@ -162,6 +162,9 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	if r.Accept = c.Bool("accept"); r.Accept && (tool != "claude" || r.Local || r.MCP) {
 		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
 	}
+	if r.Claims = c.Bool("claims"); r.Claims && (tool != "claude" || r.MCP) {
+		return r, failure.Usage("--claims is for the hooks of claude").WithHint("%s claude --claims", c.Command.HelpName)
+	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
 	return r, err
 }
@@ -173,6 +176,9 @@ func flagsOf(r agentconfig.Request) (flags string) {
 	}
 	if r.Plugin {
 		flags += " --plugin"
+	}
+	if r.Claims {
+		flags += " --claims"
 	}
 	if r.Accept {
 		flags += " --accept"

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,20 @@ import (
 
 // plugin is a tool's plugin of atm, and this user's own marketplace, which the tool remembers by its path.
 type plugin struct{ tool, dir string }
+
+func pluginOf(installer agentconfig.Installer, tool string) plugin {
+	return plugin{tool, filepath.Join(cmp.Or(installer.State, installer.Home), "plugins", tool)}
+}
+
+// isOld reports whether another version of atm has written it.
+func (p plugin) isOld(program *cli.App) bool {
+	for path, text := range PluginFiles(program) {
+		if there, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path))); err != nil || string(there) != text {
+			return p.isInstalled()
+		}
+	}
+	return false
+}
 
 func (p plugin) isInstalled() bool {
 	_, err := os.Stat(p.dir)

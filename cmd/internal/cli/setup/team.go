@@ -72,6 +72,8 @@ type members struct {
 	Stats   teamdir.Stats    `json:"stats"`
 	// Groups are the members of each group and role.
 	Groups map[wire.Name][]wire.Name `json:"groups,omitempty"`
+	// Overlaps are files that two members edit.
+	Overlaps []teamdir.Overlap `json:"overlaps,omitempty"`
 
 	me wire.Name // "": no identity was given
 }
@@ -93,6 +95,9 @@ func (m members) lines(p *command.Printer) []string {
 	for _, name := range slices.Sorted(maps.Keys(m.Groups)) {
 		lines = append(lines, "@"+string(name)+": "+app.Join(m.Groups[name]))
 	}
+	for _, o := range m.Overlaps {
+		lines = append(lines, fmt.Sprintf("%s and %s edit %s, last %s", o.Members[0], o.Members[1], o.Shown, letter.Ago(time.Now(), o.At)))
+	}
 	if m.me != "" {
 		lines = append(lines, "you are "+string(m.me))
 	}
@@ -112,7 +117,7 @@ func printTeam(ctx context.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	warnConfig(s)
-	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), me: optionalMe(s)}
+	m := members{Team: s.Team.Name, Members: all, Stats: teamdir.StatsOf(all), Overlaps: s.Team.Overlaps(ctx), me: optionalMe(s)}
 	m.Groups, _ = s.Team.Groups() // without those of a team.toml with mistakes
 	return p.PrintAs(m, strings.Join(m.lines(p), "\n"))
 }
@@ -134,7 +139,7 @@ func watchTeam(s *app.Scope, p *command.Printer, timeout time.Duration) error {
 		if _, isPartial := errors.AsType[*teamdir.UnreadableError](err); err != nil && !isPartial {
 			return nil, err
 		}
-		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, me: me}.lines(p)
+		waiting, lines := waitingFor(ctx, s, all), members{Team: s.Team.Name, Members: all, Overlaps: s.Team.Overlaps(ctx), me: me}.lines(p)
 		for _, line := range waiting {
 			if !isFirst && !slices.Contains(announced, line) {
 				p.Notify("atm", line)

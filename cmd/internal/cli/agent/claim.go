@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
+	"github.com/agentteammail/atm/cmd/internal/cli/command"
+	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var claimCommand = &cli.Command{
+	Name: "claim", ArgsUsage: "[PATH…]", Usage: "say that you are about to edit files, or list who does",
+	UsageText: `atm claim
+atm claim parser.go docs --for 2h
+atm claim --release parser.go`,
+	Description: `A claim is of a file, or of all in a directory. Whoever else edits that is told, and so are you;
+atm install claude --claims has such an edit refused. Claim again to extend it. If somebody else
+has one of them, none is claimed: exit 5. Members in worktrees of their own edit other files.`,
+	Flags: []cli.Flag{
+		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
+		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these"},
+	},
+	Action: func(c *cli.Context) error {
+		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release")}
+		open := app.OpenTeam
+		if o.releases || len(o.words) > 0 {
+			open = app.OpenToWrite
+		}
+		return command.With(open, o.run)(c)
+	},
+}
+
+// claimOptions are the flags and words of claim.
+type claimOptions struct {
+	words    []string
+	lasts    time.Duration
+	releases bool
+}
+
+func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) error {
+	if o.lasts <= 0 || o.lasts > teamdir.MaxClaim {
+		return failure.Usage("--for %s: must be above 0 and at most %s", o.lasts, teamdir.MaxClaim).WithHint("--for 2h; claiming again extends it")
+	}
+	if len(o.words) == 0 && !o.releases {
+		all, err := s.Team.Claims()
+		return p.PrintUnlessError(err, map[string]any{"claims": append([]teamdir.Claim{}, all...)}, claimLines(s, all))
+	}
+	if len(o.words) == 0 {
+		return failure.Usage("which claim? atm claim lists them").WithHint("atm claim --release PATH")
+	}
+	var paths []string
+	for _, word := range o.words {
+		path, err := filepath.Abs(word)
+		if err != nil {
+			return err
+		}
+		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) && s.Team.Box(s.Me.Agent()).Exists() {
+			if box, err := s.MemberOrMe(word); err == nil && box.Agent() != s.Me.Agent() {
+				return failure.Usage("%s is a member, and no file here", word).
+					WithHint("a message of a shared inbox: atm take %s; a new file of that name: atm claim ./%[1]s", word)
+			}
+		}
+		paths = append(paths, path)
+	}
+	if o.releases {
+		return o.release(c, s, p, paths)
+	}
+	claimed, err := s.Team.ClaimPaths(c.Context, s.Me.Agent(), paths, o.lasts)
+	if taken, isTaken := errors.AsType[*teamdir.ClaimedError](err); isTaken {
+		err = failure.Refused("%w", err).WithHint(`wait, or ask: atm send %s "…"`, taken.By)
+	}
+	var text strings.Builder
+	for _, c := range claimed {
+		fmt.Fprintf(&text, "%s is yours until %s\n", letter.Quote(s.Team.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+		for _, e := range c.Edits {
+			fmt.Fprintf(&text, "%s edited it %s\n", e.By, letter.Ago(time.Now(), e.At))
+		}
+	}
+	return p.PrintDone(map[string]any{"claimed": append([]teamdir.NewClaim{}, claimed...)}, text.String(), err)
+}
+
+func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, paths []string) error {
+	released, text := []string{}, ""
+	for i, path := range paths {
+		wasHeld, err := s.Team.ReleaseClaim(c.Context, s.Me.Agent(), path)
+		if err == nil && !wasHeld {
+			err = failure.NotFound("you have no claim of %s", letter.Quote(o.words[i], 300)).WithHint("atm claim lists all")
+			if other, isClaimed := s.Team.ClaimedBy(path, s.Me.Agent()); isClaimed {
+				err = failure.Refused("%w", &teamdir.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"`, other.By)
+			}
+		}
+		if err != nil {
+			return p.PrintDone(map[string]any{"released": released}, text, err)
+		}
+		released = append(released, path)
+		text += fmt.Sprintf("released %s\n", letter.Quote(s.Team.ShownPath(path), 300))
+	}
+	return p.PrintAs(map[string]any{"released": released}, text)
+}
+
+func claimLines(s *app.Scope, all []teamdir.Claim) string {
+	if len(all) == 0 {
+		return "nothing is claimed"
+	}
+	var text strings.Builder
+	for _, c := range all {
+		fmt.Fprintf(&text, "%s  until %s  %s\n", c.By, letter.Stamp(c.Until), letter.Quote(s.Team.ShownPath(c.Path), 300))
+	}
+	return text.String()
+}

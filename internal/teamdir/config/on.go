@@ -1,0 +1,109 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// On is a command of the owner's that is run when something happens to a member.
+type On struct {
+	Event   Words    // see OnEvents
+	Who     Words    // members, and "@role" for all who have it; none: everybody
+	Command []string // a program and its arguments
+	Timeout string   // "": OnTimeout
+}
+
+// Words are several words: in a file a list of strings, or one string with commas.
+type Words []string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (w *Words) UnmarshalText(text []byte) error {
+	*w = strings.FieldsFunc(string(text), func(r rune) bool { return r == ',' || r == ' ' })
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (w Words) MarshalText() ([]byte, error) { return []byte(strings.Join(w, ",")), nil }
+
+// What a command may be run on, beside the states. Mail covers urgent mail.
+const (
+	OnMail       = "mail"
+	OnUrgentMail = "urgent-mail"
+	OnOverdue    = "overdue"
+)
+
+// OnTimeout is how long a command may take.
+const OnTimeout = 30 * time.Second
+
+// OnStates are the states that a member can be seen to come into.
+var OnStates = []reducer.Word{
+	reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordLimited, reducer.WordError, reducer.WordOff,
+}
+
+// OnEvents are the values for an event.
+func OnEvents() []string {
+	all := []string{OnMail, OnUrgentMail, OnOverdue}
+	for _, s := range OnStates {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+// Deadline is the timeout as a duration.
+func (o On) Deadline() time.Duration {
+	d, _ := time.ParseDuration(o.Timeout)
+	return cmp.Or(d, OnTimeout)
+}
+
+// Matches reports whether the command is to be run on an event.
+func (o On) Matches(event string) bool {
+	return slices.Contains(o.Event, event) || event == OnUrgentMail && slices.Contains(o.Event, OnMail)
+}
+
+// OnFor returns the commands for a member.
+func (c *Config) OnFor(member wire.Name) (all []On) {
+	role := c.Members[member].Role
+	for _, o := range c.On {
+		if len(o.Who) == 0 || slices.Contains(o.Who, string(member)) || role != "" && slices.Contains(o.Who, "@"+role) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (k *checker) checkOn(path string, o On) {
+	if len(o.Event) == 0 || len(o.Command) == 0 || o.Command[0] == "" {
+		k.add(path, "an event and a command are needed: event = \"blocked\", command = [\"./notify.sh\"]")
+	}
+	for _, event := range o.Event {
+		k.checkWord(path+".event", event, OnEvents()...)
+	}
+	if o.Who != nil && len(o.Who) == 0 {
+		k.add(path+".who", "who is empty; leave it out for everybody")
+	}
+	for _, who := range o.Who {
+		role, isRole := strings.CutPrefix(who, "@")
+		if !isRole {
+			k.checkNames(path+".who", wire.Name(who))
+		} else if !k.hasRole(role) {
+			k.add(path+".who", "who names %q, but no member has that role", who)
+		}
+	}
+	if d, err := time.ParseDuration(o.Timeout); o.Timeout != "" && (err != nil || d <= 0) {
+		k.add(path+".timeout", "timeout is %q, not a duration like \"30s\"", o.Timeout)
+	}
+}
+
+func (k *checker) hasRole(role string) bool {
+	for _, m := range k.config.Members {
+		if m.Role == role {
+			return role != ""
+		}
+	}
+	return false
+}

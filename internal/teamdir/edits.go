@@ -1,0 +1,458 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/git"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Two members at one file. Each has it noted when it has edited a file, in a file of a few hundred bytes:
+//
+//	<team>/.edits/<sha256>.json    of the real path: a worktree's file is another one than the main worktree's
+//
+// Who edits what another member has edited within EditWindow, and not committed since, or has claimed, is told, and so
+// is the other. Nothing here is synced: it says what was lately, and a power cut makes it old. A damaged file counts as
+// none, and the next edit writes it anew.
+
+const (
+	editsDir    = ".edits"
+	maxEditFile = 64 << 10
+	maxEditors  = 16 // of one file
+	maxPath     = 4096
+
+	// EditWindow is how long an edit counts, and how long a pair that was told is not told again, from the last time
+	// that both were at the file.
+	EditWindow = 30 * time.Minute
+	// MaxClaim is how long a claim may last.
+	MaxClaim = 24 * time.Hour
+	// askGit is how long git may take to say whether a file was committed. Without an answer it was not.
+	askGit = time.Second
+)
+
+// Edit says when a member last edited a file.
+type Edit struct {
+	By wire.Name `json:"by"`
+	At time.Time `json:"at"`
+}
+
+// Claim says that a member is about to edit a file, or what is in a directory, until a time.
+type Claim struct {
+	Path  string    `json:"path"` // real and absolute
+	By    wire.Name `json:"by"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
+}
+
+// Overlap is a file that two members are at.
+type Overlap struct {
+	Path    string      `json:"path"`
+	Members []wire.Name `json:"members"` // two, by name
+	At      time.Time   `json:"at"`      // when one of them last edited it
+	Shown   string      `json:"-"`       // Path for people
+}
+
+// fileEdits is the content of a file in .edits.
+type fileEdits struct {
+	Path  string `json:"path"`
+	Edits []Edit `json:"edits,omitempty"` // the last of each member, the newest last
+	Claim *Claim `json:"claim,omitempty"`
+	Told  []told `json:"told,omitempty"`
+}
+
+// told is a pair that is told, once, that both are at the file.
+type told struct {
+	Overlap
+	ID     wire.ID   `json:"id"`    // of the messages
+	Begun  time.Time `json:"begun"` // when somebody began to send them
+	IsSent bool      `json:"is_sent"`
+}
+
+// sendEdits is how long it takes at most to send the messages. Whoever has not by then was killed.
+const sendEdits = 10 * time.Second
+
+// NoteEdit notes that a member has edited a file. If another member is at the same file, both are told, once.
+func (t *Team) NoteEdit(ctx context.Context, me *maildir.Box, path string, origin *wire.Origin) error {
+	path, err := t.editable(path)
+	if path == "" || err != nil {
+		return err
+	}
+	now, by := time.Now().UTC(), me.Agent()
+	claim, isClaimed := t.ClaimedBy(path, by)
+	var others []Edit // by whom both are not told yet
+	err = t.changeEdits(ctx, path, func(f *fileEdits) {
+		f.Edits = slices.DeleteFunc(f.Edits, func(e Edit) bool { return e.By == by })
+		others = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == claim.By })
+		if isClaimed {
+			others = append(others, Edit{claim.By, claim.At})
+		}
+		others = slices.DeleteFunc(others, func(e Edit) bool { return f.isTold(by, e.By, now) })
+		f.Edits = append(f.Edits, Edit{by, now})
+		f.Edits = f.Edits[max(0, len(f.Edits)-maxEditors):]
+	})
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, askGit)
+	defer cancel()
+	others = slices.DeleteFunc(others, func(e Edit) bool {
+		return e.By != claim.By && git.IsCommittedSince(asking, path, e.At)
+	})
+	ids := map[wire.Name]wire.ID{}
+	err = t.changeEdits(ctx, path, func(f *fileEdits) {
+		others = slices.DeleteFunc(others, func(e Edit) bool { return f.isTold(by, e.By, now) }) // meanwhile
+		for _, e := range others {
+			p := f.pair(by, e.By)
+			p.At, p.Begun = now, now
+			ids[e.By] = p.ID
+		}
+	})
+	for _, e := range others {
+		if err != nil {
+			return err
+		}
+		shown, until := letter.Quote(t.ShownPath(path), 300), letter.Stamp(claim.Until)
+		toOther, toMe := "you edited "+letter.Ago(now, e.At), fmt.Sprintf("%s edited %s", e.By, letter.Ago(now, e.At))
+		if e.By == claim.By {
+			toOther, toMe = "you have claimed until "+until, fmt.Sprintf("%s has claimed until %s", e.By, until)
+		}
+		toOther = fmt.Sprintf(`%s edits %s, which %s: atm send %[1]s "…"`, by, shown, toOther)
+		toMe = fmt.Sprintf(`you edit %s, which %s: atm send %s "…"`, shown, toMe, e.By)
+		err = errors.Join(t.tellEdit(ctx, me, e.By, ids[e.By], toOther, path, origin), t.tellEdit(ctx, me, by, ids[e.By], toMe, path, origin))
+		if err == nil {
+			err = t.changeEdits(ctx, path, func(f *fileEdits) {
+				p := f.pair(by, e.By)
+				p.At, p.IsSent = now, true
+			})
+		}
+	}
+	return err
+}
+
+// tellEdit sends a notice, once for an id.
+func (t *Team) tellEdit(ctx context.Context, me *maildir.Box, to wire.Name, id wire.ID, text, path string, origin *wire.Origin) error {
+	if !t.Box(to).Exists() {
+		return nil // it was retired
+	}
+	payload, err := json.Marshal(map[string]string{"edited": path})
+	if err != nil {
+		return err
+	}
+	_, err = t.root.Send(ctx, &Outgoing{
+		From: me, To: []wire.Address{t.Box(to).Address()}, Derived: IsNoticeFrom(me.Address()),
+		Message: &wire.Message{
+			ID: wire.Derive("edited", id, t.Box(to).Address()), Type: wire.TypeNotice, ReplyWanted: "no",
+			Body: text, Payload: payload, Origin: origin,
+		},
+	})
+	return err
+}
+
+// isTold reports whether a pair has been told, or somebody is about to. It notes that the pair is still at the file.
+func (f *fileEdits) isTold(a, b wire.Name, now time.Time) bool {
+	i := f.indexOf(a, b)
+	if i < 0 || !f.Told[i].IsSent && now.Sub(f.Told[i].Begun).Abs() > sendEdits {
+		return false
+	}
+	f.Told[i].At = now
+	return true
+}
+
+func (f *fileEdits) indexOf(a, b wire.Name) int {
+	return slices.IndexFunc(f.Told, func(p told) bool { return slices.Contains(p.Members, a) && slices.Contains(p.Members, b) })
+}
+
+func (f *fileEdits) pair(a, b wire.Name) *told {
+	i := f.indexOf(a, b)
+	if i < 0 {
+		members := []wire.Name{min(a, b), max(a, b)}
+		i, f.Told = len(f.Told), append(f.Told, told{Overlap: Overlap{Path: f.Path, Members: members}, ID: wire.NewID()})
+	}
+	return &f.Told[i]
+}
+
+// expire removes what is over, and what atm has not written.
+func (f *fileEdits) expire(now time.Time) {
+	isOld := func(t time.Time) bool { return now.Sub(t).Abs() >= EditWindow } // a time to come is that of a clock that was set back
+	f.Edits = slices.DeleteFunc(f.Edits, func(e Edit) bool { return isOld(e.At) || !wire.IsName(string(e.By)) })
+	f.Told = slices.DeleteFunc(f.Told, func(p told) bool {
+		isPair := len(p.Members) == 2 && wire.IsName(string(p.Members[0])) && wire.IsName(string(p.Members[1]))
+		return isOld(p.At) || !isPair || !wire.IsID(string(p.ID))
+	})
+	if f.Claim != nil && !f.Claim.holds(now) {
+		f.Claim = nil
+	}
+}
+
+func (c Claim) holds(now time.Time) bool {
+	return now.Before(c.Until) && c.Until.Sub(now) <= MaxClaim && wire.IsName(string(c.By))
+}
+
+func (t *Team) lockEdits(ctx context.Context) (unlock func() error, err error) {
+	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), nil)
+	if err != nil {
+		return nil, err
+	}
+	return l.Unlock, nil
+}
+
+// changeEdits changes what is noted of a file, under the lock.
+func (t *Team) changeEdits(ctx context.Context, path string, change func(*fileEdits)) error {
+	unlock, err := t.lockEdits(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, _ := t.readEdits(editsName(path))
+	f.Path = path
+	f.expire(time.Now())
+	change(&f)
+	if f.Claim == nil && len(f.Edits) == 0 {
+		return t.Dir().Remove(editsName(path))
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	err = t.Dir().Replace(editsName(path), append(data, '\n'), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = t.Dir().Mkdir(editsDir); err == nil {
+			err = t.Dir().Replace(editsName(path), append(data, '\n'), false)
+		}
+	}
+	return err
+}
+
+func editsName(path string) string {
+	return fmt.Sprintf("%s/%x.json", editsDir, sha256.Sum256([]byte(path)))
+}
+
+// readEdits reads a file of .edits. One that is damaged has nothing, and an error.
+func (t *Team) readEdits(name string) (f fileEdits, err error) {
+	data, err := t.Dir().ReadFile(name, maxEditFile)
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err == nil && editsName(f.Path) != name {
+		err = errors.New("it is for another path than its name says")
+	}
+	if err != nil {
+		f = fileEdits{}
+	}
+	return f, err
+}
+
+// editable returns the real path of a file that members may be at together; "": it is in the root, where each has its own.
+func (t *Team) editable(path string) (string, error) {
+	if len(path) > maxPath || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("%s is no absolute path of a file", letter.Quote(path, 80))
+	}
+	path, err := realPath(filepath.Clean(path))
+	root, rootErr := filepath.EvalSymlinks(t.root.Path)
+	if err != nil || rootErr != nil || isWithin(root, path) && !isWithin(filepath.Join(root, string(t.Name), ".worktrees"), path) {
+		return "", err
+	}
+	return path, nil
+}
+
+// realPath is filepath.EvalSymlinks of a path whose end may not exist yet.
+func realPath(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if above := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && above != path {
+		real, err = realPath(above)
+		return filepath.Join(real, filepath.Base(path)), err
+	}
+	return real, err
+}
+
+// isWithin reports whether a clean path is dir or in it.
+func isWithin(dir, path string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
+	return ok && (rest == "" || rest[0] == filepath.Separator)
+}
+
+// ShownPath returns a path as it is shown: relative to the directory of the root, if it is in there.
+func (t *Team) ShownPath(path string) string {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(t.root.Path))
+	if err == nil && isWithin(dir, path) {
+		path, _ = filepath.Rel(dir, path)
+	}
+	return path
+}
+
+// ClaimedBy returns the claim of another member on a file, or on a directory that has it.
+func (t *Team) ClaimedBy(path string, me wire.Name) (Claim, bool) {
+	path, err := t.editable(path)
+	for now := time.Now(); err == nil && path != ""; path = filepath.Dir(path) {
+		f, _ := t.readEdits(editsName(path))
+		if c := f.Claim; c != nil && c.holds(now) && c.By != me {
+			return *c, true
+		}
+		if path == filepath.Dir(path) {
+			break
+		}
+	}
+	return Claim{}, false
+}
+
+// ClaimedError says that another member has claimed a file, or something in a directory.
+type ClaimedError struct{ Claim }
+
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("%s has claimed %s until %s", e.By, letter.Quote(e.Path, 300), letter.Stamp(e.Until))
+}
+
+// NewClaim is a claim that a member has made, with what others edited there within EditWindow.
+type NewClaim struct {
+	Claim
+	Edits []Edit `json:"edits,omitempty"`
+}
+
+// ClaimPaths claims files or directories for a member, or extends its claims. If another member has claimed one of them,
+// or something in one, none is claimed, and the error is a *ClaimedError.
+func (t *Team) ClaimPaths(ctx context.Context, me wire.Name, paths []string, d time.Duration) (all []NewClaim, err error) {
+	now := time.Now().UTC()
+	for _, path := range paths {
+		if path, err = t.editable(path); err == nil && path == "" {
+			err = errors.New("what is in the root is not claimed: each member has its own there")
+		}
+		if err != nil {
+			return nil, err
+		}
+		claim, isTaken := t.ClaimedBy(path, me)
+		err = t.eachEdits(func(f fileEdits) { // what is in a directory
+			if f.Claim != nil && f.Claim.By != me && isWithin(path, f.Path) {
+				claim, isTaken = *f.Claim, true
+			}
+		})
+		if isTaken {
+			return nil, &ClaimedError{claim}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, NewClaim{Claim: Claim{Path: path, By: me, At: now, Until: now.Add(d)}})
+	}
+	for i := range all {
+		c := &all[i]
+		var taken *Claim
+		err := t.changeEdits(ctx, c.Path, func(f *fileEdits) {
+			if f.Claim != nil && f.Claim.By != me {
+				taken = f.Claim // meanwhile
+				return
+			}
+			f.Claim = &c.Claim
+			c.Edits = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == me })
+		})
+		if taken != nil {
+			err = &ClaimedError{*taken}
+		}
+		if err != nil {
+			return all[:i], err
+		}
+	}
+	return all, nil
+}
+
+// ReleaseClaim ends a member's claim; false: it has none on that path.
+func (t *Team) ReleaseClaim(ctx context.Context, me wire.Name, path string) (wasHeld bool, err error) {
+	path, err = t.editable(path)
+	if err != nil || path == "" {
+		return false, err
+	}
+	err = t.changeEdits(ctx, path, func(f *fileEdits) {
+		if wasHeld = f.Claim != nil && f.Claim.By == me; wasHeld {
+			f.Claim = nil
+		}
+	})
+	return wasHeld, err
+}
+
+// Claims returns the claims that hold, by path.
+func (t *Team) Claims() (all []Claim, err error) {
+	err = t.eachEdits(func(f fileEdits) {
+		if f.Claim != nil {
+			all = append(all, *f.Claim)
+		}
+	})
+	slices.SortFunc(all, func(a, b Claim) int { return cmp.Compare(a.Path, b.Path) })
+	return all, err
+}
+
+// Overlaps returns the files that two members are at, the newest first. What one of them has committed since is none,
+// and what cannot be read: doctor names it.
+func (t *Team) Overlaps(ctx context.Context) (all []Overlap) {
+	ctx, cancel := context.WithTimeout(ctx, askGit)
+	defer cancel()
+	t.eachEdits(func(f fileEdits) {
+		for _, pair := range f.Told {
+			isOver := slices.ContainsFunc(f.Edits, func(e Edit) bool {
+				return slices.Contains(pair.Members, e.By) && git.IsCommittedSince(ctx, f.Path, e.At)
+			})
+			if !isOver {
+				pair.Path, pair.Shown = f.Path, letter.Quote(t.ShownPath(f.Path), 300)
+				all = append(all, pair.Overlap)
+			}
+		}
+	})
+	slices.SortFunc(all, func(a, b Overlap) int { return b.At.Compare(a.At) })
+	return all
+}
+
+// eachEdits calls f for each file of .edits, without what is over.
+func (t *Team) eachEdits(f func(fileEdits)) error {
+	names, err := t.Dir().Names(editsDir)
+	for _, name := range names {
+		if edits, err := t.readEdits(editsDir + "/" + name); err == nil {
+			edits.expire(time.Now())
+			f(edits)
+		}
+	}
+	return err
+}
+
+// PruneEdits removes what is over, and what a killed process has left.
+func (t *Team) PruneEdits(ctx context.Context) error {
+	names, err := t.Dir().Names(editsDir)
+	if len(names) == 0 || err != nil {
+		return err
+	}
+	unlock, err := t.lockEdits(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, name := range names {
+		name = editsDir + "/" + name
+		info, err := t.Dir().Lstat(name)
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > MaxClaim { // nothing in it can count
+			t.Dir().Remove(name)
+		}
+	}
+	return nil
+}
+
+// DamagedEdits returns the paths of what is in .edits and not understood.
+func (t *Team) DamagedEdits() (paths []string, err error) {
+	names, err := t.Dir().Names(editsDir)
+	for _, name := range names {
+		_, bad := t.readEdits(editsDir + "/" + name)
+		if bad != nil && !errors.Is(bad, fs.ErrNotExist) && !strings.HasPrefix(name, ".") {
+			paths = append(paths, t.Dir().Join(editsDir+"/"+name))
+		}
+	}
+	return paths, err
+}

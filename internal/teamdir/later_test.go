@@ -1,0 +1,316 @@
+package teamdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// sendLater has alice write a message that is due after a while; a negative one: it has been for so long.
+func sendLater(t *testing.T, team *Team, in time.Duration, body string, to ...wire.Name) (*Outgoing, Later) {
+	t.Helper()
+	o := &Outgoing{From: team.Box("alice"), Message: &wire.Message{Body: body}}
+	for _, name := range to {
+		o.To = append(o.To, team.Box(name).Address())
+	}
+	sent, err := team.root.SendLater(t.Context(), o, time.Now().Add(in))
+	must(t, err)
+	return o, *sent.Later
+}
+
+// bodiesOf returns the bodies of all that a member has received, sorted.
+func bodiesOf(t *testing.T, team *Team, name wire.Name) (out []string) {
+	t.Helper()
+	_, err := team.Box(name).Walk(t.Context(), maildir.Range{Unread: true, Owed: true, Done: true, Withdrawn: true}, func(it *maildir.Item) bool {
+		out = append(out, it.Body)
+		return true
+	})
+	must(t, err)
+	slices.Sort(out)
+	return out
+}
+
+func in(t *testing.T, team *Team, state maildir.State) int {
+	t.Helper()
+	all, err := team.Later(state)
+	must(t, err)
+	return len(all)
+}
+
+// While nothing is due, a look is one listing of one directory, with or without a message that waits, and opens nothing.
+func TestLaterCost(t *testing.T) {
+	var mu sync.Mutex
+	var ops []string
+	r := newFaultyRoot(t, func(op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		ops = append(ops, op+" "+name)
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	for range 2 {
+		ops = nil
+		next, err := team.DeliverLater(t.Context())
+		must(t, err)
+		if len(ops) != 1 || ops[0] != "list main/.later" {
+			t.Errorf("%q", ops)
+		}
+		if waits := in(t, team, ToBeSent) > 0; next.IsZero() == waits {
+			t.Errorf("the next is due at %s", next)
+		}
+		sendLater(t, team, time.Hour, "later", "bob")
+	}
+}
+
+// A process that is killed at any operation, while it sends later, delivers, withdraws or tries again, loses nothing, and
+// whoever goes on makes no second message, whether the recipient has read the first or not.
+func TestLaterKilled(t *testing.T) {
+	killed := errors.New("killed")
+	send := func(team *Team) error {
+		o := &Outgoing{
+			From: team.Box("alice"), To: []wire.Address{team.Box("bob").Address(), team.Box("carol").Address()},
+			Message: &wire.Message{Body: "once"}, Once: "key", Files: []File{{"a.txt", strings.NewReader("file")}},
+		}
+		_, err := team.root.SendLater(t.Context(), o, time.Now().Add(-time.Second))
+		return err
+	}
+	deliver := func(team *Team) error { _, err := team.DeliverLater(t.Context()); return err }
+	each := func(state maildir.State, f func(*Team, Later) error) func(*Team) error {
+		return func(team *Team) error {
+			all, err := team.Later(state)
+			for _, l := range all {
+				err = errors.Join(err, f(team, l))
+			}
+			return err
+		}
+	}
+	withdraw := each(ToBeSent, func(team *Team, l Later) error {
+		_, err := team.root.WithdrawLater(t.Context(), team.Box("alice").Address(), l.ID)
+		return err
+	})
+	retry := each(Undelivered, func(team *Team, l Later) error { return team.RetryLater(t.Context(), l) })
+	for _, step := range []struct {
+		name       string
+		before, do func(*Team) error
+	}{
+		{"send", nil, send},
+		{"deliver", send, deliver},
+		{"withdraw", send, withdraw},
+		{"retry", func(team *Team) error {
+			must(t, send(team))
+			_, err := team.Retire(t.Context(), "carol")
+			must(t, err)
+			must(t, deliver(team))
+			_, err = team.Store.Restore(t.Context(), "carol")
+			return err
+		}, retry},
+	} {
+		points := 0
+		for isOver := false; !isOver; points += 3 {
+			r := newRoot(t)
+			team := newTeam(t, r, "alice", "bob", "carol")
+			if step.before != nil {
+				must(t, step.before(team))
+			}
+			left := points
+			var mu sync.Mutex
+			durable.FailNext(r.Path, func(op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if left--; left < 0 {
+					return killed
+				}
+				return nil
+			})
+			dying, err := OpenFound(rootdir.Found{Path: r.Path, Source: rootdir.FromFlag})
+			must(t, err)
+			if dead, err := dying.Team("main"); err == nil {
+				if err = step.do(dead); err != nil && !errors.Is(err, killed) {
+					t.Fatal(step.name, points, err)
+				}
+			}
+			isOver = left >= 0
+			dying.Close()
+
+			if points%2 == 0 {
+				readAll(t, team, "bob")
+			}
+			if step.name == "send" {
+				must(t, send(team))
+			}
+			must(t, deliver(team))
+			must(t, retry(team))
+			must(t, deliver(team))
+			want := []string{"once"}
+			if in(t, team, maildir.Withdrawn) > 0 {
+				want = nil
+			}
+			for _, name := range []wire.Name{"bob", "carol"} {
+				if got := bodiesOf(t, team, name); !slices.Equal(got, want) {
+					t.Fatalf("%s, killed at %d: %s has %q", step.name, points, name, got)
+				}
+			}
+			if n := in(t, team, ToBeSent) + in(t, team, Undelivered); n != 0 {
+				t.Fatalf("%s, killed at %d: %d still wait", step.name, points, n)
+			}
+		}
+		t.Logf("%s: killed at %d operations", step.name, points)
+	}
+}
+
+// On a full disk what is due stays, and goes out once there is room.
+func TestLaterFullDisk(t *testing.T) {
+	isFull := false
+	r := newFaultyRoot(t, func(op, name string) error {
+		if isFull && (op == "write" || op == "mkdir") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	team := newTeam(t, r, "alice", "bob")
+	sendLater(t, team, -time.Minute, "due", "bob")
+	isFull = true
+	if _, err := team.DeliverLater(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if n := in(t, team, ToBeSent); n != 1 {
+		t.Errorf("%d wait", n)
+	}
+	isFull = false
+	_, err := team.DeliverLater(t.Context())
+	must(t, err)
+	if got := bodiesOf(t, team, "bob"); len(got) != 1 {
+		t.Errorf("bob has %q", got)
+	}
+}
+
+// What is no message is set aside, also what says that it is from somebody else, and the others go out.
+func TestLaterHostile(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob")
+	sendLater(t, team, -time.Minute, "good", "bob")
+	dir := team.Dir().Join(LaterDir)
+	put := func(from wire.Name, at time.Time, content string) Later {
+		l := Later{at.Truncate(time.Millisecond), from, wire.NewID(), ToBeSent}
+		must(t, os.WriteFile(team.Dir().Join(l.file()), []byte(strings.ReplaceAll(content, "ID", string(l.ID))), 0o600))
+		return l
+	}
+	past := time.Now().Add(-time.Hour)
+	put("alice", past, "")
+	put("alice", past, `{"id":"ID"`)
+	put("bob", past, `{"id":"ID","from":"alice@main","to":["bob@main"],"body":"not bob's"}`)
+	put("alice", past, `{"id":"ID","from":"alice@main","to":[],"body":"to nobody"}`)
+	put("alice", past, `{"id":"`+string(wire.NewID())+`","from":"alice@main","to":["bob@main"],"body":"another"}`)
+	link := put("alice", past, "")
+	must(t, os.Remove(team.Dir().Join(link.file())))
+	must(t, os.Symlink("/etc/passwd", team.Dir().Join(link.file())))
+	must(t, os.Mkdir(team.Dir().Join(put("alice", past, "").file())+"x", 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("stray"), 0o600))
+	for range 2 {
+		_, err := team.DeliverLater(t.Context())
+		must(t, err)
+	}
+	if got := bodiesOf(t, team, "bob"); !slices.Equal(got, []string{"good"}) {
+		t.Errorf("bob has %q", got)
+	}
+	bad, err := team.Later(Undelivered)
+	must(t, err)
+	if len(bad) != 7 || in(t, team, ToBeSent) != 0 {
+		t.Errorf("%d are set aside, %d wait", len(bad), in(t, team, ToBeSent))
+	}
+	for _, l := range bad {
+		if why := team.LaterReason(l); why == "" || strings.HasPrefix(why, "no reason") {
+			t.Errorf("%s: %q", l.name(), why)
+		}
+	}
+	if stray := team.LaterStray(); len(stray) != 2 {
+		t.Errorf("%q", stray)
+	}
+}
+
+// Who was retired by then does not get it, the others do, and the sender is told once. When it is tried again nobody gets
+// it twice.
+func TestLaterRetired(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "carol")
+	_, l := sendLater(t, team, -time.Minute, "due", "bob", "carol")
+	_, err := team.Retire(t.Context(), "carol")
+	must(t, err)
+	for range 2 {
+		_, err := team.DeliverLater(t.Context())
+		must(t, err)
+		l.State = Undelivered
+		if why := team.LaterReason(l); why != `no agent "carol" in team "main"` {
+			t.Errorf("%q", why)
+		}
+		if got := bodiesOf(t, team, "bob"); len(got) != 1 {
+			t.Errorf("bob has %q", got)
+		}
+		if got := bodiesOf(t, team, "alice"); len(got) != 1 || !strings.Contains(got[0], `was not delivered: no agent "carol"`) {
+			t.Errorf("alice has %q", got)
+		}
+	}
+	_, err = team.Store.Restore(t.Context(), "carol")
+	must(t, err)
+	readAll(t, team, "bob")
+	must(t, team.RetryLater(t.Context(), l))
+	for _, name := range []wire.Name{"bob", "carol"} {
+		if got := bodiesOf(t, team, name); !slices.Equal(got, []string{"due"}) {
+			t.Errorf("%s has %q", name, got)
+		}
+	}
+	if in(t, team, ToBeSent)+in(t, team, Undelivered) != 0 {
+		t.Error("it is still there")
+	}
+}
+
+// Of several processes that look at once, and of some that withdraw at that moment, each message has one outcome.
+func TestLaterAtOnce(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob")
+	var all []Later
+	for i := range 30 {
+		_, l := sendLater(t, team, -time.Minute, fmt.Sprint(i), "bob")
+		all = append(all, l)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		other, err := Open(r.Path)
+		must(t, err)
+		t.Cleanup(func() { other.Close() })
+		again, err := other.Team("main")
+		must(t, err)
+		wg.Go(func() {
+			for left := all; len(left) > 0; left, _ = again.Later(ToBeSent) {
+				if _, err := again.DeliverLater(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			for _, l := range all {
+				if _, err := other.WithdrawLater(t.Context(), team.Box("alice").Address(), l.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	withdrawn, delivered := in(t, team, maildir.Withdrawn), len(bodiesOf(t, team, "bob"))
+	if withdrawn+delivered != len(all) || in(t, team, ToBeSent) != 0 {
+		t.Errorf("%d withdrawn, %d delivered", withdrawn, delivered)
+	}
+}

@@ -1,0 +1,132 @@
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// newTeam makes a team in a repository, with alice and bob in it.
+func newTeam(t *testing.T) *teams.Team {
+	t.Helper()
+	// A socket's path must be short, and a test's directory may be long.
+	path, err := os.MkdirTemp("", "atm-run-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(path) })
+	team, err := teams.Create(t.Context(), filepath.Join(path, ".atm", "main"), "alice", "bob")
+	must(t, err)
+	t.Cleanup(func() { team.Close() })
+	return team
+}
+
+func fakeOptions(t *testing.T, dir string) Options {
+	argv, env, err := testagent.Command(testagent.Options{Profile: "claude"})
+	must(t, err)
+	d, _ := driver.Named("claude")
+	return Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), Driver: d, Mail: &Mail{Dir: dir}, timing: &quick}
+}
+
+// An agent whose mailbox is named gets its mail, and nobody else runs it meanwhile.
+func TestMailDir(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t)
+	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
+	agent, err := Start(t.Context(), o)
+	must(t, err)
+	if _, err := Start(t.Context(), fakeOptions(t, o.Mail.Dir)); !errors.Is(err, ErrRunning) {
+		t.Errorf("it runs twice: %v", err)
+	}
+	if _, err := team.Ask(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"}); err != nil {
+		t.Error(err)
+	}
+	for e, err := range agent.Events(t.Context()) {
+		must(t, err)
+		if e.Kind == wire.TurnCompleted {
+			break
+		}
+	}
+	must(t, agent.Close())
+
+	again, err := Start(t.Context(), o) // its events are those from its own start on
+	must(t, err)
+	for e, err := range again.Events(t.Context()) {
+		must(t, err)
+		if e.Kind == wire.TurnCompleted {
+			t.Error("it has the end of a turn of before")
+		}
+		break
+	}
+	must(t, again.Close())
+}
+
+// In a root in which git tracks files, an agent gets no mail.
+func TestMailFromGit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	team := newTeam(t)
+	_, _, err := team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	must(t, err)
+	for _, words := range [][]string{{"init", "-q"}, {"add", "-f", ".atm"}} {
+		git := exec.CommandContext(t.Context(), "git", words...)
+		git.Dir = filepath.Dir(filepath.Dir(team.Dir()))
+		must(t, git.Run())
+	}
+	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
+	agent, err := Start(t.Context(), o)
+	must(t, err)
+	defer agent.Close()
+	for e, err := range agent.Events(t.Context()) {
+		must(t, err)
+		if e.Kind == wire.EventInjected {
+			t.Fatal("it was typed")
+		}
+		if e.Kind == "stream_error" { // the runner says why not
+			break
+		}
+	}
+	if bob, err := team.Member(t.Context(), "bob"); err != nil || bob.Unread != 1 {
+		t.Errorf("bob is %+v, %v", bob, err)
+	}
+}
+
+// Who holds the runner lock may start the agent, and gives the lock up.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t)
+	o := fakeOptions(t, filepath.Join(team.Dir(), "bob"))
+	asked := make(chan struct{}, 1)
+	o.Mail.BeforeLook = func() func(context.Context) error {
+		return func(context.Context) error {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return nil
+		}
+	}
+	must(t, o.Mail.Hold(t.Context()))
+	agent, err := Start(t.Context(), o)
+	must(t, err)
+	_, _, err = team.Send(t.Context(), teams.Message{From: "alice", To: []string{"bob"}, Text: "hello"})
+	must(t, err)
+	<-asked
+	must(t, agent.Close())
+	other := &Mail{Dir: o.Mail.Dir}
+	if err := other.Hold(t.Context()); !errors.Is(err, ErrRunning) {
+		t.Errorf("it is not held: %v", err)
+	}
+	must(t, o.Mail.Release())
+	must(t, o.Mail.Release())
+	must(t, other.Hold(t.Context()))
+	must(t, other.Release())
+}
