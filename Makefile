@@ -32,7 +32,7 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install man dist dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
+.PHONY: build install man dist release dist-check dist-test demo demo-team test quick race check gofmt vet fuzz stress machines windows faults powercut bench bench-runners real-agents capabilities bench-push clean
 
 build:
 	@mkdir -p bin
@@ -57,6 +57,10 @@ GORELEASER = GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VA
 	$(GO) run github.com/goreleaser/goreleaser/v2@v2.15.1 release --clean
 dist:
 	$(GORELEASER) $(if $(shell git tag --points-at HEAD),--skip=publish,--snapshot)
+
+# What CI does for a tag, with a GITHUB_TOKEN: dist, and all of it is published.
+release:
+	$(GORELEASER)
 
 # The same commit gives the same bytes, in another directory as well.
 dist-check: dist
