@@ -60,7 +60,7 @@ func (b *Box) Restore(ctx context.Context, all []*Restoration) {
 	openErr := t.open()
 	defer t.close()
 	inParallel(all, func(r *Restoration) {
-		if r.Err = openErr; openErr == nil {
+		if r.Err = cmp.Or(openErr, ctx.Err()); r.Err == nil { // a batch may take longer than somebody waits after Ctrl-C
 			r.Err = r.write(t.inbox)
 		}
 	})

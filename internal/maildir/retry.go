@@ -30,6 +30,9 @@ const changedReason = "changed while it was ingested as "
 // *BadError. id is "" if it became an event.
 func (b *Box) RetryBad(ctx context.Context, name string) (id wire.ID, err error) {
 	file := b.in("inbox/bad", name)
+	if info, err := b.store.root.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return "", &BadError{Name: name, Reason: "it is no file, and so never mail"}
+	}
 	mayAct := b.store.BeforeLook()
 	reason, _ := b.store.root.ReadFile(file+".reason", 4096)
 	if before, ok := strings.CutPrefix(strings.TrimSpace(string(reason)), changedReason); ok && wire.IsID(before) {

@@ -74,7 +74,7 @@ func (t *Team) Remind(ctx context.Context, box *maildir.Box, betweenTurns bool, 
 		if lead := c.Lead; err == nil && lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
 			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 		}
-		for _, sub := range t.subscribers() {
+		for _, sub := range t.Subscribers() {
 			if s, err := t.readSubscriber(sub); err == nil && sub != box.Agent() && sub != c.Lead && s.wants(config.OnOverdue, box.Agent()) {
 				send(sub, "due-told", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), status, id, it.From, due, id)
 			}

@@ -111,8 +111,8 @@ func (t *Team) writeSubscriber(name wire.Name, s *subscriber) error {
 	return cmp.Or(t.Dir().Mkdir(SubscriptionsDir), t.Dir().Replace(subscriberFile(name), append(data, '\n'), false))
 }
 
-// subscribers returns those who have asked for something. Without any it is one look.
-func (t *Team) subscribers() (names []wire.Name) {
+// Subscribers returns those who have asked for something. Without any it is one look.
+func (t *Team) Subscribers() (names []wire.Name) {
 	files, _ := t.Dir().Names(SubscriptionsDir)
 	for _, file := range files {
 		if name, isJSON := strings.CutSuffix(file, ".json"); isJSON && wire.IsName(name) {
@@ -231,7 +231,7 @@ func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wir
 		return // also what is appended under the locks of a mailbox
 	}
 	var now reducer.Word
-	for _, sub := range t.subscribers() {
+	for _, sub := range t.Subscribers() {
 		s, err := t.readSubscriber(sub)
 		if err != nil || sub == name || !s.wantsStateOf(name) {
 			continue
@@ -256,26 +256,30 @@ func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
 		return err
 	}
 	defer lock.Unlock()
+	mayAct := t.BeforeLook()
 	s, err := t.readSubscriber(sub) // what was seen before the lock does not count
-	if err != nil || !s.wantsStateOf(name) {
-		return err
-	}
-	state, err := t.State(name)
-	last := s.Told[name]
-	if err != nil || !s.isNews(state.Word(), name) {
-		return err
-	}
-	last.State = state.Word()
-	if s.wants(string(last.State), name) && !t.root.IsPerson(t.Box(name).Address()) {
-		m := notice(fmt.Sprintf("%s is %s", name, last.State), fmt.Sprintf("Since %s. atm status %s says more.", since(state), name))
-		m.Supersedes = last.Notice
-		if _, err := t.sendTo(ctx, t.Box(name), sub, m); err != nil {
+	for err == nil && s.wantsStateOf(name) {
+		state, stateErr := t.State(name)
+		last := s.Told[name]
+		if stateErr != nil || !s.isNews(state.Word(), name) {
+			return stateErr
+		}
+		if err := mayAct(ctx); err != nil { // a root that came with a clone sends nothing
 			return err
 		}
-		last.Notice = m.ID
+		last.State = state.Word()
+		if s.wants(string(last.State), name) && !t.root.IsPerson(t.Box(name).Address()) {
+			m := notice(fmt.Sprintf("%s is %s", name, last.State), fmt.Sprintf("Since %s. atm status %s says more.", since(state), name))
+			m.Supersedes = last.Notice
+			if _, err := t.sendTo(ctx, t.Box(name), sub, m); err != nil {
+				return err
+			}
+			last.Notice = m.ID
+		}
+		s.Told[name] = last
+		err = t.writeSubscriber(sub, s) // who appended meanwhile may have seen the state before: look again
 	}
-	s.Told[name] = last
-	return t.writeSubscriber(sub, s)
+	return err
 }
 
 // notice is mail that somebody has asked for. It has no word of others in it.

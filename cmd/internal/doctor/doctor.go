@@ -330,6 +330,11 @@ func (d *doctor) checkSessions(t *teamdir.Team) {
 
 // checkEdits names what is damaged. The next edit of that file writes it anew.
 func (d *doctor) checkEdits(t *teamdir.Team) {
+	for _, name := range t.Subscribers() {
+		if _, err := t.Subscriptions(name); err != nil {
+			d.add("subscription", "warning", "atm watch --mail-me none --as "+string(name), "%s gets no mail about others: %v", name, err)
+		}
+	}
 	damaged, err := t.DamagedEdits()
 	d.addUnreadable("edits.unreadable", t.Dir().Join(".edits"), "edits and claims: %v", err)
 	for _, path := range damaged {

@@ -257,6 +257,8 @@ func TestAfterAKill(t *testing.T) {
 	eventually(t, "the message to be read", s.isRead(second))
 	s.become(codex.Idle, "")
 	eventually(t, "the message in the queue", s.isQueued(third))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	adds := 0
 	for _, method := range s.asked {
 		if method == "thread/queue/add" {
@@ -287,7 +289,7 @@ func TestKilledBesideThePush(t *testing.T) {
 		s.become(codex.Active, "U1")
 		eventually(t, "the message to be read", s.isRead(m))
 		s.mu.Lock()
-		if len(s.items) != 1 {
+		if !s.has(func() bool { return len(s.items) == 1 })() {
 			t.Errorf("it got %v", s.items)
 		}
 		s.mu.Unlock()
@@ -359,7 +361,7 @@ func TestASenderStartsIt(t *testing.T) {
 	s.made.Env = append(s.made.Env, "ATM_AGENT=lead", "ATM_SHELL=lead@main", "CODEX_THREAD_ID=other", "OF=sender")
 
 	s.made.Atm("send", "bob", "Nobody has followed it yet.")
-	if s.team.IsFollowed("bob") || len(s.asked) > 0 {
+	if s.team.IsFollowed("bob") || s.has(func() bool { return len(s.asked) > 0 })() {
 		t.Fatal("a sender has begun to follow")
 	}
 	s.follow() // as the hook would
@@ -505,7 +507,7 @@ func TestBadServers(t *testing.T) {
 			eventually(t, "the message in the queue", s.isQueued(m))
 			s.become(codex.Active, "U1")
 			eventually(t, "the message to be read", s.isRead(m))
-			if len(s.items) != 1 {
+			if !s.has(func() bool { return len(s.items) == 1 })() {
 				t.Errorf("it got %v", s.items)
 			}
 			eventually(t, "the way to be open", s.isNoted)

@@ -61,6 +61,9 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	}
 	var paths []string
 	for _, word := range o.words {
+		if word == "" { // "$UNSET"
+			return failure.Usage("which file? a path is empty").WithHint("atm claim PATH")
+		}
 		path, err := filepath.Abs(word)
 		if err != nil {
 			return err

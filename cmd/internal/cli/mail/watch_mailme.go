@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // mailMe sets, ends or lists what I get mail about.
@@ -40,7 +41,7 @@ func mailMe(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	for i, w := range wants {
 		lines[i] = w.String()
 	}
-	text := "you get mail when: " + strings.Join(lines, ", ")
+	text := "you get mail when: " + letter.Escape(strings.Join(lines, ", "))
 	if len(wants) == 0 {
 		text = "you get no mail about others"
 	}

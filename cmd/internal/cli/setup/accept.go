@@ -37,6 +37,8 @@ type unacceptedTeam struct {
 	Members  []wire.Name `json:"members"`
 	Unread   int         `json:"unread"`
 	Dropped  int         `json:"dropped"`            // files in inboxes
+	Later    int         `json:"later,omitempty"`    // messages that wait to be sent
+	Told     []wire.Name `json:"told,omitempty"`     // members who get mail about others
 	Mistakes string      `json:"mistakes,omitempty"` // why team.toml, and so nothing in it, can be used
 
 	Commands  []startCommand `json:"commands"` // that atm up runs
@@ -88,7 +90,9 @@ func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.Un
 		}
 		file, _ := t.Dir().ReadFile(config.File, config.MaxSize)
 		u.Teams = append(u.Teams, describeTeam(t))
-		fmt.Fprintf(sum, "%s %q %d\n%s", name, u.Teams[len(u.Teams)-1].Members, len(file), file)
+		d := u.Teams[len(u.Teams)-1]
+		later, _ := t.Dir().Names(teamdir.LaterDir)
+		fmt.Fprintf(sum, "%s %q %q %q %d\n%s", name, d.Members, later, d.Told, len(file), file)
 	}
 	if err != nil {
 		return err
@@ -128,6 +132,8 @@ func describeTeam(t *teamdir.Team) unacceptedTeam {
 		d.Unread += len(ids)
 		d.Dropped += b.Dropped()
 	}
+	later, _ := t.Later(teamdir.ToBeSent)
+	d.Later, d.Told = len(later), t.Subscribers()
 	plan, err := t.Config()
 	if err != nil {
 		d.Mistakes = err.Error()
@@ -164,6 +170,12 @@ func (u *unacceptedRoot) text() string {
 func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	line := func(format string, args ...any) { b.WriteString(letter.Escape(fmt.Sprintf(format, args...)) + "\n") }
 	mail := letter.Many(t.Unread, "unread message")
+	if t.Later > 0 {
+		mail += fmt.Sprintf(", %d to be sent later", t.Later)
+	}
+	if len(t.Told) > 0 {
+		mail += ", mail about others for " + app.Join(t.Told)
+	}
 	if t.Dropped > 0 {
 		mail += ", " + letter.Many(t.Dropped, "dropped file")
 	}

@@ -98,10 +98,9 @@ func install(c *cli.Context) error {
 	case hasPlugin && !r.Plugin && !r.DryRun:
 		return failure.Failed("%s has atm's plugin, and with it atm's hooks", r.Tool).WithHint("atm install %s --plugin, or atm uninstall %[1]s before", r.Tool)
 	}
+	var failed error                         // of the tool; the files are changed all the same
 	if !installs && hasPlugin && !r.DryRun { // before the files, which the tool changes as well
-		if err := plugin.remove(c); err != nil {
-			return err
-		}
+		failed = plugin.remove(c)
 	}
 	report, err := do(r)
 	if errors.Is(err, agentconfig.ErrTracked) {
@@ -111,10 +110,8 @@ func install(c *cli.Context) error {
 	} else if err != nil {
 		return failure.Failed("%w", err).WithHint("fix it, then try again: %s %s%s --dry-run", p.Verb, r.Tool, flagsOf(r))
 	}
-	if err == nil && r.Plugin && !r.DryRun {
-		if err := plugin.add(c); err != nil {
-			return err
-		}
+	if r.Plugin && !r.DryRun {
+		failed = plugin.add(c)
 	}
 	if installs && r.Agent == "" && !r.MCP && len(report.Files) > 0 {
 		p.Warn("an agent needs a name: ATM_AGENT=NAME %s, or atm run NAME -- %[1]s", r.Tool)
@@ -134,9 +131,15 @@ func install(c *cli.Context) error {
 	if r.Plugin || hasPlugin && !installs {
 		report.Plugin = plugin.commands(installs)
 		verb := map[bool]string{true: "would run", false: "ran"}[r.DryRun]
+		if failed != nil {
+			report.Plugin = nil
+		}
 		for _, line := range report.Plugin {
 			text += fmt.Sprintf("%s %s\n", verb, letter.Escape(shellLine(line)))
 		}
+	}
+	if failed != nil {
+		return p.PrintDone(report, text, failed)
 	}
 	return p.PrintAs(report, cmp.Or(text, "nothing to change"))
 }

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,15 +82,13 @@ func (p plugin) add(c *cli.Context) error {
 	return runEach(c, p.commands(true))
 }
 
-// remove has the tool give the plugin back, if it has one.
+// remove has the tool give the plugin back, if it has one. The marketplace goes in any case: the person may have had the
+// tool forget it before.
 func (p plugin) remove(c *cli.Context) error {
 	if !p.isInstalled() {
 		return nil
 	}
-	if err := runEach(c, p.commands(false)); err != nil {
-		return err
-	}
-	return os.RemoveAll(p.dir)
+	return errors.Join(runEach(c, p.commands(false)), os.RemoveAll(p.dir))
 }
 
 // runEach runs commands up to the first that fails.
