@@ -288,11 +288,9 @@ func TestKilledBesideThePush(t *testing.T) {
 		eventually(t, "the message in the queue", s.isQueued(m))
 		s.become(codex.Active, "U1")
 		eventually(t, "the message to be read", s.isRead(m))
-		s.mu.Lock()
 		if !s.has(func() bool { return len(s.items) == 1 })() {
 			t.Errorf("it got %v", s.items)
 		}
-		s.mu.Unlock()
 	}
 }
 
