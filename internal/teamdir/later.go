@@ -452,6 +452,15 @@ func (t *Team) prepareLeaving(l Later, m *wire.Message) *leaving {
 	return out
 }
 
+// LaterObstacle returns why a message cannot be delivered now to a recipient who may get it later; nil: nothing is known.
+func (t *Team) LaterObstacle(l Later) error {
+	m, err := t.LaterMessage(l)
+	if err != nil {
+		return nil
+	}
+	return t.prepareLeaving(l, m).err
+}
+
 // isFinal reports whether an error says that a recipient cannot get a message until somebody does something about it. Which
 // hosts are trusted may depend on the environment of a process: another one may know this one.
 func isFinal(err error) bool {

@@ -1,12 +1,15 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -25,11 +28,20 @@ func (d *doctor) checkLater(t *teamdir.Team) {
 	d.addUnreadable("later.unreadable", t.Dir().Join(teamdir.LaterDir), "%v", errors.Join(err, err2))
 	late := 0
 	for late < len(all) && time.Since(all[late].At) > maxLate {
+		failed = cmp.Or(failed, t.LaterObstacle(all[late]))
 		late++
 	}
-	switch {
+	for _, l := range all {
+		if _, err := t.LaterMessage(l); err != nil && !errors.Is(err, maildir.ErrNotFound) {
+			path := t.Dir().Join(teamdir.LaterDir)
+			d.add("later.bad", "warning", "ls -l "+policy.Quote(path), "a message from %s to be sent %s cannot be read: %v", l.From, letter.When(time.Now(), l.At), err)
+		}
+	}
+	switch unaccepted := t.MayAct(d.ctx); {
+	case len(all) > 0 && unaccepted != nil:
+		d.add("later.unaccepted", "info", "atm init", "%s to be sent later: none is until somebody accepts this root", letter.Many(len(all), "message"))
 	case late > 0 && failed != nil:
-		d.add("later.due", "error", "atm doctor --fix", "%s due since %s cannot be delivered now: %v",
+		d.add("later.due", "error", "atm ls --sent", "%s due since %s cannot be delivered now: %v",
 			letter.Many(late, "message"), letter.Stamp(all[0].At), failed)
 	case late > 0:
 		d.add("later.due", "warning", "atm doctor --fix", "%s due since %s, and nothing of this team has run since to deliver it",

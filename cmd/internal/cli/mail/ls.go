@@ -144,7 +144,7 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 	rg := maildir.Range{Unread: o.all || o.unread || !o.owed && !o.done, Owed: o.all || o.owed, Done: isDone, Archive: isDone, Newest: isDone, Large: true, Since: o.filter.since}
 	if o.sent {
 		rg = maildir.Range{Sent: true, Newest: true, Since: o.filter.since}
-		if err := l.addToBeSent(s, box, o); err != nil {
+		if bad, err = l.addToBeSent(s, box, o); err != nil {
 			return 0, err
 		}
 	}
@@ -164,12 +164,12 @@ func (l *listing) add(ctx context.Context, s *app.Scope, box *maildir.Box, o lsO
 		return true
 	})
 	l.More = found.More
-	return found.Bad, err
+	return bad + found.Bad, err
 }
 
 // addToBeSent adds the messages that box's owner has written and nobody has yet, by their times. With --owed there are none:
-// nobody owes an ack of them.
-func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) error {
+// nobody owes an ack of them. It returns how many files could not be read.
+func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad int, err error) {
 	all, err := s.Team.Later(teamdir.ToBeSent)
 	anytime := o.filter
 	anytime.since = time.Time{}
@@ -178,16 +178,20 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) error
 			continue
 		}
 		m := message{Item: &maildir.Item{State: teamdir.ToBeSent}}
-		if m.Message, err = s.Team.LaterMessage(later); errors.Is(err, maildir.ErrNotFound) {
-			err = nil // it was sent just now
-		} else if err != nil {
-			return err
-		} else if anytime.matches(m.Item) {
+		content, err := s.Team.LaterMessage(later)
+		if errors.Is(err, maildir.ErrNotFound) { // it was sent just now
+			continue
+		}
+		if err != nil {
+			bad++
+			continue
+		}
+		if m.Message = content; anytime.matches(m.Item) {
 			m.setRecipients(string(teamdir.ToBeSent))
 			l.Messages = append(l.Messages, m)
 		}
 	}
-	return err
+	return bad, err
 }
 
 func listBad(ctx context.Context, p *command.Printer, box *maildir.Box, o lsOptions) error {
