@@ -195,6 +195,15 @@ func TakesNoCommand(tool string) bool {
 	return false
 }
 
+// QuoteAll returns words as they are typed in a shell.
+func QuoteAll(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = Quote(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Quote quotes a word for a shell. A text with a NUL, which no shell accepts, stays as it is.
 func Quote(word string) string {
 	if quoted, err := syntax.Quote(word, syntax.LangBash); err == nil {

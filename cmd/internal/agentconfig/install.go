@@ -25,10 +25,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/agentteammail/atm/internal/teamdir/git"
-	"github.com/agentteammail/atm/teams/policy"
 )
 
 // Tools are the programs that atm can configure.
@@ -145,8 +143,6 @@ func (p *Installer) onPath() string {
 	}
 	return ""
 }
-
-func shellLine(words []string) string { return strings.Join(each(words, policy.Quote), " ") }
 
 func each[T any](words []string, f func(string) T) (all []T) {
 	for _, w := range words {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // The directories with the settings that an administrator writes; "": none is known for this system.
@@ -50,7 +52,7 @@ func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
 		if why := untrusted(filepath.Join(dir, "trustedFolders.json"), top); why != "" && r.Local {
 			return why, false
 		}
-		command := quoted(shellLine(p.command(r.Agent, "hook", r.Tool)))
+		command := quoted(policy.QuoteAll(p.command(r.Agent, "hook", r.Tool)))
 		for _, f := range files {
 			if list, _ := lookUp(f.path, "/hooksConfig/disabled"); strings.Contains(list, command) {
 				return fmt.Sprintf("hooksConfig.disabled in %s names atm's hook", f.path), f.isHere && !r.Local

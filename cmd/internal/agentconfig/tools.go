@@ -71,7 +71,7 @@ var hookSets = map[string]hookSet{
 // hooks returns the hooks for an installation; with a plugin, which has its own, there are none.
 func (p *Installer) hooks(r Request, agent string) hookSet {
 	h := hookSets[r.Tool]
-	h.command = shellLine(p.command(agent, "hook", r.Tool))
+	h.command = policy.QuoteAll(p.command(agent, "hook", r.Tool))
 	if r.Plugin {
 		h.events = nil
 	}
@@ -166,7 +166,7 @@ func (p *Installer) opencode(r Request, top string) (edits []edit, notes []strin
 	body := strings.Replace(opencodePlugin, "$COMMAND", quoted(command), 1)
 	rules := each(verbs, func(verb string) string { return quoted("atm "+verb+" *") + `: "allow"` })
 	rules = append(rules, each(looks, func(look string) string { return quoted("atm "+look) + `: "allow"` })...)
-	change := "a plugin that runs " + shellLine(command)
+	change := "a plugin that runs " + policy.QuoteAll(command)
 	return []edit{ownFile(filepath.Join(dir, "plugins", "atm.js"), "//", r.Tool, body, change)},
 		[]string{`if "permission" in your opencode.json asks about "bash", allow atm there: "bash": {"*": "ask", ` + strings.Join(rules, ", ") + `, "atm *>*": "ask"}`}
 }
@@ -203,7 +203,7 @@ func (p *Installer) server(r Request, top string) (e edit, notes []string) {
 	t := servers[r.Tool]
 	path := p.path(r, top, t.local, t.variable, t.home, t.file)
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words)).Replace(t.entry)
-	change := "MCP server atm: " + shellLine(words)
+	change := "MCP server atm: " + policy.QuoteAll(words)
 	if r.Tool == "codex" {
 		if r.Agent == "" {
 			notes = []string{sharedServer}

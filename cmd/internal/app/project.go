@@ -167,11 +167,7 @@ func (g *Given) inProject(flag, name, advice string) (dir *os.Root, rel string, 
 
 // askedForm is a command that none of the rules of atm install allows.
 func askedForm(root string, words []string) string {
-	line := "atm --root " + policy.Quote(root)
-	for _, word := range words {
-		line += " " + policy.Quote(word)
-	}
-	return line
+	return policy.QuoteAll(append([]string{"atm", "--root", root}, words...))
 }
 
 // projectDirs returns the directories of an agent's project, without links, the inner ones first: the one that its

@@ -124,10 +124,7 @@ func RunCommand(t *teamdir.Team, name wire.Name) string {
 	if run.Driver == "acp" {
 		line += " --driver acp"
 	}
-	again := line + " --"
-	for _, word := range last {
-		again += " " + policy.Quote(word)
-	}
+	again := line + " -- " + policy.QuoteAll(last)
 	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
 		return line + " -- CMD"
 	}

@@ -246,11 +246,7 @@ func (l *link) meet(text string) error {
 }
 
 func (to SSH) ssh() string {
-	words := append([]string{"ssh"}, to.Options...)
-	for i, word := range words {
-		words[i] = policy.Quote(word)
-	}
-	return strings.Join(append(words, policy.Quote(to.Target)), " ")
+	return "ssh " + policy.QuoteAll(append(slices.Clone(to.Options), to.Target))
 }
 
 // explain says why ssh ended before atm spoke there.

@@ -129,11 +129,8 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 		if a.Team != u.s.Team.Name || a.Host != "" || !slices.Contains(startable, a.Agent) {
 			_, err := u.s.Member(word)
 			if errors.Is(err, maildir.ErrNoAgent) && len(named) == 0 && len(words) > 1 && !slices.ContainsFunc(words[1:], u.s.IsMember) {
-				e, line := u.p.Explain(err), "" // start carol bash
-				for _, w := range words[1:] {
-					line += " " + policy.Quote(w)
-				}
-				return e.WithHint("atm run %s --%s; %s", word, line, e.Hint)
+				e := u.p.Explain(err) // start carol bash
+				return e.WithHint("atm run %s -- %s; %s", word, policy.QuoteAll(words[1:]), e.Hint)
 			}
 			return cmp.Or(err, noCommand(u.s.Team, a.Agent))
 		}

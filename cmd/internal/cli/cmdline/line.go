@@ -188,11 +188,7 @@ func (l *Line) Repaired(wrong, right []string) string {
 		if len(rest) < len(wrong) || !slices.Equal(rest[:len(wrong)], wrong) {
 			continue
 		}
-		line := l.app.HelpName
-		for _, word := range slices.Concat(l.Typed[:i], right, rest[len(wrong):]) {
-			line += " " + policy.Quote(word)
-		}
-		return line
+		return strings.TrimSpace(l.app.HelpName + " " + policy.QuoteAll(slices.Concat(l.Typed[:i], right, rest[len(wrong):])))
 	}
 	return ""
 }

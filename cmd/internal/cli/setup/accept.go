@@ -184,7 +184,7 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 		line("  its team.toml has mistakes: %s", t.Mistakes)
 	}
 	for _, s := range t.Commands {
-		line("  atm up runs %s: %s", s.Member, quoteAll(s.Command))
+		line("  atm up runs %s: %s", s.Member, policy.QuoteAll(s.Command))
 		if s.Cwd != "" {
 			line("    in %s", s.Cwd)
 		}
@@ -196,7 +196,7 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 		}
 	}
 	for _, o := range t.On {
-		line("  on %s this is run: %s", strings.Join(o.Event, ", "), quoteAll(o.Command))
+		line("  on %s this is run: %s", strings.Join(o.Event, ", "), policy.QuoteAll(o.Command))
 	}
 	for _, words := range t.Resume {
 		line("  a session is continued with: %s", words)
@@ -214,12 +214,4 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	if t.NATS != "" {
 		line("  atm bridge connects to %s", t.NATS)
 	}
-}
-
-func quoteAll(words []string) string {
-	var quoted []string
-	for _, w := range words {
-		quoted = append(quoted, policy.Quote(w))
-	}
-	return strings.Join(quoted, " ")
 }

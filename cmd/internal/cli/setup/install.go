@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -135,7 +136,7 @@ func install(c *cli.Context) error {
 			report.Plugin = nil
 		}
 		for _, line := range report.Plugin {
-			text += fmt.Sprintf("%s %s\n", verb, letter.Escape(shellLine(line)))
+			text += fmt.Sprintf("%s %s\n", verb, letter.Escape(policy.QuoteAll(line)))
 		}
 	}
 	if failed != nil {

@@ -97,24 +97,16 @@ func runEach(c *cli.Context, lines [][]string) error {
 		cmd := exec.CommandContext(c.Context, line[0], line[1:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.App.Reader, c.App.ErrWriter, c.App.ErrWriter
 		if err := cmd.Run(); err != nil {
-			return failure.Failed("%s: %w", shellLine(line), err).WithHint("%s", shellLines(lines[i:]))
+			return failure.Failed("%s: %w", policy.QuoteAll(line), err).WithHint("%s", shellLines(lines[i:]))
 		}
 	}
 	return nil
 }
 
-func shellLine(words []string) string {
-	var quoted []string
-	for _, word := range words {
-		quoted = append(quoted, policy.Quote(word))
-	}
-	return strings.Join(quoted, " ")
-}
-
 func shellLines(lines [][]string) string {
 	var all []string
 	for _, line := range lines {
-		all = append(all, shellLine(line))
+		all = append(all, policy.QuoteAll(line))
 	}
 	return strings.Join(all, " && ")
 }
