@@ -73,6 +73,9 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 				return failure.Usage("%s is a member, and no file here", word).
 					WithHint("a message of a shared inbox: atm take %s; a new file of that name: atm claim ./%[1]s", word)
 			}
+			if meant := cmdline.Meant(c.App, c.Command, word); meant != "" { // claim release a.go
+				return failure.Usage("%q is no file here", word).WithHint("%s; a new file of that name: atm claim ./%s", meant, word)
+			}
 		}
 		paths = append(paths, path)
 	}

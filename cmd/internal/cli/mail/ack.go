@@ -28,6 +28,7 @@ counts, and the sender sees it. An ack also ends your lease on a message (atm ta
 		&cli.BoolFlag{Name: "blocked", Usage: "but I cannot go on"},
 		&cli.BoolFlag{Name: "declined", Usage: "but I will not do it"},
 		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
+		cmdline.NoFlag("outcome status state", "atm ack ID --done, --blocked or --declined"),
 		cmdline.NoFlag("message body", "atm ack ID --text TEXT"),
 		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
 	},
