@@ -203,7 +203,7 @@ func (c Claim) holds(now time.Time) bool {
 }
 
 func (t *Team) lockEdits(ctx context.Context) (unlock func() error, err error) {
-	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), nil)
+	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, t.lockTimeout(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -142,7 +141,7 @@ func (e *RingError) Error() string {
 // Subscribe replaces what a member has asked for. What is so already brings no mail.
 func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription) error {
 	lock := func(name string) (*lockfile.Lock, error) {
-		return t.Locks().Lock(ctx, name, lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), nil)
+		return t.Locks().Lock(ctx, name, lockfile.Exclusive, t.lockTimeout(), nil)
 	}
 	all, err := lock("team") // of two that would make a ring, one comes later
 	if err != nil {
@@ -251,7 +250,7 @@ func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wir
 
 func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
 	box := t.Box(sub)
-	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout), box.CheckPresent)
+	lock, err := t.Locks().Lock(ctx, string(sub)+".subscriptions", lockfile.Exclusive, t.lockTimeout(), box.CheckPresent)
 	if err != nil {
 		return err
 	}
