@@ -440,7 +440,9 @@ func TestServerRestarts(t *testing.T) {
 	eventually(t, "the note", s.isNoted)
 	s.stop()
 	m := s.send("While it is away.", nil)
+	s.mu.Lock()
 	s.loaded = false
+	s.mu.Unlock()
 	s.listen()
 	eventually(t, "the new server to be asked", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/loaded/list" }))
 	s.mu.Lock()
@@ -493,8 +495,8 @@ func TestBadServers(t *testing.T) {
 				s.mu.Unlock()
 				again := s.has(func() bool { return slices.Contains(s.asked[before:], "thread/queue/list") })
 				eventually(t, "a new connection", func() bool {
-					if w := why(); !strings.Contains(w, c.says) && !strings.Contains(w, "gone") {
-						t.Fatalf("a new connection later, it says %q", w)
+					if why() == "" {
+						t.Fatal("a new connection later, it says nothing")
 					}
 					return again()
 				})
@@ -574,6 +576,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// The time for a server to come back begins when it goes, however long it was there.
 func TestServerIsGoneForGood(t *testing.T) {
 	before := patience
 	patience = 100 * time.Millisecond
@@ -581,6 +584,12 @@ func TestServerIsGoneForGood(t *testing.T) {
 	s := newScene(t)
 	s.follow()
 	eventually(t, "the note", s.isNoted)
+	time.Sleep(patience)
+	s.mu.Lock()
+	s.asked = nil
+	s.conn.CloseNow()
+	s.mu.Unlock()
+	eventually(t, "a new connection", s.has(func() bool { return slices.Contains(s.asked, "initialize") }))
 	s.stop()
 	err := <-s.ended
 	if s.ended <- nil; !errors.Is(err, codex.ErrGone) {
