@@ -59,15 +59,20 @@ type agent struct {
 	version    string
 	member     *maildir.Box // nil until then
 	conn       *acp.AgentSideConnection
-	entering   sync.Mutex
-	dir        string // of the session that was entered last
+	entering   sync.Mutex // held while a session says which
+	dir        string     // of the session that was entered last
 }
 
-func (a *agent) name() wire.Name {
+func (a *agent) name() wire.Name { return a.member.Agent() }
+
+// nameIfKnown is for what may run before, or beside, the first session: otherwise "".
+func (a *agent) nameIfKnown() wire.Name {
+	a.entering.Lock()
+	defer a.entering.Unlock()
 	if a.member == nil {
-		return "NAME"
+		return ""
 	}
-	return a.member.Agent()
+	return a.name()
 }
 
 // open opens the team in force, for a member of it.
@@ -141,15 +146,15 @@ func (a *agent) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if connected.Err() == nil { // the SDK has ended the connection
-		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", a.name())
+		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", cmp.Or(a.nameIfKnown(), "NAME"))
 	}
 	return ctx.Err()
 }
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	title := "atm"
-	if a.member != nil {
-		title = string(a.name()) + " (atm)"
+	if name := a.nameIfKnown(); name != "" {
+		title = string(name) + " (atm)"
 	}
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber, // a client with another version decides what to do
