@@ -133,9 +133,9 @@ func (f *follower) run(ctx context.Context) error {
 	for {
 		err := f.connect(ctx)
 		if err == nil {
-			lastSeen = time.Now()
 			err = f.serve(ctx, news)
 			f.hangUp()
+			lastSeen = time.Now()
 		}
 		switch {
 		case errors.Is(err, errEnded):
