@@ -134,8 +134,8 @@ func (f *follower) run(ctx context.Context) error {
 		err := f.connect(ctx)
 		if err == nil {
 			err = f.serve(ctx, news)
-			f.hangUp()
 			lastSeen = time.Now()
+			f.hangUp()
 		}
 		switch {
 		case errors.Is(err, errEnded):
