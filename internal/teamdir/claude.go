@@ -27,6 +27,13 @@ func (p Program) claudeSession() (*claude.Session, error) {
 	return claude.Find(claude.ConfigDir(process.Environment(p.PID)), p.PID)
 }
 
+// TakesContextAtStop reports whether the program, a Claude Code, goes on with what its hook Stop adds to the context. Older
+// ones end their turn with it; and 2.1.332 shows its model twice why it may not stop.
+func (p Program) TakesContextAtStop() bool {
+	s, err := p.claudeSession()
+	return err == nil && s.IsSince(2, 1, 197)
+}
+
 // declaredState returns a member's state with what a Claude Code that its person started says in its file, if that counts
 // against what its hooks said: they do not tell of an interrupt. nil: it does not.
 func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
