@@ -1,7 +1,6 @@
 package teamdir
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -67,12 +66,7 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
 		return nil
 	}
-	copied := &reducer.State{}
-	if data, err := json.Marshal(s); err != nil || json.Unmarshal(data, copied) != nil {
-		return nil
-	}
 	e := wire.Event{Source: "pty", Kind: "state_change", Session: session.ID, Team: s.Team, Agent: s.Agent, At: since}
 	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
-	copied.Apply(&e)
-	return copied
+	return applyTo(s, e)
 }

@@ -314,6 +314,9 @@ func (s *byHand) programIsKilled() {
 	}
 	s.send("note before the kill")
 	bob.kill()
+	if s.program != "codex" { // whose server goes on
+		s.wait("atm to say that it is off", func() bool { return s.stateOf("bob") == "off" })
+	}
 	s.send("note after the kill")
 	bob = s.resume("bob")
 	bob.says("go on")
