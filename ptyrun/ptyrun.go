@@ -110,6 +110,7 @@ type Options struct {
 	Restart     Restart
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
+	Anew        bool // GoesOn is no reason to continue a conversation
 	RecordInput bool // record typed keys as well
 
 	// Its mail.
@@ -156,6 +157,7 @@ type timing struct {
 	settle       time.Duration // until a state on the screen is reported
 	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
+	leftovers    time.Duration // for what a program that exited has left running to end
 }
 
 // standardTiming fits real programs: it was measured with four.
@@ -163,6 +165,7 @@ var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
 	unanswered: 1500 * time.Millisecond, unstarted: 10 * time.Second, settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
+	leftovers: 250 * time.Millisecond,
 }
 
 // Exit is how the last program exited.
