@@ -8,8 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,22 +82,43 @@ func tearer(l *Log) {
 	}
 }
 
-// archiver archives old segments as gc does, but not young ones that a follower on a busy machine may not have read.
+// archiver archives segments as gc does, but none that a follower may not have read.
 func archiver(l *Log) {
 	for ; ; time.Sleep(50 * time.Millisecond) {
-		_, _, err := l.Archive(ctx, time.Now().Add(-1500*time.Millisecond), false)
+		before := time.Now()
+		for i := range followers {
+			if info, err := os.Stat(mark(os.Getenv("ATM_TEST_TEAM"), i)); failed(err) {
+				before = time.Time{}
+			} else if info.ModTime().Before(before) {
+				before = info.ModTime()
+			}
+		}
+		_, _, err := l.Archive(ctx, before.Add(-200*time.Millisecond), false) // a file's time is that of the last tick
 		failed(err)
 	}
 }
 
+const followers = 2
+
+// mark is a file whose time says until when a follower has read everything.
+func mark(team string, follower int) string {
+	return filepath.Join(team, fmt.Sprint("read-", follower))
+}
+
 // follow reads the log as others append, until stop is closed and nothing more comes. It returns how often it saw each
 // name, and the last number.
-func follow(t *testing.T, l *Log, after uint64, stop <-chan struct{}) (names map[string]int, last uint64) {
+func follow(t *testing.T, l *Log, after uint64, mark string, stop <-chan struct{}) (names map[string]int, last uint64) {
 	names, last = map[string]int{}, after
 	c := l.Follow(after)
 	defer c.Close()
 	for ended := false; ; {
+		now := time.Now()
 		e, gap, err := c.Next()
+		if err == io.EOF {
+			if err := os.Chtimes(mark, now, now); err != nil {
+				t.Error(err)
+			}
+		}
 		if err == io.EOF && !ended {
 			select {
 			case <-stop:
@@ -130,6 +153,10 @@ func TestKilled(t *testing.T) {
 	path := scratch(t)
 	l := openLog(t, path, nil)
 	appendKinds(t, l, "first")
+	for i := range followers {
+		must(t, os.WriteFile(mark(path, i), nil, 0o600))
+		must(t, os.Chtimes(mark(path, i), time.Time{}, time.Unix(1, 0)))
+	}
 	end := time.Now().Add(duration)
 	var mu sync.Mutex
 	in := map[string]bool{}
@@ -138,6 +165,7 @@ func TestKilled(t *testing.T) {
 		defer mu.Unlock()
 		return time.Now().Before(end) || len(in) < 200 && time.Now().Before(end.Add(3*time.Minute))
 	}
+	var idle atomic.Int64 // processes that were killed before they had appended anything, for which the next get more time
 	live := func(role string) {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "ATM_TEST_TEAM="+path)
@@ -150,18 +178,22 @@ func TestKilled(t *testing.T) {
 			t.Error(err)
 			return
 		}
+		kill, n := time.Duration(30+rand.IntN(400))*time.Millisecond*time.Duration(8+idle.Load())/8, 0
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			if lines.Text() == "begin" { // however long the start took
-				time.AfterFunc(time.Duration(30+rand.IntN(400))*time.Millisecond, func() { c.Process.Kill() })
+				time.AfterFunc(kill, func() { c.Process.Kill() })
 			} else if name, ok := strings.CutPrefix(lines.Text(), "in "); ok {
 				mu.Lock()
 				in[name] = true
 				mu.Unlock()
+				n++
 			} else {
 				t.Error(role, lines.Text())
 			}
 		}
-		c.Wait()
+		if c.Wait(); role == "append" && n == 0 {
+			idle.Add(1)
+		}
 	}
 	var all, watching sync.WaitGroup
 	for role, n := range map[string]int{"append": 8, "tear": 1, "archive": 1} {
@@ -174,10 +206,10 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	stop := make(chan struct{})
-	var seen [2]map[string]int
-	var ended [2]uint64
+	var seen [followers]map[string]int
+	var ended [followers]uint64
 	for i := range seen {
-		watching.Go(func() { seen[i], ended[i] = follow(t, l, 1, stop) })
+		watching.Go(func() { seen[i], ended[i] = follow(t, l, 1, mark(path, i), stop) })
 	}
 	all.Wait()
 	appendKinds(t, l, "last")
