@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -246,22 +247,12 @@ func (t *Team) editable(path string) (string, error) {
 	if len(path) > maxPath || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%s is no absolute path of a file", letter.Quote(path, 80))
 	}
-	path, err := realPath(filepath.Clean(path))
+	path, err := durable.RealPath(filepath.Clean(path))
 	root, rootErr := filepath.EvalSymlinks(t.root.Path)
 	if err != nil || rootErr != nil || isWithin(root, path) && !isWithin(filepath.Join(root, string(t.Name), ".worktrees"), path) {
 		return "", err
 	}
 	return path, nil
-}
-
-// realPath is filepath.EvalSymlinks of a path whose end may not exist yet.
-func realPath(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if above := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && above != path {
-		real, err = realPath(above)
-		return filepath.Join(real, filepath.Base(path)), err
-	}
-	return real, err
 }
 
 // isWithin reports whether a clean path is dir or in it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -104,7 +105,7 @@ func TestHostileEdits(t *testing.T) {
 		t.Errorf("noted: %v", names)
 	}
 	file := filepath.Join(dir, "a\n\x1b[31m\"b")
-	real, err := realPath(file)
+	real, err := durable.RealPath(file)
 	must(t, err)
 	name := editsName(real)
 	must(t, team.Dir().MkdirAll(editsDir))

@@ -32,7 +32,7 @@ var otherWords = []*cli.Command{
 	cmdline.NoCommand("serve server daemon service", "atm needs no server; a browser: atm web; other programs: atm mcp, atm acp, atm bridge"),
 	cmdline.NoCommand("gui browser", "atm web"),
 	cmdline.NoCommand("ui dashboard", "atm tui, or atm team --watch"),
-	cmdline.NoCommand("remote remotes sync host hosts peers connect", "the team on other machines: atm help bridge; an agent's terminal: atm attach NAME"),
+	cmdline.NoCommand("remote remotes sync host hosts peers connect link pair", "the team on another machine: atm bridge --ssh HOST; an agent's terminal: atm attach NAME"),
 	cmdline.NoCommand("tool tools", "each tool is a command here: atm help; an MCP client finds them in atm mcp --as NAME"),
 	cmdline.NoCommand("upgrade", "go install github.com/agentteammail/atm/cmd/...@latest; what changed: CHANGELOG.md"),
 	cmdline.NoCommand("keygen", "atm bridge keygen"),
