@@ -109,6 +109,7 @@ type Options struct {
 	Restart     Restart
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
+	Anew        bool // GoesOn is no reason to continue a conversation
 	RecordInput bool // record typed keys as well
 
 	// Its mail.

@@ -22,6 +22,7 @@ type timing struct {
 	settle       time.Duration // until a state on the screen is reported
 	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
+	leftovers    time.Duration // for what a program that exited has left running to end
 }
 
 // standardTiming fits real programs: it was measured with four.
@@ -29,4 +30,5 @@ var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
 	unanswered: 1500 * time.Millisecond, unstarted: 10 * time.Second, settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
+	leftovers: 250 * time.Millisecond,
 }
