@@ -158,7 +158,7 @@ func (t *Team) lockLater(ctx context.Context, timeout time.Duration) (*lockfile.
 	return t.Locks().Lock(ctx, "later", lockfile.Exclusive, timeout, nil)
 }
 
-func (t *Team) lockTimeout() time.Duration { return cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout) }
+func (t *Team) lockTimeout() time.Duration { return cmp.Or(t.LockTimeout, lockfile.DefaultTimeout) }
 
 // SendLater is Send for a message that nobody gets before a time. It is complete then and durable, and its files are
 // stored. If a recipient is unknown, nothing is done. A message with the same id that is to be sent later, or was, stays
@@ -324,10 +324,11 @@ const (
 	laterEvery  = 3 * time.Second // how often KeepDelivering looks at least, since clocks jump
 )
 
-// KeepDelivering delivers what is due to be sent until the context ends. While nothing is, it costs one look into a
-// directory every three seconds.
+// KeepDelivering delivers what is due to be sent, and tells of killed runners (TellKilled), until the context ends. While
+// nothing is due, it costs a look into two directories every three seconds.
 func (t *Team) KeepDelivering(ctx context.Context) {
 	for ctx.Err() == nil {
+		t.TellKilled(ctx)
 		next, err := t.DeliverLater(ctx)
 		pause := laterEvery
 		if until := time.Until(next); err == nil && !next.IsZero() && until < pause {
