@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -467,5 +468,58 @@ func TestUrgentUndoesFirst(t *testing.T) {
 	r.wait("the failure", func() bool { return failures() > 0 })
 	if n := len(r.fakes(testagent.Interrupted)); n > 0 {
 		t.Errorf("%d interrupts", n)
+	}
+}
+
+// Whoever hears that a question is answered finds that in the log.
+func TestAnsweredInTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.send("CONFIRM [git status]")
+	r.wait("the question", r.has("confirm_required"))
+	release, answered := r.lock("events"), make(chan error, 1)
+	go func() {
+		_, err := r.client().Answer(t.Context(), control.AnswerRequest{Option: "1", By: "me"})
+		answered <- err
+	}()
+	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+	r.wait("the end of the question", func() bool {
+		s, err := r.status()
+		return err == nil && s.Gate != control.GateDialog
+	})
+	select {
+	case err := <-answered:
+		t.Errorf("answered, and no event says so: %v", err)
+	case <-time.After(100 * time.Millisecond):
+		release()
+		must(t, <-answered)
+	}
+	if !r.has(`state_change new="thinking"`)() {
+		t.Errorf("the log: %q", r.events())
+	}
+}
+
+// Whoever hears that the agent is ready finds in the log that it is idle.
+func TestReadyInTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{})
+	release := r.lock("events")
+	r.run()
+	var s control.Status
+	shows := func(state reducer.Activity, isReady bool) func() bool {
+		return func() bool {
+			now, err := r.status()
+			s = now
+			return err == nil && s.State == string(state) && s.Gate == "" && s.Ready == isReady
+		}
+	}
+	r.wait("its prompt", func() bool { return shows(reducer.Idle, false)() || s.Ready })
+	if s.Ready {
+		t.Error("it is ready, and no event says that it is idle")
+	}
+	release()
+	r.wait("it to be ready", shows(reducer.Idle, true))
+	if !r.has("state_change")() {
+		t.Errorf("the log: %q", r.events())
 	}
 }
