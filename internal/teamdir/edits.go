@@ -39,9 +39,10 @@ const (
 	EditWindow = 30 * time.Minute
 	// MaxClaim is how long a claim may last.
 	MaxClaim = 24 * time.Hour
-	// askGit is how long git may take to say whether a file was committed. Without an answer it was not.
-	askGit = time.Second
 )
+
+// askGit is how long git may take to say whether a file was committed. Without an answer it was not. Tests change it.
+var askGit = time.Second
 
 // Edit says when a member last edited a file.
 type Edit struct {

@@ -171,7 +171,7 @@ func TestMailBeginsATurn(t *testing.T) {
 	s.mu.Lock()
 	text := s.queue[0].Input[0].Text
 	s.mu.Unlock()
-	if !strings.HasPrefix(text, "[atm "+m.ID.Short(6)+" from lead, now]") || !strings.Contains(text, letter.NotTyped) {
+	if !strings.HasPrefix(text, "[atm "+m.ID.Short(6)+" from lead, ") || !strings.Contains(text, letter.NotTyped) {
 		t.Errorf("it says %q", text)
 	}
 	if s.isRead(m)() {
