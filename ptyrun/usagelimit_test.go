@@ -67,13 +67,20 @@ func testGoesOn(t *testing.T, isACP, goesOn bool) {
 	}
 }
 
-// A runner that is started after another was killed at the limit has the conversation go on when that is due.
+// A runner that is started after another was killed at the limit has the conversation go on when that is due, also if
+// programs begin anew otherwise.
 func TestGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
+	for _, resumes := range []bool{true, false} {
+		t.Run(fmt.Sprint(resumes), func(t *testing.T) { testGoesOnAfterAKill(t, resumes) })
+	}
+}
+
+func testGoesOnAfterAKill(t *testing.T, resumes bool) {
 	r := newRig(t).fake(testagent.Options{})
 	claude := filepath.Join(t.TempDir(), "claude") // a program whose conversations are known
 	must(t, os.Symlink(r.opt.Command[0], claude))
-	r.opt.Command, r.opt.GoesOn, r.opt.Resume = []string{claude}, true, true
+	r.opt.Command, r.opt.GoesOn, r.opt.Resume = []string{claude}, true, resumes
 	now := time.Now().UTC()
 	for i, e := range []wire.Event{
 		wire.Event{Kind: "spawned"}.With("pid", 1).With("resumed", "s1"),

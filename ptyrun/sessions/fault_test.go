@@ -64,6 +64,30 @@ func (r *rig) known() wire.UUID {
 	return id
 }
 
+// Whoever hears that the agent is ready finds the session that begins with it.
+func TestReadyWithItsSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{Begin: true}).fake()
+	r.useSessions(session.OpenOptions{LockTimeout: 5 * time.Minute})
+	release := r.lock("team")
+	r.run().idle()
+	c := r.client()
+	isReady := func() bool {
+		s, err := c.Status(t.Context())
+		must(t, err)
+		return s.Ready
+	}
+	r.wait("what is given at the prompt to be read", r.read(r.send("SAY hello")))
+	if isReady() {
+		t.Error("it is ready, and its session has not begun")
+	}
+	release()
+	r.wait("it to be ready", isReady)
+	if s := r.onlySession(); !s.State.Alive() {
+		t.Errorf("the session is %s", s.State)
+	}
+}
+
 // An abort does not wait for another process's lock; what cannot be written at once is written by the next reader.
 func TestAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()

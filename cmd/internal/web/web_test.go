@@ -238,7 +238,7 @@ func TestWithoutScript(t *testing.T) {
 	s.Atm("event", "waiting_for_input", "prompt=Which branch?", "--as", "alice")
 	field := regexp.MustCompile(`name="do" value="answer"><input type="hidden" name="agent" value="alice"><input type="hidden" name="id" value=""><input type="hidden" name="since" value="([^"]+)">`)
 	var asked []string
-	for end := time.Now().Add(time.Minute); asked == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); asked == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		_, text = v.get("/")
 		asked = field.FindStringSubmatch(text)
 	}
