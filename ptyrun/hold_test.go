@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,16 +88,14 @@ func TestLateDraftIsCleared(t *testing.T) {
 	r.run().idle()
 	id := r.send(strings.Repeat("much ", 100))
 	r.wait("the failure", r.has("injection_failed"))
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true}); err == nil {
+	_, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("a person's"), Enter: true})
+	if isLate := len(r.fakes(testagent.Typed)) > 0; err == nil && !isLate { // else this machine was too slow
 		t.Error("a person's text went in behind the message")
 	}
-	r.wait("the draft to appear", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
-	r.wait("the draft to be cleared", func() bool {
-		s, err := r.status()
-		return err == nil && s.Gate == "" && !r.shows("much much")()
-	})
-	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
-		t.Error("it was submitted")
+	r.wait("the message to be read", r.read(id))
+	got := slices.DeleteFunc(r.fakes(testagent.Submitted), func(s string) bool { return s == "a person's" })
+	if len(got) != 1 || strings.Count(got[0], "[/atm]") != 1 || !strings.Contains(got[0], "may be a repeat") {
+		t.Errorf("submitted %q", got)
 	}
 }
 

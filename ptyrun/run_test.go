@@ -242,8 +242,7 @@ func TestStuckLoop(t *testing.T) {
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // alone, since it is a flood
 			r := newRig(t)
 			w := quick
 			w.backoff = time.Second

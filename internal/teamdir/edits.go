@@ -37,9 +37,10 @@ const (
 	// EditWindow is how long an edit counts, and how long a pair that was told is not told again, from the last time
 	// that both were at the file.
 	EditWindow = 30 * time.Minute
-	// askGit is how long git may take to say whether a file was committed. Without an answer it was not.
-	askGit = time.Second
 )
+
+// askGit is how long git may take to say whether a file was committed. Without an answer it was not. Tests change it.
+var askGit = time.Second
 
 // Edit says when a member last edited a file.
 type Edit struct {
