@@ -15,6 +15,7 @@ import (
 type Follower interface {
 	Run(ctx context.Context)        // until ctx ends
 	Detach(exit Exit, failed error) // the last call, which may block; none if another runner has the agent by now
+	IsReady() bool                  // it has begun to follow: until then the run is not called ready
 
 	// WhyWithheld says why an unread message must not be given to the agent now; "": it may. It is asked when a message
 	// has arrived or is reread, and again before it is given. Admit is asked before messages are claimed, and returns
@@ -119,6 +120,7 @@ type noFollower struct{}
 
 func (noFollower) Run(context.Context)              {}
 func (noFollower) Detach(Exit, error)               {}
+func (noFollower) IsReady() bool                    { return true }
 func (noFollower) WhyWithheld(*wire.Message) string { return "" }
 func (noFollower) Admit(ids []wire.ID) []wire.ID    { return ids }
 func (noFollower) Body(m *wire.Message) string      { return m.Body }

@@ -55,6 +55,7 @@ func (f *fakeFollower) HandleLines(lines []string, _ uint64) {
 }
 
 func (f *fakeFollower) Detach(Exit, error) { f.isOver = true }
+func (f *fakeFollower) IsReady() bool      { return true }
 
 // What a follower withholds is not typed until it says so, then with the body that it gives, and it may stop the agent.
 func TestFollowerWithholds(t *testing.T) {

@@ -52,7 +52,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.timing = &timing{backoff: time.Millisecond, settle: time.Second}
+			o.timing = &timing{backoff: time.Millisecond, settle: time.Second, leftovers: quick.leftovers}
 		}
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow

@@ -97,7 +97,7 @@ func (r *runner) programEnded() {
 	isStopped := r.stopping != nil // which ends all processes
 	r.wg.Go(func() {
 		if !isStopped {
-			_, err := p.Stop(context.Background(), exitGrace)
+			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
 		r.poll(lastEvents, r.isLogged) // so that the follower sees them before the run is over

@@ -96,8 +96,9 @@ const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 // Options say what to run, and how. Only Command is required.
 type Options struct {
 	// The agent.
-	Mail *Mail  // nil: it gets no mail, and its events are kept until Close
-	Run  string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
+	Mail    *Mail  // nil: it gets no mail, and its events are kept until Close
+	Run     string // the ATM_RUN of every process of this run, which tells it from all other runs; "": a new one
+	Version string // of the program that runs it, for run.json, and for an agent with the Agent Client Protocol
 
 	// Its program and terminal.
 	Command     []string       // the program and its arguments
@@ -109,6 +110,7 @@ type Options struct {
 	Restart     Restart
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how
+	Anew        bool // GoesOn is no reason to continue a conversation
 	RecordInput bool // record typed keys as well
 
 	// Its mail.
@@ -155,6 +157,7 @@ type timing struct {
 	settle       time.Duration // until a state on the screen is reported
 	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
+	leftovers    time.Duration // for what a program that exited has left running to end
 }
 
 // standardTiming fits real programs: it was measured with four.
@@ -162,6 +165,7 @@ var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
 	unanswered: 1500 * time.Millisecond, unstarted: 10 * time.Second, settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
+	leftovers: 250 * time.Millisecond,
 }
 
 // Exit is how the last program exited.

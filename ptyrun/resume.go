@@ -20,7 +20,9 @@ func (r *runner) resume() (argv []string, how resumption) {
 	if run == nil || run.Conversation == "" {
 		return r.Command, how
 	}
-	isWanted := r.Resume || r.ACP != nil && r.pid != 0 // a restarted agent loads its session
+	limit := r.state.Limit
+	isCutOff := r.GoesOn && !r.Anew && limit != nil && limit.CutOff
+	isWanted := r.Resume || isCutOff || r.ACP != nil && r.pid != 0 // a restarted agent loads its session
 	switch {
 	case !isWanted:
 		return r.Command, how

@@ -56,7 +56,11 @@ func TestExit(t *testing.T) {
 // While what an exited program has left running is being ended, the runner answers and shows the last screen.
 func TestServedWhileProcessesEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).program("plain", "bash", "-c", `trap "" TERM HUP; sleep 1000 & echo started; read; exit 3`).run()
+	r, slow := newRig(t), quick
+	slow.leftovers = time.Minute
+	r.opt.timing = &slow
+	end := filepath.Join(r.opt.Dir, "end")
+	r.program("plain", "bash", "-c", `trap "" TERM HUP; until [ -e `+end+` ]; do sleep 0.02; done & echo started; read; exit 3`).run()
 	r.wait("the start", r.shows("started"))
 	asking, attached, out := r.client(), r.client(), &viewed{}
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
@@ -66,10 +70,12 @@ func TestServedWhileProcessesEnd(t *testing.T) {
 		s, err := asking.Status(t.Context())
 		return err == nil && s.ChildPID == 0
 	})
-	attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
+	go attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
+	r.wait("the last screen", func() bool { return strings.Contains(out.String(), "started") })
+	must(t, os.WriteFile(end, nil, 0o600))
 	<-r.done
-	if r.exit.Code != 3 || !strings.Contains(out.String(), "started") {
-		t.Errorf("%+v, attached: %q", r.exit, out)
+	if r.exit.Code != 3 {
+		t.Errorf("%+v", r.exit)
 	}
 }
 
@@ -85,7 +91,10 @@ func TestStopAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("exited"))
-	r.wait("the next start", r.shows("started"))
+	r.wait("the next start", func() bool {
+		events := strings.Join(r.events(), "\n")
+		return strings.Count(events, "spawned") == 2 && r.shows("started")()
+	})
 	if out, err := r.client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}

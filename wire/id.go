@@ -41,12 +41,22 @@ func AckID(id ID, recipient Address) ID {
 }
 
 // LaterAckID returns the id of a recipient's further acknowledgement of the same message, with another outcome, after n
-// others.
+// others. They are in this order wherever messages are sorted by their ids.
 func LaterAckID(id ID, recipient Address, n int) ID {
 	if n == 0 {
 		return AckID(id, recipient)
 	}
-	return Derive("ack "+strconv.Itoa(n), id, Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
+	return Derive("ack "+strconv.Itoa(n), id.after(n), Address{Agent: recipient.Agent, Team: recipient.Team}).onHost(recipient.Host)
+}
+
+// after returns the id with a time that is n milliseconds later.
+func (id ID) after(n int) ID {
+	u, err := uuid.Parse(string(id))
+	if err != nil {
+		return id
+	}
+	binary.BigEndian.PutUint64(u[:8], binary.BigEndian.Uint64(u[:8])+uint64(n)<<16)
+	return ID(u.String())
 }
 
 func (id ID) onHost(host Name) ID {

@@ -324,10 +324,11 @@ const (
 	laterEvery  = 3 * time.Second // how often KeepDelivering looks at least, since clocks jump
 )
 
-// KeepDelivering delivers what is due to be sent until the context ends. While nothing is, it costs one look into a
-// directory every three seconds.
+// KeepDelivering delivers what is due to be sent, and tells of killed runners (TellKilled), until the context ends. While
+// nothing is due, it costs a look into two directories every three seconds.
 func (t *Team) KeepDelivering(ctx context.Context) {
 	for ctx.Err() == nil {
+		t.TellKilled(ctx)
 		next, err := t.DeliverLater(ctx)
 		pause := laterEvery
 		if until := time.Until(next); err == nil && !next.IsZero() && until < pause {

@@ -163,11 +163,11 @@ func (t *Team) Subscribe(ctx context.Context, me wire.Name, wants []Subscription
 	}
 	for _, name := range agents {
 		if s.wantsStateOf(name) {
-			state, err := t.State(name)
+			_, word, err := t.stateToTell(name)
 			if err != nil {
 				return err
 			}
-			s.Told[name] = toldState{State: state.Word()}
+			s.Told[name] = toldState{State: word}
 		}
 	}
 	return t.writeSubscriber(me, s)
@@ -236,16 +236,50 @@ func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wir
 			continue
 		}
 		if now == "" {
-			state, err := t.State(name)
-			if err != nil {
+			var err error
+			if _, now, err = t.stateToTell(name); err != nil {
 				return
 			}
-			now = state.Word()
 		}
 		if s.isNews(now, name) {
 			t.tellSubscriber(context.WithoutCancel(ctx), sub, name)
 		}
 	}
+}
+
+// TellKilled tells those who have asked for it that a member is off whose runner was killed: that no event says. Without
+// subscriptions it is one look.
+func (t *Team) TellKilled(ctx context.Context) {
+	off := reducer.WordOff
+	for _, sub := range t.Subscribers() {
+		s, err := t.readSubscriber(sub)
+		agents, err2 := t.Agents()
+		if err != nil || err2 != nil {
+			continue
+		}
+		for _, name := range agents {
+			if name == sub || !s.wants(string(off), name) || s.Told[name].State == off {
+				continue
+			}
+			if _, word, err := t.stateToTell(name); err == nil && word == off {
+				t.tellSubscriber(ctx, sub, name)
+			}
+		}
+	}
+}
+
+// stateToTell returns a member's state by its events, and the word for it: off also if its runner was killed.
+func (t *Team) stateToTell(name wire.Name) (s *reducer.State, word reducer.Word, err error) {
+	for range 2 { // a runner that has ended says so, after the first look perhaps
+		if s, err = t.State(name); err != nil {
+			return nil, "", err
+		}
+		running, err := t.Running(name)
+		if err != nil || running || !s.Evaluate(reducer.Evidence{Now: time.Now()}).RunnerGone {
+			return s, s.Word(), err
+		}
+	}
+	return s, reducer.WordOff, nil
 }
 
 func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
@@ -258,17 +292,17 @@ func (t *Team) tellSubscriber(ctx context.Context, sub, name wire.Name) error {
 	mayAct := t.BeforeLook()
 	s, err := t.readSubscriber(sub) // what was seen before the lock does not count
 	for err == nil && s.wantsStateOf(name) {
-		state, stateErr := t.State(name)
+		state, word, stateErr := t.stateToTell(name)
 		last := s.Told[name]
-		if stateErr != nil || !s.isNews(state.Word(), name) {
+		if stateErr != nil || !s.isNews(word, name) {
 			return stateErr
 		}
 		if err := mayAct(ctx); err != nil { // a root that came with a clone sends nothing
 			return err
 		}
-		last.State = state.Word()
-		if s.wants(string(last.State), name) && !t.root.IsPerson(t.Box(name).Address()) {
-			m := notice(fmt.Sprintf("%s is %s", name, last.State), fmt.Sprintf("Since %s. atm status %s says more.", since(state), name))
+		last.State = word
+		if s.wants(string(word), name) && !t.root.IsPerson(t.Box(name).Address()) {
+			m := notice(fmt.Sprintf("%s is %s", name, word), fmt.Sprintf("Since %s. atm status %s says more.", since(state, word), name))
 			m.Supersedes = last.Notice
 			if _, err := t.sendTo(ctx, t.Box(name), sub, m); err != nil {
 				return err
@@ -286,9 +320,9 @@ func notice(subject, body string) *wire.Message {
 	return &wire.Message{Type: wire.TypeNotice, ReplyWanted: "no", Subject: subject, Body: body + " You asked to be told: atm watch --mail-me"}
 }
 
-func since(s *reducer.State) string {
+func since(s *reducer.State, word reducer.Word) string {
 	at := s.Session().Since
-	if at.IsZero() || s.Word() != s.Session().Word() {
+	if at.IsZero() || word != s.Session().Word() {
 		at = time.Now()
 	}
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")

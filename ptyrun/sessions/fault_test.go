@@ -21,9 +21,14 @@ import (
 
 // hurried gives up on locks soon, and counts the failures that are logged under a message.
 func (r *rig) hurried(message string) *counter {
+	r.useSessions(session.OpenOptions{LockTimeout: 50 * time.Millisecond})
+	return r.failures(message)
+}
+
+// failures counts those that are logged under a message.
+func (r *rig) failures(message string) *counter {
 	c := &counter{text: []byte("msg=" + message)}
 	r.opt.Log = slog.New(slog.NewTextHandler(c, nil))
-	r.useSessions(session.OpenOptions{LockTimeout: 50 * time.Millisecond})
 	return c
 }
 
@@ -57,6 +62,30 @@ func (r *rig) known() wire.UUID {
 	id := r.awaitSession().onlySession().SessionID
 	r.wait("what was said to be read", r.read(r.say(id, text("hello"))))
 	return id
+}
+
+// Whoever hears that the agent is ready finds the session that begins with it.
+func TestReadyWithItsSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{Begin: true}).fake()
+	r.useSessions(session.OpenOptions{LockTimeout: 5 * time.Minute})
+	release := r.lock("team")
+	r.run().idle()
+	c := r.client()
+	isReady := func() bool {
+		s, err := c.Status(t.Context())
+		must(t, err)
+		return s.Ready
+	}
+	r.wait("what is given at the prompt to be read", r.read(r.send("SAY hello")))
+	if isReady() {
+		t.Error("it is ready, and its session has not begun")
+	}
+	release()
+	r.wait("it to be ready", isReady)
+	if s := r.onlySession(); !s.State.Alive() {
+		t.Errorf("the session is %s", s.State)
+	}
 }
 
 // An abort does not wait for another process's lock; what cannot be written at once is written by the next reader.
@@ -102,7 +131,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 func TestFileThatIsNoSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
-	failures := r.hurried("sessions")
+	failures := r.failures("sessions")
 	must(t, r.store.Dir().Mkdir(".sessions"))
 	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))

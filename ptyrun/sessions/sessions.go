@@ -166,6 +166,10 @@ func (f *follower) update(all []*session.Session) {
 	}
 }
 
+// IsReady reports whether the agent's sessions have been looked at once, so that whoever hears that the agent is ready
+// finds the session that has begun with it.
+func (f *follower) IsReady() bool { return f.isKnown }
+
 // stopIfOver stops the agent if a session was aborted, or if it was the last one and is complete by its rules: then
 // after the turn that reached the goal.
 func (f *follower) stopIfOver(s *session.Session) {

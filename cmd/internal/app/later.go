@@ -67,10 +67,11 @@ func (o *Outcome) laterText() string {
 	}
 }
 
-// DeliverLater delivers what members of the team wanted to be sent later and is due. What cannot be delivered is shown by
-// ls --sent and doctor: it is not what this command is about.
+// DeliverLater delivers what members of the team wanted to be sent later and is due, and notices that a runner was killed.
+// What cannot be delivered is shown by ls --sent and doctor: it is not what this command is about.
 func (s *Scope) DeliverLater(ctx context.Context) {
 	if s.Team != nil {
+		s.Team.TellKilled(ctx)
 		s.Team.DeliverLater(ctx)
 	}
 }

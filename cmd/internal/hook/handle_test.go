@@ -312,6 +312,7 @@ func TestFailsOpen(t *testing.T) {
 func TestLocksHeld(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
+	bob.Store().LockTimeout = 200 * time.Millisecond
 	mail(t, bob, "hello")
 	lock, err := bob.Store().Locks().Lock(ctx, "bob.reader", lockfile.Exclusive, time.Second, nil)
 	must(t, err)

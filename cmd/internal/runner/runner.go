@@ -175,9 +175,9 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		dirs = append(dirs, real)
 	}
 	o := ptyrun.Options{
-		Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Run: spec.Run, Version: version, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
-		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
+		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
 		Follow:    sessions.Options{Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
@@ -203,7 +203,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		o.Driver = d
 	}
 	if o.Driver != nil && o.Driver.Protocol == "acp" {
-		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules, Version: version}
+		o.ACP = &ptyrun.ACP{Session: spec.ACP, Root: team.Root().Path, Rules: p.Rules}
 	}
 	return o
 }

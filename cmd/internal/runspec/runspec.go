@@ -33,6 +33,7 @@ type Spec struct {
 	Rows        int            `json:"rows"`
 	Prompt      string         `json:"prompt,omitempty"`
 	Resume      bool           `json:"resume,omitempty"`
+	Anew        bool           `json:"anew,omitempty"`    // --resume=false
 	GoesOn      bool           `json:"goes_on,omitempty"` // after a usage limit
 	RecordInput bool           `json:"record_input,omitempty"`
 	ACP         map[string]any `json:"acp,omitempty"`     // for the agent's session: acp.SessionNewParams

@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 // child starts a process that does nothing until the test ends.
 func child(t *testing.T) process.Info {
 	t.Helper()
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "600")
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()

@@ -182,7 +182,7 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 	}
 	spec.GoesOn = m.AfterLimit == config.Continue
 	if spec.Resume = m.Resume; o.resume != nil {
-		spec.Resume = *o.resume
+		spec.Resume, spec.Anew = *o.resume, !*o.resume
 	}
 	if isPlanned {
 		spec.Command, spec.Restart = m.Command, cmp.Or(o.restart, m.Restart, "on-crash")

@@ -87,7 +87,10 @@ func (m *message) trace(ctx context.Context, s *app.Scope) (isUnacked bool) {
 }
 
 // isToBeSent reports whether nobody has the message yet.
-func (m *message) isToBeSent() bool { return cmp.Or(m.State, m.slowest) == teamdir.ToBeSent }
+func (m *message) isToBeSent() bool {
+	isAt := func(to recipientState) bool { return to.State != string(teamdir.ToBeSent) }
+	return len(m.recipients) > 0 && !slices.ContainsFunc(m.recipients, isAt)
+}
 
 // setRecipients gives the message the same state at each recipient.
 func (m *message) setRecipients(state string) {

@@ -177,6 +177,9 @@ func (l *listing) addToBeSent(s *app.Scope, box *maildir.Box, o lsOptions) (bad 
 		if later.From != box.Agent() || o.owed {
 			continue
 		}
+		if _, err := box.Sent(later.ID); err == nil { // some have it, and it is listed with the others
+			continue
+		}
 		m := message{Item: &maildir.Item{State: teamdir.ToBeSent}}
 		content, err := s.Team.LaterMessage(later)
 		if errors.Is(err, maildir.ErrNotFound) { // it was sent just now
