@@ -134,7 +134,7 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		{true, "❯ do it", 3 * hold}, {true, "❯ do it\r\n● Done.", hold},
 	} {
 		r := &runner{Options: Options{timing: &timing{idle: hold, unanswered: 3 * hold, unstarted: 21 * hold}}}
-		p := &terminal{r: r, emulator: screen.New(80, 24, scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
+		p := &terminal{r: r, emulator: screen.New(80, 24, screen.Scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
 		p.emulator.Write([]byte(c.screen))
 		p.reading.Activity = reducer.Idle
 		if got := p.hold(); got != c.want {

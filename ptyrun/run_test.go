@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +33,7 @@ func TestLongAnswer(t *testing.T) {
 	must(t, err)
 	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
 	lines := strings.Split(answer, "\n")
-	if n := len(lines); n < scrollback || lines[0] != "…" || lines[n-1] != "600" {
+	if n := len(lines); n < screen.Scrollback || lines[0] != "…" || lines[n-1] != "600" {
 		t.Errorf("%d lines: %.100q", n, answer)
 	}
 }

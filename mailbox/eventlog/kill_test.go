@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,6 +140,7 @@ func TestKilled(t *testing.T) {
 		defer mu.Unlock()
 		return time.Now().Before(end) || len(in) < 200 && time.Now().Before(end.Add(3*time.Minute))
 	}
+	var idle atomic.Int64 // processes that were killed before they had appended anything, for which the next get more time
 	live := func(role string) {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "ATM_TEST_TEAM="+path)
@@ -151,18 +153,22 @@ func TestKilled(t *testing.T) {
 			t.Error(err)
 			return
 		}
+		kill, n := time.Duration(30+rand.IntN(400))*time.Millisecond*time.Duration(8+idle.Load())/8, 0
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			if lines.Text() == "begin" { // however long the start took
-				time.AfterFunc(time.Duration(30+rand.IntN(400))*time.Millisecond, func() { c.Process.Kill() })
+				time.AfterFunc(kill, func() { c.Process.Kill() })
 			} else if name, ok := strings.CutPrefix(lines.Text(), "in "); ok {
 				mu.Lock()
 				in[name] = true
 				mu.Unlock()
+				n++
 			} else {
 				t.Error(role, lines.Text())
 			}
 		}
-		c.Wait()
+		if c.Wait(); role == "append" && n == 0 {
+			idle.Add(1)
+		}
 	}
 	var all, watching sync.WaitGroup
 	for role, n := range map[string]int{"append": 8, "tear": 1, "archive": 1} {

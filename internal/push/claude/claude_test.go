@@ -360,3 +360,15 @@ func TestFindBelow(t *testing.T) {
 		t.Error(s, err)
 	}
 }
+
+func TestVersionIsSince(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"2.1.197": true, "2.1.332": true, "2.2": true, "3.0.0": true, "2.1.96": false, "2.1": false, "1.9.999": false,
+		"": false, "2.1.x": false, "2.1.332-beta": false,
+	} {
+		if is := (&Session{Version: version}).IsSince(2, 1, 197); is != want {
+			t.Errorf("%q: %t", version, is)
+		}
+	}
+}
