@@ -39,7 +39,7 @@ func (d *doctor) checkRunnerVersion(t *teamdir.Team, m teamdir.Member) {
 		d.add("runner.protocol", "error", fix, "its runner is of %s, to which this one, %s, cannot talk: end it and its agent, then %s",
 			its, d.version, app.RunCommand(t, m.Name))
 	case m.RunnerErr == nil && run.Version != d.version:
-		d.add("runner.version", "warning", fmt.Sprintf("atm down %s; %s", m.Name, app.RunCommand(t, m.Name)),
+		d.add("runner.version", "info", fmt.Sprintf("atm down %s; %s", m.Name, app.RunCommand(t, m.Name)),
 			"its runner is of %s, this is %s: what is new here applies from its next start", its, d.version)
 	}
 }
