@@ -121,7 +121,7 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./internal/maildir ./ptyrun ./cmd/internal/crashtest ./cmd/internal/claudeteam
+	ATM_STRESS=$(DURATION) $(GO) test -p 1 -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./internal/maildir ./ptyrun ./cmd/internal/crashtest ./cmd/internal/claudeteam
 
 # Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
 machines:
@@ -133,7 +133,7 @@ windows:
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
-	ATM_FAULTS=1 $(GO) test -count=1 -v -run 'Fault' -timeout 60m ./internal/maildir ./cmd/internal/crashtest
+	ATM_FAULTS=1 $(GO) test -p 1 -count=1 -v -run 'Fault' -timeout 60m ./internal/maildir ./cmd/internal/crashtest
 
 # Needs root: loop-mounted ext4 and xfs, shut down in the middle.
 powercut:

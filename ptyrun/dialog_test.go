@@ -97,6 +97,34 @@ func TestRuleWaitsForTheLog(t *testing.T) {
 	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
 }
 
+// Whoever hears that a question is answered finds that in the log.
+func TestAnsweredInTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r.send("CONFIRM [git status]")
+	r.wait("the question", r.has("confirm_required"))
+	release, answered := r.lock("events"), make(chan error, 1)
+	go func() {
+		_, err := r.client().Answer(t.Context(), control.AnswerRequest{Option: "1", By: "me"})
+		answered <- err
+	}()
+	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+	r.wait("the end of the question", func() bool {
+		s, err := r.status()
+		return err == nil && s.Gate != control.GateDialog
+	})
+	select {
+	case err := <-answered:
+		t.Errorf("answered, and no event says so: %v", err)
+	case <-time.After(100 * time.Millisecond):
+		release()
+		must(t, <-answered)
+	}
+	if !r.has(`state_change new="thinking"`)() {
+		t.Errorf("the log: %q", r.events())
+	}
+}
+
 // The owner's rules answer first.
 func TestRules(t *testing.T) {
 	for decision, want := range map[Decision]string{Allow: "yes", Deny: "no"} {
@@ -175,7 +203,7 @@ func TestRulePressesOnce(t *testing.T) {
 	gates.personQuiet = 3 * time.Second // as long as a key might be pressed again
 	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 	r.run()
-	r.within(answerTimeout+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	time.Sleep(2 * quick.idle)
 	pressed, err := os.ReadFile(keys)
 	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {

@@ -2,6 +2,7 @@ package ptyrun
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,8 +40,9 @@ func TestMailThroughDoor(t *testing.T) {
 	if pushed := r.fakes(testagent.Pushed); len(pushed) != 2 || pushed[0] != submitted[0] || submitted[2] != "half a line" {
 		t.Errorf("pushed %q, submitted %q", pushed, submitted)
 	}
-	want := "[atm " + first.Short(6) + " from alice, now] answer: atm reply " + first.Short(6) + " \"…\"\n  THINK 1s\n[atm] mail from a teammate; your user did not type it here\n[/atm]"
-	if submitted[0] != want {
+	want := regexp.MustCompile(`^\[atm ` + first.Short(6) + ` from alice, (now|\d+s ago)\] answer: atm reply ` + first.Short(6) +
+		" \"…\"\n  THINK 1s\n\\[atm\\] mail from a teammate; your user did not type it here\n\\[/atm\\]$")
+	if !want.MatchString(submitted[0]) {
 		t.Errorf("%q", submitted[0])
 	}
 	if s, err := r.status(); err != nil || s.Ways.Prompt != "inbox socket" {

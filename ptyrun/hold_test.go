@@ -340,6 +340,26 @@ func TestOneThatEndsIt(t *testing.T) {
 	}
 }
 
+// While a pointer is on its way, nobody holds the message: a hook of that very prompt may hand it over.
+func TestPointerHoldsNoClaim(t *testing.T) {
+	t.Parallel()
+	r, gates := newRig(t).fake(testagent.Options{}), quick
+	gates.render = time.Hour
+	r.opt.timing = &gates
+	r.run().idle()
+	s, err := r.status()
+	must(t, err)
+	syscall.Kill(s.ChildPID, syscall.SIGSTOP)
+	id := r.send("see a.png")
+	r.wait("the claim", r.has("injecting"))
+	r.noClaim()
+	syscall.Kill(s.ChildPID, syscall.SIGCONT)
+	r.wait("the pointer to be accepted", r.has("injected"))
+	if !r.unread(id) {
+		t.Error("a pointer marked its message as read")
+	}
+}
+
 // A suspended program reads a text when it resumes: until it shows that, nothing else is typed.
 func TestStoppedProgram(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
 		if i%5 == 3 {
 			o.Restart = OnCrash
-			o.timing = &timing{backoff: time.Millisecond, settle: time.Second}
+			o.timing = &timing{backoff: time.Millisecond, settle: time.Second, leftovers: quick.leftovers}
 		}
 		if i%3 == 0 {
 			o.Follow = (&fakeFollower{}).follow
@@ -121,7 +121,7 @@ func TestFlood(t *testing.T) {
 	before, most := m.HeapInuse, uint64(0)
 	began := time.Now()
 	id := r.send("head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
-	r.within(3*time.Minute+time.Duration(megabytes)*time.Second, "the last line", func() bool {
+	r.wait("the last line", func() bool {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapInuse)
 		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")

@@ -142,7 +142,10 @@ func (r *runner) detachFollower(failed error) {
 }
 
 func (r *runner) runInfo() runinfo.Info {
-	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir, Inject: string(r.inject()), ServerDir: r.serverDir}
+	info := runinfo.Info{
+		Run: r.Run, Version: r.Version, Runner: os.Getpid(), PID: r.pid, Started: r.now().UTC(), Cwd: r.Dir,
+		Inject: string(r.inject()), ServerDir: r.serverDir,
+	}
 	if r.prog != nil { // hints repeat a command that could be started
 		info.Command, info.Driver = r.Command, r.prog.state().driver
 	}

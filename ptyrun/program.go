@@ -82,7 +82,7 @@ func (r *runner) programEnded() {
 	p := r.prog
 	r.setExit(p)
 	p.ended()
-	r.finalScreen, _ = p.repaint(scrollback)
+	r.finalScreen, _ = p.repaint(screen.Scrollback)
 	r.finalText = p.leave()
 	clear(r.drawn)
 	for v := range r.viewers {
@@ -97,7 +97,7 @@ func (r *runner) programEnded() {
 	isStopped := r.stopping != nil // which ends all processes
 	r.wg.Go(func() {
 		if !isStopped {
-			_, err := p.Stop(context.Background(), exitGrace)
+			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
 		r.poll(lastEvents, r.isLogged) // so that the follower sees them before the run is over

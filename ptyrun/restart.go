@@ -25,7 +25,6 @@ const (
 	loopWithin = time.Minute
 	loopAfter  = 5 // exits within that
 	stopGrace  = 2 * time.Second
-	exitGrace  = 250 * time.Millisecond // for what a program that exited has left running
 )
 
 // plan plans the next start. isLoop: the program exited too often, whether it crashed or not.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +33,7 @@ func TestLongAnswer(t *testing.T) {
 	must(t, err)
 	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
 	lines := strings.Split(answer, "\n")
-	if n := len(lines); n < scrollback || lines[0] != "…" || lines[n-1] != "600" {
+	if n := len(lines); n < screen.Scrollback || lines[0] != "…" || lines[n-1] != "600" {
 		t.Errorf("%d lines: %.100q", n, answer)
 	}
 }
@@ -56,7 +57,11 @@ func TestExit(t *testing.T) {
 // While what an exited program has left running is being ended, the runner answers and shows the last screen.
 func TestServedWhileProcessesEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).program("plain", "bash", "-c", `trap "" TERM HUP; sleep 1000 & echo started; read; exit 3`).run()
+	r, slow := newRig(t), quick
+	slow.leftovers = time.Minute
+	r.opt.timing = &slow
+	end := filepath.Join(r.opt.Dir, "end")
+	r.program("plain", "bash", "-c", `trap "" TERM HUP; until [ -e `+end+` ]; do sleep 0.02; done & echo started; read; exit 3`).run()
 	r.wait("the start", r.shows("started"))
 	asking, attached, out := r.client(), r.client(), &viewed{}
 	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
@@ -66,10 +71,12 @@ func TestServedWhileProcessesEnd(t *testing.T) {
 		s, err := asking.Status(t.Context())
 		return err == nil && s.ChildPID == 0
 	})
-	attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
+	go attached.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: out})
+	r.wait("the last screen", func() bool { return strings.Contains(out.String(), "started") })
+	must(t, os.WriteFile(end, nil, 0o600))
 	<-r.done
-	if r.exit.Code != 3 || !strings.Contains(out.String(), "started") {
-		t.Errorf("%+v, attached: %q", r.exit, out)
+	if r.exit.Code != 3 {
+		t.Errorf("%+v", r.exit)
 	}
 }
 
@@ -85,7 +92,10 @@ func TestStopAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("exited"))
-	r.wait("the next start", r.shows("started"))
+	r.wait("the next start", func() bool {
+		events := strings.Join(r.events(), "\n")
+		return strings.Count(events, "spawned") == 2 && r.shows("started")()
+	})
 	if out, err := r.client().Stop(t.Context()); err != nil || len(out.Ended) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}

@@ -36,7 +36,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		}
 		if p := r.prog; p != nil {
 			is := p.state()
-			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.isReady && r.follower.IsReady(), is.driver
+			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.isReady && r.isLogged() && r.follower.IsReady(), is.driver
 			s.Resumed, s.NotResumed = p.resumed.id, p.resumed.fresh
 			p.describe(&s)
 		}
@@ -133,6 +133,9 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
+	if err == nil {
+		r.awaitLogged(answerTimeout)
+	}
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 

@@ -17,7 +17,6 @@ import (
 
 // ACP is about an agent that speaks the Agent Client Protocol.
 type ACP struct {
-	Version string         // of atm, which the agent is told
 	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
 	Root    string         // the directory that holds the teams: no file in it is written for the agent
 	Rules   policy.Rules   // for what the agent does through its client without having asked
@@ -49,7 +48,7 @@ const maxTold = 64
 func (r *runner) startSpeaker(command []string, conversation string) (*speaker, error) {
 	a, err := acp.Start(acp.Options{
 		Command: command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows, Run: r.Run, Load: conversation,
-		Version: r.ACP.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
+		Version: r.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
 		Edited: func(path string) {
 			if r.Edited != nil {
 				r.notify("noting what was edited", func() error { return r.Edited(context.Background(), path) })

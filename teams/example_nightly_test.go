@@ -22,7 +22,7 @@ func Example_nightly() {
 	}{
 		{"clean", "Clean up.", "alice"}, {"logs", "Read the logs.", "bob"}, {"tests", "Mend the tests.", "alice"},
 	}
-	night, up := context.WithTimeout(ctx, 10*time.Second)
+	night, up := context.WithTimeout(ctx, 20*time.Second)
 	defer up()
 	results := make([]string, len(jobs))
 	var working sync.WaitGroup

@@ -43,6 +43,10 @@ func beClaude(session string, args []string) error {
 	if err := os.WriteFile(filepath.Join(sessions, strconv.Itoa(own.PID)+".json"), file, 0o600); err != nil {
 		return err
 	}
+	if len(args) > 0 && args[0] == "closed" {
+		listener.(*net.UnixListener).SetUnlinkOnClose(false)
+		listener.Close()
+	}
 	turns := 0
 	call := func(event string, fields map[string]any) error {
 		fields["session_id"], fields["hook_event_name"] = session, event
@@ -60,10 +64,6 @@ func beClaude(session string, args []string) error {
 	if isBusy := len(args) > 0 && args[0] == "busy"; isBusy {
 		turns++
 		call("UserPromptSubmit", map[string]any{"prompt": "Work."})
-	}
-	if len(args) > 0 && args[0] == "closed" {
-		listener.(*net.UnixListener).SetUnlinkOnClose(false)
-		listener.Close()
 	}
 	fmt.Println("ready")
 	go func() {

@@ -40,7 +40,7 @@ func (s *stage) sendLines(stderr *os.File, isEnough func() bool) (lines int) {
 	}) {
 		s.t.Error("no progress is shown")
 	}
-	within(time.Minute, func() bool { return read() == lines })
+	within(3*time.Minute, func() bool { return read() == lines })
 	must(s.t, c.Process.Signal(os.Interrupt)) // it waits for more
 	if err, isExit := c.Wait().(*exec.ExitError); !isExit || err.ExitCode() != 130 {
 		s.t.Errorf("it ends with %v", err)

@@ -13,7 +13,7 @@ import (
 
 var (
 	readmeID   = regexp.MustCompile(`\b[0-9a-f]{6}\b`)
-	readmeAge  = regexp.MustCompile(`\bnow\b|\b\d+[smhd] ago\b`)
+	readmeAge  = regexp.MustCompile(`\b(just )?now\b|\b\d+[smhd] ago\b`)
 	readmeTime = regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`)
 	readmeGap  = regexp.MustCompile(` {2,}`)
 )

@@ -44,7 +44,7 @@ func TestRestoreEndsEarly(t *testing.T) {
 		var out strings.Builder
 		c.Stdout, c.Stderr = &out, &out
 		must(t, c.Start())
-		within(time.Minute, func() bool {
+		within(3*time.Minute, func() bool {
 			names, _ := filepath.Glob(inbox)
 			return len(names) > len(before)+20
 		})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -45,24 +46,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// speak sends lines to a Unix socket, and prints those that come back until half a second after the last.
+// speak sends lines to a Unix socket, and prints all that comes back.
 func speak(socket string, lines []string) {
 	if target, err := os.Readlink(socket); err == nil {
 		socket = target
 	}
-	conn, err := net.Dial("unix", socket)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err == nil {
 		_, err = conn.Write([]byte(strings.Join(lines, "\n") + "\n"))
 	}
+	if err == nil {
+		conn.CloseWrite() // it answers what it has got, and closes
+		_, err = io.Copy(os.Stdout, conn)
+	}
 	if err != nil {
 		fmt.Println(err)
-		return
-	}
-	for buf := make([]byte, 64<<10); err == nil; {
-		var n int
-		conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
-		n, err = conn.Read(buf)
-		os.Stdout.Write(buf[:n])
 	}
 }
 

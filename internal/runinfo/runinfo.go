@@ -22,7 +22,8 @@ const (
 // Info is the content of the file.
 type Info struct {
 	Run     string    `json:"run"`
-	Dir     string    `json:"dir,omitempty"` // the run directory, to tell the file from a copy of it
+	Dir     string    `json:"dir,omitempty"`     // the run directory, to tell the file from a copy of it
+	Version string    `json:"version,omitempty"` // of atm, as the runner was built
 	Runner  int       `json:"runner"`
 	PID     int       `json:"pid,omitempty"` // the program's
 	Started time.Time `json:"started"`

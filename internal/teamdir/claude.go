@@ -1,7 +1,6 @@
 package teamdir
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -25,6 +24,13 @@ func (t *Team) Wakes(name wire.Name) (may, isIdle bool) {
 // claudeSession returns what a Claude Code says of itself.
 func (p Program) claudeSession() (*claude.Session, error) {
 	return claude.Find(claude.ConfigDir(process.Environment(p.PID)), p.PID)
+}
+
+// TakesContextAtStop reports whether the program, a Claude Code, goes on with what its hook Stop adds to the context. Older
+// ones end their turn with it; and 2.1.332 shows its model twice why it may not stop.
+func (p Program) TakesContextAtStop() bool {
+	s, err := p.claudeSession()
+	return err == nil && s.IsSince(2, 1, 197)
 }
 
 // declaredState returns a member's state with what a Claude Code that its person started says in its file, if that counts
@@ -60,12 +66,7 @@ func (m *Member) declaredState(s *reducer.State, now time.Time) *reducer.State {
 	if counts, _ := s.Weigh(claim, now, reducer.StaleAfter); !counts {
 		return nil
 	}
-	copied := &reducer.State{}
-	if data, err := json.Marshal(s); err != nil || json.Unmarshal(data, copied) != nil {
-		return nil
-	}
 	e := wire.Event{Source: "pty", Kind: "state_change", Session: session.ID, Team: s.Team, Agent: s.Agent, At: since}
 	e = e.With("new", string(claim.Activity)).With("evidence", string(reducer.FromFile)).With("detail", wire.Clip(session.WaitingFor, 40))
-	copied.Apply(&e)
-	return copied
+	return applyTo(s, e)
 }

@@ -3,6 +3,7 @@ package teamdir
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,6 +170,10 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 	}
 	entry, run := k.config.Members[name], t.runInfo(name)
 	m := Member{Name: name, Kind: "agent", Role: entry.Role}
+	given := s
+	if !running {
+		s = t.withoutEnded(name, s)
+	}
 	if running {
 		m.Inject = run.Inject
 		answer, isKnown := k.runners[name]
@@ -183,6 +188,9 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 		IsStopping: m.Runner.Gate == control.GateStopping, IsNotAnswering: errors.Is(m.RunnerErr, control.ErrNotAnswering),
 	}
 	m.setView(s, s.Evaluate(evidence))
+	if s != given && m.State == reducer.WordOff {
+		m.Since = nil // nobody knows when
+	}
 	if entry.Person { // whatever its events say
 		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
 		m.TurnID, m.LastTurn = "", nil
@@ -213,6 +221,28 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 		m.addNote(text)
 	}
 	return m, nil
+}
+
+// withoutEnded returns the state in which the sessions of programs that were killed are over.
+func (t *Team) withoutEnded(name wire.Name, s *reducer.State) *reducer.State {
+	for _, p := range endedUnsaid(t.notedPrograms(name), s) {
+		e := p.sessionEnd()
+		e.Team, e.Agent, e.At = s.Team, s.Agent, s.SessionOf(p.Session).HeardAt
+		if copied := applyTo(s, e); copied != nil {
+			s = copied
+		}
+	}
+	return s
+}
+
+// applyTo returns a copy of a state with one more event; nil: it cannot be copied.
+func applyTo(s *reducer.State, e wire.Event) *reducer.State {
+	copied := &reducer.State{}
+	if data, err := json.Marshal(s); err != nil || json.Unmarshal(data, copied) != nil {
+		return nil
+	}
+	copied.Apply(&e)
+	return copied
 }
 
 func (m *Member) setView(s *reducer.State, v reducer.View) {

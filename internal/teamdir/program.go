@@ -2,8 +2,11 @@ package teamdir
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path"
 	"reflect"
 	"slices"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,11 +36,30 @@ type Program struct {
 	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
 	Server  string    `json:"server,omitempty"`  // the socket of the server that has the conversation
 	At      time.Time `json:"at,omitzero"`       // when its hooks last said so
+
+	Space  string `json:"space,omitempty"` // where PID is its number: see processSpace
+	Lasted bool   `json:"lasted,omitzero"` // two of its hooks have said so: PID is not a process between it and its hooks
 }
 
 func (p Program) String() string { return fmt.Sprintf("%s (process %d)", wire.Clip(p.Tool, 20), p.PID) }
 
 func (p Program) isRunning() bool { return process.Info{PID: p.PID, Start: p.Start}.IsRunning() }
+
+// hasEnded reports whether the program has certainly ended.
+func (p Program) hasEnded() bool { return p.Lasted && p.Space == processSpace() && !p.isRunning() }
+
+// processSpace names the host and, on Linux, the namespace of processes. Elsewhere a process's number says nothing.
+func processSpace() string {
+	host, _ := os.Hostname()
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.TrimSpace(host + " " + namespace)
+}
+
+// sessionEnd is the event for the session of a program that has ended without saying so.
+func (p Program) sessionEnd() wire.Event {
+	e := wire.Event{Source: "hook", Kind: "session_end", Session: p.Session}
+	return e.With("transport", "hook").With("reason", "its program has ended")
+}
 
 // IsAttended reports whether the program has a prompt for its person, as far as it says: claude -p has none.
 func (p Program) IsAttended() bool { return p.Entry == "" || p.Entry == "cli" }
@@ -60,14 +83,23 @@ func ThisProgram(tool string) Program {
 	return Program{Tool: tool, PID: info.PID, Start: info.Start}
 }
 
-// NoteProgram notes that a program uses the member's name, and forgets those that have ended. isNew says that its session
-// begins; one that goes on keeps the server and the ways that were noted.
+// NoteProgram notes that a program uses the member's name, and forgets those that have ended; an event says so of the
+// session of one that was killed. isNew says that its session begins; one that goes on keeps the server and the ways that
+// were noted.
 func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 	if p.PID == 0 {
 		return nil
 	}
-	p.At = time.Now().UTC().Round(0)
-	for _, other := range t.notedPrograms(name) {
+	p.At, p.Space = time.Now().UTC().Round(0), processSpace()
+	noted := t.notedPrograms(name)
+	for _, other := range noted {
+		p.Lasted = p.Lasted || other.PID == p.PID && other.Start == p.Start
+	}
+	var unsaid error
+	if slices.ContainsFunc(noted, Program.hasEnded) {
+		unsaid = t.endSessions(name, append(slices.Clone(noted), p))
+	}
+	for _, other := range noted {
 		switch {
 		case !other.isRunning():
 			t.Dir().Remove(programFile(name, other.PID))
@@ -77,11 +109,38 @@ func (t *Team) NoteProgram(name wire.Name, p Program, isNew bool) error {
 			}
 			isRecent := p.At.Sub(other.At).Abs() < noteEvery
 			if other.At = p.At; isRecent && reflect.DeepEqual(other, p) {
-				return nil
+				return unsaid
 			}
 		}
 	}
-	return t.saveProgram(name, p)
+	return errors.Join(unsaid, t.saveProgram(name, p))
+}
+
+// endSessions notes in the member's log which sessions have ended with their programs.
+func (t *Team) endSessions(name wire.Name, noted []Program) error {
+	s, err := t.State(name)
+	if err != nil {
+		return err
+	}
+	var events []wire.Event
+	for _, p := range endedUnsaid(noted, s) {
+		events = append(events, p.sessionEnd())
+	}
+	return t.Box(name).Log().Append(context.Background(), events...)
+}
+
+// endedUnsaid returns those of a member's programs that have ended with a session that is open as far as its events say.
+func endedUnsaid(noted []Program, s *reducer.State) (ended []Program) {
+	for _, p := range noted {
+		goesOn := func(other Program) bool { return other.Session == p.Session && other.isRunning() }
+		if p.Session == "" || !p.hasEnded() || slices.ContainsFunc(noted, goesOn) {
+			continue
+		}
+		if ses := s.SessionOf(p.Session); ses != nil && ses.Activity != reducer.Exited {
+			ended = append(ended, p)
+		}
+	}
+	return ended
 }
 
 func (t *Team) saveProgram(name wire.Name, p Program) error {

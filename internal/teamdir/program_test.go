@@ -3,12 +3,15 @@ package teamdir
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Agents can write the note of a program: nothing in it becomes words beside somebody's mail, and one from the future is
@@ -81,6 +84,52 @@ func TestNotedProgramOpens(t *testing.T) {
 	}
 	if p := note("two", false); len(p.Opens) != 0 || p.Server != "" {
 		t.Errorf("another conversation has got its ways: %+v", p)
+	}
+}
+
+// A program that was killed tells nobody: its session is over all the same, for who looks and, once another program takes
+// the name, in the log. Where the process may be another's, or one between the program and its hooks, it stays as it was.
+func TestProgramWasKilled(t *testing.T) {
+	t.Parallel()
+	own, ok := process.Find(os.Getpid())
+	if !ok {
+		t.Skip("the system does not tell of processes")
+	}
+	for _, c := range []struct {
+		name  string
+		notes int
+		space string
+		want  reducer.Word
+	}{{"killed", 2, processSpace(), reducer.WordOff}, {"noted once", 1, processSpace(), reducer.WordBusy}, {"elsewhere", 2, "box pid:[1]", reducer.WordBusy}} {
+		team := newTeam(t, newRoot(t), "bob")
+		child := exec.Command("sleep", "600")
+		must(t, child.Start())
+		info, ok := process.Find(child.Process.Pid)
+		if !ok {
+			t.Fatal("the process is not there")
+		}
+		killed := Program{Tool: "claude", PID: info.PID, Start: info.Start, Session: "s1"}
+		for i := range c.notes {
+			must(t, team.NoteProgram("bob", killed, i == 0))
+		}
+		noted := team.Programs("bob")[0]
+		noted.Space = c.space
+		must(t, team.saveProgram("bob", noted))
+		must(t, team.Box("bob").Log().Append(t.Context(),
+			wire.Event{Source: "hook", Kind: "session_start", Session: "s1"}, wire.Event{Source: "hook", Kind: wire.TurnStarted, Session: "s1", TurnID: "t1"}))
+		if m, err := team.Summary("bob"); err != nil || m.State != reducer.WordBusy {
+			t.Errorf("%s: before it is %s, %v", c.name, m.State, err)
+		}
+		must(t, child.Process.Kill())
+		child.Wait()
+		m, err := team.Summary("bob")
+		if err != nil || m.State != c.want || (m.Presence == reducer.Offline) != (c.want == reducer.WordOff) || (m.Since == nil) != (c.want == reducer.WordOff) {
+			t.Errorf("%s: it is %s, %s, since %v, %v", c.name, m.State, m.Presence, m.Since, err)
+		}
+		must(t, team.NoteProgram("bob", Program{Tool: "claude", PID: own.PID, Start: own.Start, Session: "s2"}, true))
+		if s, err := team.State("bob"); err != nil || s.Word() != c.want {
+			t.Errorf("%s: the log says %s, %v", c.name, s.Word(), err)
+		}
 	}
 }
 

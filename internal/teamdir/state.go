@@ -17,6 +17,8 @@ import (
 // replace a file.
 const snapshotAfter = 32
 
+const maxSnapshot = 1 << 20 // bytes
+
 // snapshot is what state.json has: the fold of a log up to one of its events.
 type snapshot struct {
 	Version int               `json:"version"` // of the fold
@@ -53,11 +55,21 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 
 func stateFile(name wire.Name) string { return string(name) + "/state.json" }
 
+// SnapshotVersion returns the version of the fold that made a member's state.json; 0: there is none. State makes one of
+// another version than reducer.Version anew.
+func (t *Team) SnapshotVersion(name wire.Name) int {
+	var s struct{ Version int }
+	if data, err := t.Dir().ReadFile(stateFile(name), maxSnapshot); err != nil || json.Unmarshal(data, &s) != nil {
+		return 0
+	}
+	return s.Version
+}
+
 // loadSnapshot returns a member's snapshot, and the events after it. If it is not one of this log, this member and this
 // version of the fold, it is empty.
 func (t *Team) loadSnapshot(name wire.Name) (s snapshot, events *eventlog.Reader) {
 	log := t.Box(name).Log()
-	data, err := t.Dir().ReadFile(stateFile(name), 1<<20)
+	data, err := t.Dir().ReadFile(stateFile(name), maxSnapshot)
 	if err == nil && json.Unmarshal(data, &s) == nil && s.Version == reducer.Version {
 		isOurs := s.State.Agent == name && s.State.Team == t.Name && s.State.Seq == s.At.Seq
 		if events, ok := log.Resume(s.At); ok {

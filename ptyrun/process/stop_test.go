@@ -177,7 +177,7 @@ signal.pause()
 func TestLastWordsAreRead(t *testing.T) {
 	s := shell(t, `trap 'seq 2000; echo last words; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.sees("ready")
-	s.Stop(context.Background(), 5*time.Second)
+	s.Stop(context.Background(), time.Minute)
 	<-s.eof
 	if got := s.text(); !strings.HasSuffix(got, "2000\r\nlast words\r\n") {
 		t.Errorf("it ends with %q", got[max(0, len(got)-40):])
@@ -227,9 +227,11 @@ func TestStopSparesOthers(t *testing.T) {
 	defer stranger.Process.Kill()
 	eventually(t, func() bool { return nappers(t, mine) == 2 && nappers(t, theirs) == 3 }, func() string { return "five processes" })
 	a.Stop(context.Background(), 100*time.Millisecond)
-	if nappers(t, mine) != 0 || nappers(t, theirs) != 3 {
-		t.Errorf("%d of its own and %d of the others' processes are left", nappers(t, mine), nappers(t, theirs))
+	if n := nappers(t, mine); n != 0 {
+		t.Errorf("%d of its own processes are left", n)
 	}
+	eventually(t, func() bool { return nappers(t, theirs) == 3 }, // a shell that forks is one more
+		func() string { return fmt.Sprintf("three processes of the others; there are %d", nappers(t, theirs)) })
 	b.Stop(context.Background(), 100*time.Millisecond)
 	if n := nappers(t, theirs); n != 1 {
 		t.Errorf("%d processes are left, want the stranger", n)
@@ -299,7 +301,8 @@ func TestEndWakesTheStopped(t *testing.T) {
 		return strings.HasPrefix(string(out), "T")
 	}
 	eventually(t, stopped, func() string { return "its stop" })
-	if ended, err := EndLeftovers(run); err != nil || len(ended) != 1 {
+	ended, err := endAll(t.Context(), time.Minute, 0, func() ([]Info, error) { return Leftovers(run) })
+	if err != nil || len(ended) != 1 {
 		t.Errorf("ended: %v, %v", ended, err)
 	}
 	if text, err := os.ReadFile(said); err != nil || string(text) != "goodbye\n" {

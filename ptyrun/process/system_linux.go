@@ -59,12 +59,18 @@ func readInfo(pid int) (Info, bool) {
 
 // StartedAt returns when the process was started, to a hundredth of a second; zero: that is not known.
 func (i Info) StartedAt() time.Time {
-	var sinceBoot unix.Timespec
-	if i.Start == 0 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot) != nil {
-		return time.Time{}
-	}
 	const tick = 10 * time.Millisecond // USER_HZ is 100
-	return time.Now().Add(time.Duration(i.Start)*tick - time.Duration(sinceBoot.Nano()))
+	for i.Start != 0 {
+		var sinceBoot unix.Timespec
+		now := time.Now()
+		if unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot) != nil {
+			break
+		}
+		if time.Since(now) < tick { // else this process stood still between the two clocks
+			return now.Add(time.Duration(i.Start)*tick - time.Duration(sinceBoot.Nano()))
+		}
+	}
+	return time.Time{}
 }
 
 // arguments returns lines that end with NUL.

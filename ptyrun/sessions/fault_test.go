@@ -21,9 +21,14 @@ import (
 
 // hurried gives up on locks soon, and counts the failures that are logged under a message.
 func (r *rig) hurried(message string) *counter {
+	r.useSessions(session.OpenOptions{LockTimeout: 50 * time.Millisecond})
+	return r.failures(message)
+}
+
+// failures counts those that are logged under a message.
+func (r *rig) failures(message string) *counter {
 	c := &counter{text: []byte("msg=" + message)}
 	r.opt.Log = slog.New(slog.NewTextHandler(c, nil))
-	r.useSessions(session.OpenOptions{LockTimeout: 50 * time.Millisecond})
 	return c
 }
 
@@ -126,7 +131,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 func TestFileThatIsNoSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Begin: true}).fake()
-	failures := r.hurried("sessions")
+	failures := r.failures("sessions")
 	must(t, r.store.Dir().Mkdir(".sessions"))
 	broken := filepath.Join(r.store.Dir().Path(), ".sessions", "11111111-2222-4333-8444-555555555555.json")
 	must(t, os.WriteFile(broken, []byte("{}"), 0o600))

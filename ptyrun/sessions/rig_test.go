@@ -36,17 +36,18 @@ func TestMain(m *testing.M) {
 
 // rig is a team: alice writes, bob is run.
 type rig struct {
-	t     *testing.T
-	store *maildir.Store
-	bob   *maildir.Box
-	log   string // the fake agent's
-	own   Options
-	opt   ptyrun.Options
-	mail  *ptyrun.Mail
-	done  chan struct{}
-	exit  ptyrun.Exit
-	err   error
-	stop  context.CancelFunc
+	t      *testing.T
+	store  *maildir.Store
+	bob    *maildir.Box
+	log    string // the fake agent's
+	own    Options
+	people *session.Store // what people see
+	opt    ptyrun.Options
+	mail   *ptyrun.Mail
+	done   chan struct{}
+	exit   ptyrun.Exit
+	err    error
+	stop   context.CancelFunc
 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -68,16 +69,21 @@ func newRig(t *testing.T, o Options) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.own, r.opt = o, ptyrun.Options{Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30}
+	r.people = r.openSessions(session.OpenOptions{})
 	r.useSessions(session.OpenOptions{})
 	return r
 }
 
-// useSessions opens the team's sessions anew.
-func (r *rig) useSessions(o session.OpenOptions) {
-	var err error
-	r.own.Store, err = session.Open(r.opt.Dir, o)
+func (r *rig) openSessions(o session.OpenOptions) *session.Store {
+	s, err := session.Open(r.opt.Dir, o)
 	must(r.t, err)
-	r.t.Cleanup(func() { r.own.Store.Close() })
+	r.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// useSessions opens the team's sessions anew for the runner.
+func (r *rig) useSessions(o session.OpenOptions) {
+	r.own.Store = r.openSessions(o)
 	r.opt.Follow = r.own.Follow
 }
 
@@ -201,7 +207,7 @@ func (r *rig) idle() *rig {
 	return r
 }
 
-func (r *rig) sessions() *session.Store { return r.own.Store }
+func (r *rig) sessions() *session.Store { return r.people }
 
 // open begins a session like a person.
 func (r *rig) open() wire.UUID {

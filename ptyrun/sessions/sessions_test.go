@@ -98,12 +98,12 @@ func TestLateAbort(t *testing.T) {
 // A session and its agent end when nobody has said anything for long enough, and not before.
 func TestSessionIdles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: 8 * time.Second}}).fake()
+	r := newRig(t, Options{Begin: true, Rules: session.Rules{WhenIdle: 12 * time.Second}}).fake()
 	r.run().idle()
-	r.wait("a turn that is longer", r.read(r.send("THINK 9s")))
+	r.wait("a turn that is longer", r.read(r.send("THINK 13s")))
 	<-r.done
 	s := r.onlySession()
-	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.Notes.Runner.Ended != "idle_timeout: 8s" {
+	if r.err != nil || !r.exit.Stopped || s.State != session.Completed || s.Notes.Runner.Ended != "idle_timeout: 12s" {
 		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.Notes.Runner.Ended)
 	}
 	if !r.has("turn_completed", "status", "completed")() {

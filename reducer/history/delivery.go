@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/agentteammail/atm/wire"
@@ -21,8 +22,8 @@ type Delivery struct {
 
 	hasProgramEnded bool // after the handover and before a turn began
 	isBeingTyped    bool
-	turnID          string // the turn that it was handed over for; "": unknown
-	session         string // the session that it was handed over to; "": unknown
+	handover
+	placed []*Turn // all turns that list it
 }
 
 var deliveryKinds = []string{
@@ -45,55 +46,96 @@ func (h *History) Delivery(id wire.ID) *Delivery {
 // program ended.
 func (d *Delivery) WasCutShort() bool { return d.hasProgramEnded || d.Turn.WasCutShort() }
 
+// handover is for which turn a message was handed over: the one with this id and of this session, if these are known. Without
+// both it is the current or the next one.
+type handover struct{ session, turnID string }
+
+func (d *Delivery) isWaiting() bool { return d.IsHanded && d.Turn == nil }
+
+// updateDeliveries applies an event to the message that it is about, and finds the turns of those whose turn begins with it or
+// gets its name. It gives up those for which no turn will come. A message that waits costs other events nothing.
 func (h *History) updateDeliveries(e *wire.Event) {
-	var about *Delivery
 	if slices.Contains(deliveryKinds, e.Kind) {
-		about = h.Delivery(e.MessageID())
-		about.apply(e)
-		if about.Turn == nil && about.IsHanded {
-			h.unplaced = append(h.unplaced, about)
+		h.apply(h.Delivery(e.MessageID()), e)
+	}
+	if len(h.waiting) > 0 {
+		for turn := range h.openTurns() {
+			of := handover{turn.Session, turn.ID}
+			for _, k := range []handover{of, {of.session, ""}, {"", of.turnID}, {}} {
+				if k != (handover{}) || turn.BeganBy.Seq == e.Seq {
+					h.placeWaiting(k, turn)
+				}
+			}
 		}
 	}
-	for _, d := range h.unplaced {
-		h.place(d, e, d == about)
+	if e.Kind == "spawned" || e.Kind == "exited" {
+		for _, d := range h.announced {
+			if d.isWaiting() && d.Announced.Exists() {
+				d.hasProgramEnded, d.IsHanded = true, false
+			}
+		}
+		h.announced = nil
 	}
-	h.unplaced = slices.DeleteFunc(h.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.IsHanded })
 }
 
-// place finds the open turn that a message was handed into: the one of the named turn id and session, or if neither was
-// named the current or the next one. It gives up if no turn will come. isAbout: e is about the message.
-func (h *History) place(d *Delivery, e *wire.Event, isAbout bool) {
-	for _, current := range slices.Backward(h.state.Sessions) {
-		turn := h.bySeq[current.Turn.Seq]
-		if turn == nil || !current.Turn.IsOpen() {
-			continue
-		}
-		isCurrent := isAbout && current.Turn.Seq == h.state.Session().Turn.Seq || turn.BeganBy.Seq == e.Seq
-		if d.session == "" && d.turnID == "" && isCurrent || d.isFor(turn) {
-			d.Turn, d.session = turn, turn.Session
-			if !slices.Contains(turn.Messages, d.ID) {
-				turn.Messages = append(turn.Messages, d.ID)
-			}
-			return
+// apply applies an event to the message that it is about. If the message was handed over, its turn is an open one, or comes
+// later.
+func (h *History) apply(d *Delivery, e *wire.Event) {
+	d.apply(e)
+	for turn := range h.openTurns() {
+		isNext := turn == h.bySeq[h.state.Session().Turn.Seq] || turn.BeganBy.Seq == e.Seq
+		if d.isWaiting() && (d.handover == handover{} && isNext || d.isFor(turn)) {
+			d.place(turn)
 		}
 	}
-	if d.Announced.Exists() && (e.Kind == "spawned" || e.Kind == "exited") {
-		d.hasProgramEnded, d.IsHanded = true, false
-	}
-	if isAbout && e.Kind == wire.EventRead && !d.Announced.Exists() && d.turnID == "" {
+	if e.Kind == wire.EventRead && !d.Announced.Exists() && d.turnID == "" && d.Turn == nil {
 		d.IsHanded = d.isBeingTyped // it was read between two turns
+	}
+	if d.isWaiting() {
+		if h.waiting == nil {
+			h.waiting = map[handover][]*Delivery{}
+		}
+		h.waiting[d.handover] = append(h.waiting[d.handover], d)
+		h.announced = append(h.announced, d)
+	}
+}
+
+// openTurns are the turns of the sessions in the state that have not ended, that of the newest session first.
+func (h *History) openTurns() iter.Seq[*Turn] {
+	return func(yield func(*Turn) bool) {
+		for _, s := range slices.Backward(h.state.Sessions) {
+			if turn := h.bySeq[s.Turn.Seq]; turn != nil && s.Turn.IsOpen() && !yield(turn) {
+				return
+			}
+		}
+	}
+}
+
+// placeWaiting puts the messages that were handed over for a turn into it. Some in the list wait no longer, or for another one.
+func (h *History) placeWaiting(k handover, turn *Turn) {
+	for _, d := range h.waiting[k] {
+		if d.isWaiting() && d.handover == k {
+			d.place(turn)
+		}
+	}
+	delete(h.waiting, k)
+}
+
+func (d *Delivery) place(turn *Turn) {
+	d.Turn, d.session = turn, turn.Session
+	if !slices.Contains(d.placed, turn) {
+		d.placed, turn.Messages = append(d.placed, turn), append(turn.Messages, d.ID)
 	}
 }
 
 // isFor reports whether the message was handed over for this turn, by its id or its session.
 func (d *Delivery) isFor(turn *Turn) bool {
-	isNamed := d.session != "" || d.turnID != ""
 	isOther := d.session != "" && d.session != turn.Session || d.turnID != "" && d.turnID != turn.ID
-	return isNamed && !isOther
+	return d.handover != handover{} && !isOther
 }
 
 // Reset forgets how the message was handed over, after which it is unread again.
-func (d *Delivery) Reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
+func (d *Delivery) Reset() { *d = Delivery{ID: d.ID, Acked: d.Acked, placed: d.placed} }
 
 func (d *Delivery) apply(e *wire.Event) {
 	ref := Event{e.Seq, e.At}

@@ -29,6 +29,8 @@ func TestDelivery(t *testing.T) {
 		{"the next turn is another", []string{"turn_started turn=t1", "message_read id=ID", "turn_completed turn=t1", "turn_started turn=t2", "turn_completed turn=t2 status=failed"}, "t1", 1, 3, "completed"},
 		{"a turn that gets its name late", []string{"state_change new=thinking", "message_read id=ID", "turn_completed turn=t1 status=failed"}, "t1", 1, 3, "failed"},
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
+		{"put back before its turn began, while another is open", []string{"message_announced id=ID session=d1", "turn_started session=d2 turn=t1", "message_again id=ID", "turn_completed session=d2 turn=t1"}, "", 0, 0, ""},
+		{"typing failed, while another's turn is open", []string{"injecting id=ID session=d1", "turn_started session=d2 turn=t1", "injection_failed id=ID outcome=stuck"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
 		{"its runner is killed, and another one begins", []string{"pty spawned pid=1", "turn_started turn=t1", "message_read id=ID", "pty spawned pid=2"}, "t1", 2, 4, "failed"},

@@ -74,7 +74,8 @@ type History struct {
 	list       []*Turn          // in the order in which they became known
 	bySeq      map[uint64]*Turn // the turns in state, by their reducer.Turn.Seq
 	deliveries map[wire.ID]*Delivery
-	unplaced   []*Delivery // handed over into a turn that is not known yet
+	waiting    map[handover][]*Delivery // handed over into a turn that is not known yet
+	announced  []*Delivery              // those that wait, or did, since a program began or ended
 	state      reducer.State
 }
 
@@ -108,12 +109,17 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 func (h *History) Apply(e *wire.Event) {
 	h.state.Apply(e)
 	h.updateTurns(e)
-	b := e.Body()
-	if turn := h.turnOf(b); turn != nil {
-		turn.addContent(e, b)
+	if slices.Contains(contentKinds, e.Kind) { // to look for the turn of each event would take long
+		b := e.Body()
+		if turn := h.turnOf(b); turn != nil {
+			turn.addContent(e, b)
+		}
 	}
 	h.updateDeliveries(e)
 }
+
+// contentKinds are the events that say what a turn has.
+var contentKinds = []string{wire.TurnStarted, wire.TurnCompleted, "message_delta", "tool_call_start", "tool_call_end"}
 
 func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 	t.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(t.Response, e))

@@ -8,6 +8,9 @@
 //
 // The process keeps no state, so any process can continue any session. Messages that the client has not received stay
 // unread in my inbox and are shown with the next prompt or load.
+//
+// Without a member's name, which is how a client starts an agent that it knows from the ACP registry, initialize is
+// answered anywhere. The first session says which project's team it is, and the member is the team's lead.
 package acpagent
 
 import (
@@ -15,7 +18,9 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"os"
 	"slices"
+	"sync"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -33,26 +38,92 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("acp", version, words, func(c *cli.Context) error {
-		s, err := app.OpenToWrite(command.Given(c))
-		if err != nil {
+		a := &agent{version: c.App.Version, Scope: &app.Scope{Given: command.Given(c)}}
+		if !c.Args().Present() {
+			if output.IsTerminal(a.Given.In) {
+				return failure.Usage("atm acp needs NAME").WithHint("atm acp NAME --as NAME, which an editor starts")
+			}
+			ctx, stop := app.Interruptible(c.Context)
+			defer stop()
+			return a.serve(ctx)
+		}
+		if err := a.open(c.Args().First()); err != nil {
 			return err
 		}
-		member, err := s.EnterTeamOf(c.Args().First())
-		if err != nil {
-			return err
-		}
-		return s.Await((&agent{version: c.App.Version, Scope: s, member: member}).serve)
+		return a.Await(a.serve)
 	})
 }
 
 type agent struct {
-	*app.Scope
-	version string
-	member  *maildir.Box
-	conn    *acp.AgentSideConnection
+	*app.Scope // of Given alone until a session says which team it is
+	version    string
+	member     *maildir.Box // nil until then
+	conn       *acp.AgentSideConnection
+	entering   sync.Mutex // held while a session says which
+	dir        string     // of the session that was entered last
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
+
+// nameIfKnown is for what may run before, or beside, the first session: otherwise "".
+func (a *agent) nameIfKnown() wire.Name {
+	a.entering.Lock()
+	defer a.entering.Unlock()
+	if a.member == nil {
+		return ""
+	}
+	return a.name()
+}
+
+// open opens the team in force, for a member of it.
+func (a *agent) open(name string) error {
+	s, err := app.OpenToWrite(a.Given)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		c, err := s.Team.Config()
+		if err != nil {
+			return err
+		}
+		if name = string(c.Lead); name == "" {
+			return failure.Usage("team %q has no lead, to whom a session without a name talks", s.Team.Name).
+				WithHint(`start atm acp NAME, or say in team.toml: lead = "NAME"`)
+		}
+	}
+	member, err := s.EnterTeamOf(name)
+	if err != nil {
+		return err
+	}
+	if a.member != nil && s.Root.Path != a.Root.Path {
+		return failure.Refused("this process serves %s, not %s", a.Root.Path, s.Root.Path).WithHint("start another atm acp")
+	}
+	if a.member == nil {
+		a.Scope, a.member = s, member
+	}
+	return nil
+}
+
+// enter opens the team of a session's directory, if no name was given. dir is "" for a session that goes on.
+func (a *agent) enter(dir string) error {
+	a.entering.Lock()
+	defer a.entering.Unlock()
+	if a.member != nil && (a.dir == "" || dir == "" || dir == a.dir) {
+		return nil
+	}
+	before, _ := os.Getwd()
+	dir = cmp.Or(dir, before)
+	err := os.Chdir(dir)
+	if err == nil {
+		err = a.open("")
+	}
+	if err != nil {
+		os.Chdir(before)
+		return err
+	}
+	a.dir = dir
+	return nil
+}
 
 const byteOrderMark = "\ufeff"
 
@@ -75,27 +146,41 @@ func (a *agent) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if connected.Err() == nil { // the SDK has ended the connection
-		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", a.name())
+		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", cmp.Or(a.nameIfKnown(), "NAME"))
 	}
 	return ctx.Err()
 }
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+	title := "atm"
+	if name := a.nameIfKnown(); name != "" {
+		title = string(name) + " (atm)"
+	}
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber, // a client with another version decides what to do
-		AgentInfo:       &acp.Implementation{Name: "atm", Title: acp.Ptr(string(a.name()) + " (atm)"), Version: a.version},
+		AgentInfo:       &acp.Implementation{Name: "atm", Title: &title, Version: a.version},
+		// The ACP registry wants one. No client asks for it, since no session is refused for want of it.
+		AuthMethods: []acp.AuthMethod{{Agent: &acp.AuthMethodAgent{
+			Id: "user", Name: "Your account on this machine", Description: acp.Ptr("atm runs as you, and needs nothing else."),
+		}}},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession: true, PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
 		},
 	}, nil
 }
 
-func (a *agent) NewSession(context.Context, acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+func (a *agent) NewSession(_ context.Context, r acp.NewSessionRequest) (out acp.NewSessionResponse, err error) {
+	if err := a.enter(r.Cwd); err != nil {
+		return out, a.rpcError(err)
+	}
 	return acp.NewSessionResponse{SessionId: acp.SessionId(wire.NewID())}, nil
 }
 
 // LoadSession shows the messages of the thread, and the responses of turns that took a message and sent no reply.
 func (a *agent) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (out acp.LoadSessionResponse, err error) {
+	if err := a.enter(r.Cwd); err != nil {
+		return out, a.rpcError(err)
+	}
 	items, err := a.Team.Thread(ctx, wire.ID(r.SessionId))
 	if len(items) == 0 {
 		return out, a.rpcError(cmp.Or(err, noSession(r.SessionId)))

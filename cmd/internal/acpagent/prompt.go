@@ -38,6 +38,9 @@ type prompt struct {
 
 // Prompt sends a message and shows the member's reaction until the message is answered.
 func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
+	if err := a.enter(""); err != nil {
+		return out, a.rpcError(err)
+	}
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, questions: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
 	var end context.CancelFunc

@@ -100,12 +100,16 @@ export const Atm = async ({ client, directory }) => {
   // A text given to a session is queued there, and received when the model begins an answer to it or to a later prompt.
   const given = new Set(), queued = new Map()
   const push = async (id, text) => {
-    given.add(text)
     const body = { ...(await mode(id)), parts: [{ type: "text", text }] }
-    const error = await client.session.promptAsync({ path: { id }, body }).then((r) => r.error, (error) => error)
-    if (!error) return
-    given.delete(text)
-    session = ""
+    if (id === session) {
+      given.add(text)
+      const error = await client.session.promptAsync({ path: { id }, body }).then((r) => r.error, (error) => error)
+      if (!error) return
+      given.delete(text)
+      session = ""
+    } else { // the person has begun another since it was asked for
+      lookSoon()
+    }
     await tell({ type: "atm.refused", properties: { sessionID: id } })
   }
   const watchers = new Map()
@@ -117,7 +121,8 @@ export const Atm = async ({ client, directory }) => {
     isAsked = false
     if (isOver) return
     try {
-      const ask = async () => JSON.parse(await tell({ type: "atm.mail", isNew, properties: { sessionID: session } }))
+      let to
+      const ask = async () => JSON.parse(await tell({ type: "atm.mail", isNew, properties: { sessionID: to = session } }))
       let answer = await ask()
       watchAll(answer.watch ?? [])
       if (session === undefined && answer.arguments) {
@@ -133,7 +138,7 @@ export const Atm = async ({ client, directory }) => {
         answer = await ask()
       }
       isNew &&= !session
-      if (answer.text) await push(session, answer.text)
+      if (answer.text) await push(to, answer.text)
       if (answer.text && session === hidden) await show()
     } catch {
       again = 2 // who was killed at the answer has the mail for 10 s

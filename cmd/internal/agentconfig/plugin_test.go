@@ -14,7 +14,7 @@ func TestPlugin(t *testing.T) {
 	if err != nil {
 		t.Skip("needs node")
 	}
-	for _, thread := range []string{"worker", "resumed", "killed", "main"} {
+	for _, thread := range []string{"worker", "resumed", "killed", "moved", "main"} {
 		t.Run(thread, func(t *testing.T) {
 			h := newSetup(t)
 			h.write("bin/atm", `#!/bin/sh
@@ -22,7 +22,7 @@ in=$(cat)
 cd "$(dirname "$0")/../run"
 printf '%s\n' "$in" >>calls
 case $in in
-*'"atm.mail"'*'"sessionID":"ses'*) [ ! -e broken ] || { rm broken; exit 1; }; cat mail 2>/dev/null && rm mail || echo '{}' ;;
+*'"atm.mail"'*'"sessionID":"ses'*) while [ -e held ]; do sleep 0.1; done; [ ! -e broken ] || { rm broken; exit 1; }; cat mail 2>/dev/null && rm mail || echo '{}' ;;
 *'"atm.mail"'*) cat look ;;
 *'"atm.shown"'*) [ -e told ] && echo '{}' || touch told ;;
 *'"permission.asked"'*'"pushes"'*) cat answer 2>/dev/null || exec sleep 600 ;;

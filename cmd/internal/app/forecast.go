@@ -132,6 +132,8 @@ func handed(m *teamdir.Member, h teamdir.PushOutcome) string {
 		return state + ": handed over now"
 	case m.State == reducer.WordIdle:
 		return state + ": it takes it now"
+	case m.State == reducer.WordBlocked:
+		return state + ": it takes it once that is answered"
 	}
 	return state + ": it takes it at once, or behind what it does"
 }

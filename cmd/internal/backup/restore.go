@@ -145,11 +145,12 @@ func checkFormat(files *tar.Reader) (isRaised bool, err error) {
 		return false, fmt.Errorf("not an atm backup: it does not begin with %s", rootdir.FormatFile)
 	}
 	format, err := io.ReadAll(io.LimitReader(files, 64))
-	isRaised = strings.TrimSpace(string(format)) == "2"
-	if err == nil && !isRaised && strings.TrimSpace(string(format)) != "1" {
-		return false, errors.New("the backup was made by a newer atm")
+	if err == nil {
+		if err = rootdir.CheckFormat(format); err != nil {
+			err = fmt.Errorf("the backup has %w", err)
+		}
 	}
-	return isRaised, err
+	return strings.TrimSpace(string(format)) == "2", err
 }
 
 // Restore restores a backup. It replaces nothing: it skips messages whose id exists, the events of a mailbox that has

@@ -39,9 +39,10 @@ atm tui                read-only`,
 / search, e in $EDITOR, ? all keys, q quit. Tab goes from pane to pane; the mouse works.
 Looking marks nothing as read. The bell rings when something new is waiting for you.`,
 	},
-	{Name: "acp", Action: runCompanion, ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
+	{Name: "acp", Action: runCompanion, ArgsUsage: "[NAME]", Usage: "talk to a member from an editor: an ACP agent on stdio",
 		UsageText: `atm acp bob --as me
-atm acp bob --as me --root /home/me/app/.atm    for an editor, from any directory`,
+atm acp bob --as me --root /home/me/app/.atm    for an editor, from any directory
+atm acp                                         the lead of the team in the session's directory`,
 		Description: `A session is a thread, and can be loaded again. A prompt is a message; it ends when bob answers,
 or when the turn that took it ends. His permission requests come to you if you may answer them.
 Cancelling takes back an unread message, or else interrupts him. stdout carries only the protocol.`,

@@ -129,8 +129,12 @@ func (f fault) under(log string) []string {
 	case f.call == "nofile":
 		return []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, f.k)}
 	}
-	line := []string{"strace", "-f", "-y", "-q", "-o", log, "-e", "trace=" + f.call, "-e", "inject=" + f.String()}
-	if !strings.HasPrefix(f.how, "signal=") {
+	traced := f.call
+	if traced == "fsync" {
+		traced += ",openat" // a file that is made anew is another one
+	}
+	line := []string{"strace", "-f", "-y", "-q", "-o", log, "-e", "trace=" + traced, "-e", "inject=" + f.String()}
+	if f.how != kill {
 		line = append(line, "--seccomp-bpf") // half the time; the first thread then gets no signals
 	}
 	return line
@@ -141,12 +145,19 @@ type injected struct {
 	calls  []string
 	ours   bool   // some of them were about the mail, not about the runtime's own files
 	mute   bool   // one of them would have written to stderr
+	change bool   // one of them may change what is on disk
 	resync string // a file that was synced again after its fsync failed
 }
 
 // syncedFile is of an fsync the number and the path. Of a directory there is no other that could be
 // synced instead: each message in it asks for it again.
 var syncedFile = regexp.MustCompile(`fsync\((\d+<([^>]*)>)`)
+
+// madeFile is of an openat that makes a file the number and the path.
+var madeFile = regexp.MustCompile(`openat\(.*O_EXCL.* = (\d+<[^>]*>)`)
+
+// readingCall is a call that changes nothing on disk, unless it creates a file.
+var readingCall = regexp.MustCompile(`^\d+ +(openat2?\(.*O_RDONLY|newfstatat\(|getdents64\(|read\(|pread64\()`)
 
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
@@ -173,6 +184,9 @@ func readStrace(t *testing.T, log string) (s injected) {
 			delete(begun, thread)
 		}
 		isInjected := strings.Contains(line, "(INJECTED)")
+		if m := madeFile.FindStringSubmatch(line); m != nil {
+			delete(failed, m[1])
+		}
 		if m := syncedFile.FindStringSubmatch(line); m != nil && !isDirectory(m[2]) {
 			if failed[m[1]] && !isInjected {
 				s.resync = m[1]
@@ -181,6 +195,7 @@ func readStrace(t *testing.T, log string) (s injected) {
 		}
 		if isInjected {
 			s.calls = append(s.calls, line)
+			s.change = s.change || !readingCall.MatchString(line) || strings.Contains(line, "O_CREAT")
 			s.mute = s.mute || strings.Contains(line, " write(2<")
 			s.ours = s.ours || !strings.Contains(line, "<anon_inode:") && !strings.Contains(line, "/proc/") && !strings.Contains(line, "/sys/")
 		}
@@ -188,9 +203,31 @@ func readStrace(t *testing.T, log string) (s injected) {
 	return s
 }
 
+// A file that is synced again after its fsync failed is found. One that was made anew meanwhile is another file.
+func TestReadStrace(t *testing.T) {
+	const failed = `7 fsync(15</tmp/x.message>) = -1 EIO (Input/output error) (INJECTED)` + "\n"
+	const synced = `8 fsync(15</tmp/x.message>) = 0` + "\n"
+	const made = `8 openat(14</tmp>, "x.message", O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600) = 15</tmp/x.message>` + "\n"
+	for _, c := range []struct{ log, resync string }{
+		{failed, ""},
+		{failed + synced, "15</tmp/x.message>"},
+		{failed + made + synced, ""},
+		{made + failed + synced, "15</tmp/x.message>"},
+	} {
+		log := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(log, []byte(c.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s := readStrace(t, log); s.resync != c.resync || !s.change {
+			t.Errorf("%q, not %q, after\n%s", s.resync, c.resync, c.log)
+		}
+	}
+}
+
 // attempt runs an action under a fault and judges what it left; then it runs it again, undisturbed:
-// then it must be done. It returns false when there was nothing left to fail.
-func (p *template) attempt(t *testing.T, name string, f fault, dir string) bool {
+// then it must be done. exists is false when there was nothing left to fail; changes is true if what failed may change what
+// is on disk.
+func (p *template) attempt(t *testing.T, name string, f fault, dir string) (exists, changes bool) {
 	w := p.copy(t, dir)
 	defer os.RemoveAll(dir)
 	begin := actions[slices.IndexFunc(actions, func(a namedAction) bool { return a.name == name })].begin
@@ -205,15 +242,15 @@ func (p *template) attempt(t *testing.T, name string, f fault, dir string) bool 
 	c := act.call
 	c.under = f.under(log)
 	r := w.run(c)
-	s := injected{ours: true}
+	s := injected{ours: true, change: true}
 	if len(c.under) > 0 && c.under[0] == "strace" {
 		s = readStrace(t, log)
-		if len(s.calls) == 0 && !(r.code == -1 && strings.HasPrefix(f.how, "signal=")) {
-			return false
+		if len(s.calls) == 0 && !(r.code == -1 && f.how == kill) {
+			return false, false
 		}
 	}
 	if strings.Contains(r.err, "runtime: ") && (!s.ours || r.code == 2) || strings.Contains(r.err, "runtime: netpollBreak") {
-		return true // it hit Go's own files
+		return true, s.change // it hit Go's own files
 	}
 	if s.mute && r.err == "" {
 		r.err = "(it was not to be written)"
@@ -273,17 +310,17 @@ func (p *template) attempt(t *testing.T, name string, f fault, dir string) bool 
 	if len(w.wrongs) > 0 {
 		t.Errorf("%s under %s\n%s\n%s\n- %s", name, f, clip(strings.Join(s.calls, "\n")), r, strings.Join(w.wrongs, "\n- "))
 	}
-	return true
+	return true, s.change
 }
 
-// Every system call of every command fails once, in every way that a disk may fail, or the process
-// is killed there. Nothing is lost, doubled or torn, exit 0 means done, and the same command again
-// does it.
+// Every system call of every command fails once, in every way that a disk may fail there, or the
+// process is killed there. Nothing is lost, doubled or torn, exit 0 means done, and the same command
+// again does it.
 func TestFaults(t *testing.T) {
 	needStrace(t)
 	full := os.Getenv("ATM_FAULTS") != ""
 	p := newTemplate(t)
-	var failed, killed atomic.Int64
+	var failed, killed, done atomic.Int64
 	began := time.Now()
 	t.Cleanup(func() {
 		if full {
@@ -297,34 +334,52 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			dir := memory(t)
+			dir, runs, actionBegan := memory(t), 0, time.Now()
+			hit := func(f fault) (exists, changes bool) {
+				exists, changes = p.attempt(t, a.name, f, filepath.Join(dir, strings.ReplaceAll(f.String(), ":", "-")))
+				if exists && f.how == kill {
+					killed.Add(1)
+				} else if exists {
+					failed.Add(1)
+				}
+				runs++
+				return exists, changes
+			}
 			for _, kind := range faults {
-				for _, how := range tasted(kind.call, kind.hows, a.name, full) {
-					for k := 1; k < 200; k++ {
-						f := fault{call: kind.call, how: how, k: k}
-						if !p.attempt(t, a.name, f, filepath.Join(dir, strings.ReplaceAll(f.String(), ":", "-"))) {
-							break
-						}
-						if how == "signal=KILL" {
-							killed.Add(1)
-						} else {
-							failed.Add(1)
+				hows := tasted(kind.call, kind.hows, a.name, full)
+				for k := 1; k < 200 && len(hows) > 0; k++ {
+					exists, changes := hit(fault{call: kind.call, how: hows[0], k: k})
+					if !exists {
+						break
+					}
+					for _, how := range hows[1:] {
+						if changes || !needsChange[how] {
+							hit(fault{call: kind.call, how: how, k: k})
 						}
 					}
 				}
 			}
+			if full {
+				t.Logf("%d of %d actions done: %d runs in %s", done.Add(1), len(actions), runs, time.Since(actionBegan).Round(time.Second))
+			}
 		})
 	}
 }
+
+const kill = "signal=KILL"
+
+// needsChange are the ways to fail that show nothing more at a call that only reads. The kernel does not answer so there; and
+// a process killed there leaves what it leaves when it is killed at its next change, or when it ends.
+var needsChange = map[string]bool{"error=ENOSPC": true, "error=EROFS": true, "error=EDQUOT": true, kill: true}
 
 // tasted are all ways in which a call may fail, and without ATM_FAULTS a few.
 func tasted(call string, hows []string, action string, full bool) []string {
 	isHook := action != "send"
 	switch {
 	case full:
-		return append(slices.Clone(hows), "signal=KILL")
+		return append(slices.Clone(hows), kill)
 	case isHook && (call == "renameat" || call == "write"):
-		return []string{"signal=KILL"}
+		return []string{kill}
 	case isHook || strings.HasPrefix(call, "open") || call == "newfstatat" || call == "pread64":
 		return nil
 	}

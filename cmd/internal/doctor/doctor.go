@@ -53,6 +53,7 @@ type doctor struct {
 	ctx         context.Context
 	root        *teamdir.Root
 	place       rootdir.Place
+	version     string // of this atm
 	fix         bool
 	disk        fileSystem
 	nearbyRoots []*teamdir.Root // see rootdir.Nearby
@@ -61,10 +62,10 @@ type doctor struct {
 	checks      []Check
 }
 
-// Examine looks for problems in the whole root. With fix it mends those that can be mended without a loss, else it
+// Examine looks for problems in the whole root, and for what another version of atm than this has left there. With fix it mends those that can be mended without a loss, else it
 // changes nothing.
-func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, fix bool) []Check {
-	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
+func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version string, fix bool) []Check {
+	d := &doctor{ctx: ctx, root: r, place: p, version: version, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
 		if other, err := teamdir.OpenFound(found); err == nil {
 			d.nearbyRoots = append(d.nearbyRoots, other)

@@ -32,6 +32,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 			b.Ingest(d.ctx)
 		}
 		f.health, f.healthErr = b.Examine(d.fix)
+		f.fold = t.SnapshotVersion(b.Agent()) // before its state is asked for, which makes a new snapshot
 		f.member, f.memberErr = t.SummaryWith(d.ctx, c, b.Agent())
 	})
 	for i, b := range boxes {
@@ -39,6 +40,7 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
 		if m := found[i].member; found[i].memberErr == nil {
 			d.checkRunner(t, b, m)
+			d.checkVersions(t, m, found[i].fold)
 			d.checkWaiting(t, b, m)
 			d.checkUntyped(t, b)
 		}
@@ -59,6 +61,7 @@ type examined struct {
 	healthErr error
 	member    teamdir.Member
 	memberErr error
+	fold      int // see Team.SnapshotVersion
 }
 
 func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {

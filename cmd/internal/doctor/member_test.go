@@ -73,7 +73,7 @@ func TestCostOfMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Store(0)
-		Examine(t.Context(), root, rootdir.Place{Dir: path}, false)
+		Examine(t.Context(), root, rootdir.Place{Dir: path}, "1", false)
 		if _, err := team.Members(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -43,14 +43,14 @@ func find(checks []Check, code string) (c Check) {
 // Whoever shares a root that another user made is told so. That is no mistake, and no chmod changes it.
 func TestRootOfAnother(t *testing.T) {
 	r, _ := newTeam(t)
-	c := find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid() + 1}, false), "root.shared")
+	c := find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid() + 1}, "1", false), "root.shared")
 	if c.Severity != "info" || strings.Contains(c.Fix, "chmod") {
 		t.Error(c)
 	}
 	if err := os.Chmod(r.Path, 0o707); err != nil {
 		t.Fatal(err)
 	}
-	c = find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid()}, false), "root.shared")
+	c = find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid()}, "1", false), "root.shared")
 	if c.Severity != "warning" || !strings.HasPrefix(c.Fix, "chmod go-w ") {
 		t.Error(c)
 	}
@@ -64,7 +64,7 @@ func TestFixOfAnotherOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int]string{os.Getuid(): "chmod 700 " + open, os.Getuid() + 1: "ls -ld " + open} {
-		if c := find(Examine(t.Context(), r, rootdir.Place{UID: uid}, false), "mode.open"); c.Fix != want {
+		if c := find(Examine(t.Context(), r, rootdir.Place{UID: uid}, "1", false), "mode.open"); c.Fix != want {
 			t.Errorf("user %d: %v", uid, c)
 		}
 	}
@@ -81,7 +81,7 @@ func TestLocksNotWritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(locks, 0o700)
-	c := find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid()}, false), "team.locks")
+	c := find(Examine(t.Context(), r, rootdir.Place{UID: os.Getuid()}, "1", false), "team.locks")
 	if c.Severity != "error" || c.Fix != "chmod -R u+rwX "+locks {
 		t.Error(c)
 	}

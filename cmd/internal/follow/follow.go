@@ -133,8 +133,8 @@ func (f *follower) run(ctx context.Context) error {
 	for {
 		err := f.connect(ctx)
 		if err == nil {
-			lastSeen = time.Now()
 			err = f.serve(ctx, news)
+			lastSeen = time.Now()
 			f.hangUp()
 		}
 		switch {

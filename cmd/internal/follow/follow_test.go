@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -46,9 +47,9 @@ func must(t testing.TB, err error) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatal("not in a minute: ", what)
+			t.Fatal("not in time: ", what)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func (s *scene) kill() {
 	select {
 	case err := <-s.ended:
 		s.ended <- err
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		s.t.Error("the follower does not end")
 	}
 }
@@ -130,7 +131,7 @@ func (s *scene) ends() {
 	case err := <-s.ended:
 		must(s.t, err)
 		s.ended <- nil
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		s.t.Fatal("the follower does not end")
 	}
 }
@@ -171,7 +172,7 @@ func TestMailBeginsATurn(t *testing.T) {
 	s.mu.Lock()
 	text := s.queue[0].Input[0].Text
 	s.mu.Unlock()
-	if !strings.HasPrefix(text, "[atm "+m.ID.Short(6)+" from lead, now]") || !strings.Contains(text, letter.NotTyped) {
+	if is := regexp.MustCompile(`^\[atm ` + m.ID.Short(6) + ` from lead, (now|\d+s ago)\]`); !is.MatchString(text) || !strings.Contains(text, letter.NotTyped) {
 		t.Errorf("it says %q", text)
 	}
 	if s.isRead(m)() {
@@ -440,7 +441,9 @@ func TestServerRestarts(t *testing.T) {
 	eventually(t, "the note", s.isNoted)
 	s.stop()
 	m := s.send("While it is away.", nil)
+	s.mu.Lock()
 	s.loaded = false
+	s.mu.Unlock()
 	s.listen()
 	eventually(t, "the new server to be asked", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/loaded/list" }))
 	s.mu.Lock()
@@ -493,8 +496,8 @@ func TestBadServers(t *testing.T) {
 				s.mu.Unlock()
 				again := s.has(func() bool { return slices.Contains(s.asked[before:], "thread/queue/list") })
 				eventually(t, "a new connection", func() bool {
-					if w := why(); !strings.Contains(w, c.says) && !strings.Contains(w, "gone") {
-						t.Fatalf("a new connection later, it says %q", w)
+					if why() == "" {
+						t.Fatal("a new connection later, it says nothing")
 					}
 					return again()
 				})
@@ -574,6 +577,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// The time for a server to come back begins when it goes, however long it was there.
 func TestServerIsGoneForGood(t *testing.T) {
 	before := patience
 	patience = 100 * time.Millisecond
@@ -581,6 +585,12 @@ func TestServerIsGoneForGood(t *testing.T) {
 	s := newScene(t)
 	s.follow()
 	eventually(t, "the note", s.isNoted)
+	time.Sleep(patience)
+	s.mu.Lock()
+	s.asked = nil
+	s.conn.CloseNow()
+	s.mu.Unlock()
+	eventually(t, "a new connection", s.has(func() bool { return slices.Contains(s.asked, "initialize") }))
 	s.stop()
 	err := <-s.ended
 	if s.ended <- nil; !errors.Is(err, codex.ErrGone) {

@@ -84,7 +84,7 @@ func (c *call) answer() (exit int, err error) {
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
-	case c.replyAs == asBlock:
+	case c.replyAs == asBlock && !c.takesContext():
 		document.Decision, document.Reason = "block", text
 		if c.tool == Gemini {
 			document.Decision = "deny"
@@ -93,6 +93,11 @@ func (c *call) answer() (exit int, err error) {
 		document.Output.Event, document.Output.Context, document.Output.Watch = c.kind, text, c.watch
 	}
 	return 0, c.write(document)
+}
+
+// takesContext reports whether the program goes on with additional context where another one must be kept from stopping.
+func (c *call) takesContext() bool {
+	return c.tool == Claude && c.o.TakesContextAtStop != nil && c.o.TakesContextAtStop()
 }
 
 func (c *call) write(document any) error {

@@ -312,13 +312,14 @@ func TestFailsOpen(t *testing.T) {
 func TestLocksHeld(t *testing.T) {
 	t.Parallel()
 	bob := team(t, nil)
+	bob.Store().LockTimeout = 200 * time.Millisecond
 	mail(t, bob, "hello")
 	lock, err := bob.Store().Locks().Lock(ctx, "bob.reader", lockfile.Exclusive, time.Second, nil)
 	must(t, err)
 	began := time.Now()
 	var out strings.Builder
 	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Now: time.Now(), Stdout: &out})
-	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > maildir.DefaultLockTimeout {
+	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > lockfile.DefaultTimeout {
 		t.Errorf("exit %d, %q, %v, after %v", exit, out.String(), err, took)
 	}
 	must(t, lock.Unlock())
@@ -360,6 +361,35 @@ func TestGeminiForgetsSessionStart(t *testing.T) {
 		if where(t, bob, id) != maildir.Unread {
 			t.Errorf("%s: it counts as read", source)
 		}
+	}
+}
+
+// Newer versions of Claude Code show their model twice why it may not stop: what is added to the context goes on with the
+// turn as well, once.
+func TestStopAddsContext(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	id := mail(t, bob, "rebase, please")
+	stop := func(input string) string {
+		t.Helper()
+		var out strings.Builder
+		o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &out}
+		o.TakesContextAtStop = func() bool { return true }
+		if exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "Stop", input)), o); exit != 0 || err != nil {
+			t.Fatal(exit, err)
+		}
+		return out.String()
+	}
+	call1(t, Claude, bob, calledWith(Claude, "PreToolUse", `,"tool_name":"Bash","tool_use_id":"t1"`), time.Now())
+	out := stop(`,"stop_hook_active":false`)
+	if strings.Count(out, "rebase") != 1 || !strings.Contains(out, `"hookEventName":"Stop","additionalContext":"[atm] 1 new`) || strings.Contains(out, "block") {
+		t.Error(out)
+	}
+	if word := state(t, bob).Word(); word != reducer.WordBusy {
+		t.Errorf("the turn goes on, and bob is %s", word)
+	}
+	if out := stop(`,"stop_hook_active":true`); out != "" || where(t, bob, id) == maildir.Unread || state(t, bob).Word() != reducer.WordIdle {
+		t.Errorf("%q, the message is %v, and bob %s", out, where(t, bob, id), state(t, bob).Word())
 	}
 }
 

@@ -94,8 +94,11 @@ type Options struct {
 	HasEnded   func(session string) bool      // reports whether the program of another session has ended; nil: unknown
 
 	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
-	Begins   func(s Session, isNew bool) (warning string)
-	Ends     func() // is told that a session ends; nil: nobody
+	Begins func(s Session, isNew bool) (warning string)
+	Ends   func() // is told that a session ends; nil: nobody
+	// TakesContextAtStop reports whether Claude Code goes on with additional context in the answer to Stop; nil: it does not.
+	TakesContextAtStop func() bool
+
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
 	IsScript bool   // a script reads what the program prints

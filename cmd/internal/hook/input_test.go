@@ -20,7 +20,7 @@ func TestReadInput(t *testing.T) {
 		w.Write(long[100:])
 		w.Close()
 	}()
-	if got, err := ReadInput(r, 5*time.Second); err != nil || !bytes.Equal(got, long) {
+	if got, err := ReadInput(r, time.Minute); err != nil || !bytes.Equal(got, long) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	silent, kept, err := os.Pipe()

@@ -33,7 +33,7 @@ func team(t testing.TB, fault durable.Fault) (bob *maildir.Box) {
 	must(t, err)
 	must(t, d.Mkdir(".locks"))
 	s := maildir.NewStore(d, "main")
-	s.LockTimeout = 200 * time.Millisecond
+	s.LockTimeout = time.Minute
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob"} {
 		must(t, s.Create(ctx, n))

@@ -133,7 +133,7 @@ func (w *world) connect(addresses []string) {
 	if w.js, err = jetstream.New(nc); err != nil {
 		w.t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		_, err := w.js.AccountInfo(ctx)
 		if cancel(); err == nil {

@@ -319,7 +319,7 @@ func TestSeenToGoOn(t *testing.T) {
 // At the deadline the program still asks: the question stays open, and only its own terminal can answer it.
 func TestDeadline(t *testing.T) {
 	a := newTeam(t, led)
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(300*time.Millisecond))
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(2*time.Second))
 	defer cancel()
 	_, done := a.asks(ctx, bash("make"), question.Options{})
 	if r := <-done; !errors.Is(r.err, context.DeadlineExceeded) {

@@ -34,6 +34,7 @@ var byHandCases = []byHandCase{
 	{"fresh", agents.AtIdle, "", (*byHand).mailBeforeTheFirstPrompt},
 	{"tool", agents.AtBusy, "", (*byHand).mailDuringTool},
 	{"end", agents.AtEnd, "", (*byHand).mailAtTheEnd},
+	{"dropped", agents.AtEnd, "", (*byHand).dropAtTheEnd},
 	{"question", agents.AtBusy, "", (*byHand).mailDuringQuestion},
 	{"answer", agents.AtQuestion, "", (*byHand).questionFromOutside},
 	{"draft", agents.AtIdle, "", (*byHand).mailBesideDraft},
@@ -162,6 +163,21 @@ func (s *byHand) mailAtTheEnd() {
 	if s.hungUp("DOSLOW") {
 		s.t.Error("it interrupted the answer")
 	}
+}
+
+// What nobody pushes arrives at the end of the turn all the same, once.
+func (s *byHand) dropAtTheEnd() {
+	bob := s.talks("bob")
+	bob.says("DOSLOW")
+	bob.waitsFor("busy")
+	const body = "a file at the end"
+	if err := os.WriteFile(filepath.Join(s.dir, ".atm", "main", "bob", "inbox", "note.txt"), []byte(body), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wait("the model to get "+body, func() bool { return s.gets(body) > 0 })
+	bob.waitsFor("idle")
+	s.wait("the file to count as read", func() bool { return s.unread("bob") == 0 })
+	s.checkOnce(body)
 }
 
 // A question stands, whatever comes.
@@ -298,6 +314,9 @@ func (s *byHand) programIsKilled() {
 	}
 	s.send("note before the kill")
 	bob.kill()
+	if s.program != "codex" { // whose server goes on
+		s.wait("atm to say that it is off", func() bool { return s.stateOf("bob") == "off" })
+	}
 	s.send("note after the kill")
 	bob = s.resume("bob")
 	bob.says("go on")

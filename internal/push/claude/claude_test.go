@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 // child starts a process that does nothing until the test ends.
 func child(t *testing.T) process.Info {
 	t.Helper()
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("sleep", "600")
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
@@ -358,5 +358,17 @@ func TestFindBelow(t *testing.T) {
 	dir = configDir(t, map[string]any{strconv.Itoa(other.PID) + ".json": below, ownFile(): fields(t, nil)})
 	if s, err := FindBelow(dir, os.Getpid()); err != nil || s.ID != "s1" {
 		t.Error(s, err)
+	}
+}
+
+func TestVersionIsSince(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"2.1.197": true, "2.1.332": true, "2.2": true, "3.0.0": true, "2.1.96": false, "2.1": false, "1.9.999": false,
+		"": false, "2.1.x": false, "2.1.332-beta": false,
+	} {
+		if is := (&Session{Version: version}).IsSince(2, 1, 197); is != want {
+			t.Errorf("%q: %t", version, is)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,6 +59,19 @@ const (
 	Waiting Status = "waiting" // for its person
 	Shell   Status = "shell"   // idle, while a command runs in the background
 )
+
+// IsSince reports whether its version is this one, as 2, 1, 197, or a later one.
+func (s *Session) IsSince(version ...int) bool {
+	var own []int
+	for part := range strings.SplitSeq(s.Version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return false
+		}
+		own = append(own, n)
+	}
+	return slices.Compare(own, version) >= 0
+}
 
 // IsIdle reports whether the session waits for its next prompt.
 func (s *Session) IsIdle() bool { return s.Status == Idle || s.Status == Shell }

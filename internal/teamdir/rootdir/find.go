@@ -84,8 +84,7 @@ var (
 	ErrNewer     = fmt.Errorf("%w", ErrFormat)
 )
 
-// hasFormat reports whether dir has a file FORMAT. ErrNewer if it contains a larger number than 2, ErrFormat if no number
-// of a format.
+// hasFormat reports whether dir has a file FORMAT, and returns CheckFormat's error.
 func hasFormat(dir string) (bool, error) {
 	var data []byte
 	d, err := durable.Open(dir)
@@ -96,14 +95,27 @@ func hasFormat(dir string) (bool, error) {
 	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
-	if format := strings.TrimSpace(string(data)); err == nil && format != "1" && format != "2" {
-		err = ErrFormat
-		if n, _ := strconv.Atoi(format); n > 2 {
-			err = ErrNewer
+	if err == nil {
+		if err = CheckFormat(data); err != nil {
+			err = fmt.Errorf("the root %s has %w", dir, err)
 		}
-		err = fmt.Errorf("the root %s has format %.40q, %w", dir, format, err)
 	}
 	return true, err
+}
+
+// CheckFormat returns nil for the content of a file FORMAT with 1 or 2, ErrNewer for one with a larger number, else
+// ErrFormat.
+func CheckFormat(data []byte) (err error) {
+	format := strings.TrimSpace(string(data))
+	switch n, _ := strconv.Atoi(format); {
+	case format == "1" || format == "2":
+		return nil
+	case n > 2:
+		err = ErrNewer
+	default:
+		err = ErrFormat
+	}
+	return fmt.Errorf("format %.40q, %w", format, err)
 }
 
 // Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked

@@ -13,7 +13,7 @@ if (isMainThread) {
     new Worker(new URL(import.meta.url), { workerData: { plugin, dir, what } }).on("error", (error) => { console.error(error); process.exit(1) })
   }
 } else {
-  await ({ resumed, killed, worker: inWorker })[workerData.what](workerData)
+  await ({ resumed, killed, moved, worker: inWorker })[workerData.what](workerData)
   process.exit(0)
 }
 
@@ -78,6 +78,24 @@ async function killed({ plugin, dir }) {
   await until("the next call", () => calls(dir, "atm.mail").length > before)
   writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
   await until("the mail", () => done.length)
+}
+
+// Mail that was claimed for a session which the person has left meanwhile goes to the one where the person is.
+async function moved({ plugin, dir }) {
+  const done = [], { Atm } = await import(plugin), watch = [dir + "/inbox"]
+  mkdirSync(watch[0])
+  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode"] }))
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  writeFileSync(dir + "/held", "")
+  const hooks = await Atm({ client: fake(done), directory: dir })
+  await until("the call", () => calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_made"))
+  await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_person" } } } })
+  rmSync(dir + "/held")
+  assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_made")
+  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  writeFileSync(watch[0] + "/1", "")
+  await until("the prompt", () => done.length > 1)
+  assert.deepEqual(done.map(([what, id]) => [what, id]), [["create", undefined], ["prompt", "ses_person"]])
 }
 
 async function inWorker({ plugin, dir }) {

@@ -34,13 +34,13 @@ const watchEvery = 500 * time.Millisecond
 // Watch calls look until an interrupt, an error or the end of a timeout (0: none). Where it Repaints, it shows the lines
 // that look returns, and leaves at q too.
 func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(ctx context.Context) (lines []string, err error)) error {
-	err := s.FollowFor(timeout, func(ctx context.Context) error {
+	err := s.Follow(func(ctx context.Context) error {
 		ctx, quit := context.WithCancelCause(ctx)
 		defer quit(nil)
 		if p.Repaints() {
 			defer p.enterScreen(quit)()
 		}
-		for ctx.Err() == nil {
+		for end := (<-chan time.Time)(nil); ctx.Err() == nil; {
 			lines, err := look(ctx)
 			if err == nil && p.Repaints() {
 				err = p.repaint(lines)
@@ -48,7 +48,15 @@ func (p *Printer) Watch(s *app.Scope, timeout time.Duration, look func(ctx conte
 			if err != nil {
 				return err
 			}
-			app.Sleep(ctx, watchEvery)
+			if end == nil && timeout > 0 { // however short it is, it has looked once
+				end = time.After(timeout)
+			}
+			select {
+			case <-end:
+				return nil
+			case <-ctx.Done():
+			case <-time.After(watchEvery):
+			}
 		}
 		return context.Cause(ctx)
 	})

@@ -18,7 +18,8 @@ import (
 // end.
 func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptions) error {
 	if o.IsAwaited { // from now on an interrupt is answered with what was sent
-		_, stop := app.Interruptible(ctx)
+		var stop func()
+		ctx, stop = app.Interruptible(ctx)
 		defer stop()
 	}
 	var r *app.Outcome
@@ -45,7 +46,7 @@ func deliver(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptio
 			failed = failure.Exit(failure.ExitPartial)
 		}
 	}
-	return cmp.Or(waitFor(s, p, o, r), failed)
+	return cmp.Or(waitFor(ctx, s, p, o, r), failed)
 }
 
 // warn prints what else there is to say about what was sent.
@@ -55,8 +56,9 @@ func warn(p *command.Printer, r *app.Outcome) {
 	}
 }
 
-// waitFor waits for what the options say of a message that was sent, and prints it.
-func waitFor(s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) error {
+// waitFor waits for what the options say of a message that was sent, and prints it. ctx has ended if an interrupt came
+// while it was sent.
+func waitFor(ctx context.Context, s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) error {
 	m := o.Content
 	w := app.Wait{Every: true, Timeout: o.timeout, IsToldOff: true}
 	for _, kind := range o.waits {
@@ -68,12 +70,15 @@ func waitFor(s *app.Scope, p *command.Printer, o *sendOptions, r *app.Outcome) e
 		reply.EndsWithTurn = true
 		w.Conditions = append(w.Conditions, reply)
 	}
-	err := s.Await(func(ctx context.Context) error {
-		met, err := s.Wait(ctx, w)
+	err := s.Await(func(waiting context.Context) error {
+		waiting, cancel := context.WithCancel(waiting)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		met, err := s.Wait(waiting, w)
 		if err != nil {
 			return err
 		}
-		return printAwaited(ctx, s, p, m, met, r)
+		return printAwaited(waiting, s, p, m, met, r)
 	})
 	if err == nil {
 		return nil

@@ -28,7 +28,7 @@ Exits 1 if something is wrong.`,
 func runDoctor(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
-	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.Bool("fix")), checkHooks(c.App, newInstaller(p.Given))...)
+	checks := append(doctor.Examine(ctx, s.Root, p.Place(), c.App.Version, c.Bool("fix")), checkHooks(c.App, newInstaller(p.Given))...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -36,7 +36,9 @@ func restoreFile(ctx context.Context, p *command.Printer, name string) error {
 	}
 	defer f.Close()
 	content, err := backup.Check(f)
-	if err != nil {
+	if errors.Is(err, rootdir.ErrNewer) {
+		return fmt.Errorf("restore %s: %w", name, err)
+	} else if err != nil {
 		return failure.Failed("restore %s: %w", name, err).WithHint("atm restore FILE takes a file of atm backup; nothing was restored")
 	}
 	if place := p.Place(); place.Flag != "" || place.Env != "" {
