@@ -11,6 +11,8 @@
 //
 // All functions may be called concurrently, and by several processes. Events of an agent are in package eventlog, below;
 // package wire has the messages themselves.
+//
+// Begin with Open, or Create for a new one.
 package mailbox
 
 import (

@@ -68,7 +68,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 func (r *runner) repaintViewer(v *control.Viewer) {
 	if r.prog != nil {
 		r.prog.take()
-		drawn, upTo := r.prog.repaint(scrollback)
+		drawn, upTo := r.prog.repaint(screen.Scrollback)
 		r.drawn[v] = upTo
 		v.Repaint(drawn)
 		if r.withStatus[v] {

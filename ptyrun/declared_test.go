@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +80,7 @@ func TestDeclaredBlocked(t *testing.T) {
 		return Allow
 	}
 	r.run().wait("the prompt", r.said("idle declared"))
-	r.wait("the first message to be read", r.read(r.send("WAIT 1s THINK 100ms SAY over")))
+	r.wait("the first message to be read", r.read(r.send("WAIT [answered] THINK 100ms SAY over")))
 	r.wait("it to be blocked", r.said("confirming declared"))
 	id := r.send("SAY second")
 	if s, err := r.status(); err != nil || s.Gate != control.GateDialog || s.State != "confirming" {
@@ -91,6 +92,7 @@ func TestDeclaredBlocked(t *testing.T) {
 	if !r.unread(id) || len(r.questions()) > 0 {
 		t.Error("mail was typed, or a question was asked")
 	}
+	must(t, os.WriteFile(filepath.Join(r.opt.Dir, "answered"), nil, 0o600))
 	r.wait("the end of its turn", r.has(`turn_completed status="completed"`))
 	r.wait("the second message to be read", r.read(id))
 }
@@ -138,7 +140,7 @@ func TestDeclaredDialog(t *testing.T) {
 func TestDeclaredAgainstHooks(t *testing.T) {
 	t.Parallel()
 	r := declaring(t, "claude")
-	r.opt.timing.stale = 2 * time.Second
+	r.opt.timing.stale = 4 * time.Second
 	r.run().wait("the prompt", r.said("idle declared"))
 	begun := wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}
 	for _, e := range []wire.Event{{Source: "hook", Session: "s", Kind: "session_start"}, begun} {

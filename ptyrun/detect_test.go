@@ -134,7 +134,7 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		{true, "❯ do it", 3 * hold}, {true, "❯ do it\r\n● Done.", hold},
 	} {
 		r := &runner{Options: Options{timing: &timing{idle: hold, unanswered: 3 * hold, unstarted: 21 * hold}}}
-		p := &terminal{r: r, emulator: screen.New(80, 24, scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
+		p := &terminal{r: r, emulator: screen.New(80, 24, screen.Scrollback), driver: claude, turn: turn{text: "do it", isOurs: true, hasWorked: c.worked}}
 		p.emulator.Write([]byte(c.screen))
 		p.reading.Activity = reducer.Idle
 		if got := p.hold(); got != c.want {
@@ -177,29 +177,4 @@ printf '\033[2J\033[H❯ hello\n\n%s\n❯ \n%s\033[4;3H' "$bar" "$bar"; done`)
 	r.wait("the message to be read", r.read(r.send("hello")))
 	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
 	r.wait("the next message to be read", r.read(r.send("hello")))
-}
-
-// Whoever hears that the agent is ready finds in the log that it is idle.
-func TestReadyInTheLog(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{})
-	release := r.lock("events")
-	r.run()
-	var s control.Status
-	shows := func(state reducer.Activity, isReady bool) func() bool {
-		return func() bool {
-			now, err := r.status()
-			s = now
-			return err == nil && s.State == string(state) && s.Gate == "" && s.Ready == isReady
-		}
-	}
-	r.wait("its prompt", func() bool { return shows(reducer.Idle, false)() || s.Ready })
-	if s.Ready {
-		t.Error("it is ready, and no event says that it is idle")
-	}
-	release()
-	r.wait("it to be ready", shows(reducer.Idle, true))
-	if !r.has("state_change")() {
-		t.Errorf("the log: %q", r.events())
-	}
 }

@@ -175,7 +175,7 @@ func TestRulePressesOnce(t *testing.T) {
 	gates.personQuiet = 3 * time.Second // as long as a key might be pressed again
 	r.opt.timing, r.opt.Decide = &gates, func(driver.Dialog) Decision { return Allow }
 	r.run()
-	r.within(answerTimeout+20*time.Second, "the question", func() bool { return len(r.questions()) == 1 })
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	time.Sleep(2 * quick.idle)
 	pressed, err := os.ReadFile(keys)
 	if keys := strings.TrimPrefix(string(pressed), "\x1b[?62;22c"); err != nil || keys != "1" {

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -171,33 +170,18 @@ func TestMailIsData(t *testing.T) {
 func TestFormsDoNotMix(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("THINK 2s")
+	r.send("THINK 2s [sent]")
 	r.wait("the turn", r.has("turn_started"))
 	var ids []wire.ID
 	for _, body := range []string{"one", "two", "see a.png", "see b.png", "five"} {
 		ids = append(ids, r.send(body))
 	}
+	must(t, os.WriteFile(filepath.Join(r.opt.Dir, "sent"), nil, 0o600))
 	r.wait("all", func() bool { return len(r.submitted()) == 4 })
 	got := r.submitted()[1:]
 	pointer := "[atm: 2 new messages] run: atm read " + ids[2].Short(6) + " " + ids[3].Short(6)
 	if !strings.HasSuffix(got[0], "\n  two\n[/atm]") || !strings.Contains(got[0], "\n  one\n") || got[1] != pointer || !strings.HasSuffix(got[2], "\n  five\n[/atm]") {
 		t.Errorf("submitted %q", got)
-	}
-}
-
-// While a pointer is on its way, nobody holds the message: a hook of that very prompt may hand it over.
-func TestPointerHoldsNoClaim(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{Deaf: 60, DeafFor: time.Second}).run().idle()
-	id := r.send("see a.png")
-	r.wait("the claim", r.has("injecting"))
-	r.noClaim()
-	if r.has("injected")() {
-		t.Fatal("too late to say")
-	}
-	r.wait("the pointer to be accepted", r.has("injected"))
-	if !r.unread(id) {
-		t.Error("a pointer marked its message as read")
 	}
 }
 

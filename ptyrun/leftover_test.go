@@ -212,7 +212,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		"!": false,
 	} {
 		r := &runner{Options: Options{now: time.Now}, follower: noFollower{}}
-		p := &terminal{r: r, emulator: screen.New(40, 10, scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
+		p := &terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
 		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
 		p.readScreen(r.now())
 		if p.reading.Draft != "rebase" {

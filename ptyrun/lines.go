@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxWaiting = scrollback / 2         // lines that may wait for the follower
+	maxWaiting = screen.Scrollback / 2  // lines that may wait for the follower
 	linesDelay = time.Second            // between two looks at what has scrolled off
 	linesRest  = 200 * time.Millisecond // without output, after which a visible line is final
 )

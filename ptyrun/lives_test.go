@@ -121,7 +121,7 @@ func TestFlood(t *testing.T) {
 	before, most := m.HeapInuse, uint64(0)
 	began := time.Now()
 	id := r.send("head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
-	r.within(3*time.Minute+time.Duration(megabytes)*time.Second, "the last line", func() bool {
+	r.wait("the last line", func() bool {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapInuse)
 		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")

@@ -54,7 +54,7 @@ func TestOwnServer(t *testing.T) {
 	r := newRig(t).codex("").run().idle()
 	connected := func(n int) {
 		t.Helper()
-		r.within(20*time.Second, "the connection", func() bool { return len(r.fakes(testagent.Connected)) >= n })
+		r.wait("the connection", func() bool { return len(r.fakes(testagent.Connected)) >= n })
 	}
 	connected(1)
 	info, err := runinfo.Read(r.bob.Store().Dir(), "bob")
@@ -128,7 +128,7 @@ func TestServerLoop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).codex("").run().idle()
 	for n := range loopAfter {
-		r.within(20*time.Second, "the connection", func() bool { return len(r.fakes(testagent.Connected)) > n })
+		r.wait("the connection", func() bool { return len(r.fakes(testagent.Connected)) > n })
 		r.killServer()
 	}
 	r.wait("the end of that", func() bool {

@@ -82,7 +82,7 @@ func (r *runner) programEnded() {
 	p := r.prog
 	r.setExit(p)
 	p.ended()
-	r.finalScreen, _ = p.repaint(scrollback)
+	r.finalScreen, _ = p.repaint(screen.Scrollback)
 	r.finalText = p.leave()
 	clear(r.drawn)
 	for v := range r.viewers {

@@ -158,12 +158,7 @@ func run(ctx context.Context, o Options) (exit Exit, err error) {
 // wait waits until a condition holds.
 func (r *rig) wait(what string, so func() bool) {
 	r.t.Helper()
-	r.within(3*time.Minute, what, so) // needed only for a failure, or a flood on a busy machine
-}
-
-func (r *rig) within(d time.Duration, what string, so func() bool) {
-	r.t.Helper()
-	end := time.Now().Add(d)
+	end := time.Now().Add(10 * time.Minute) // needed only for a failure, or a flood on a busy machine
 	for !so() {
 		if time.Now().After(end) {
 			r.t.Fatalf("waited in vain for %s\nscreen:\n%s", what, strings.Join(r.screen(), "\n"))

@@ -97,7 +97,8 @@ func TestRootMoved(t *testing.T) {
 	must(t, os.Rename(path+".moved", path))
 	id := r.send("hello")
 	r.wait("it to be read", r.read(id))
-	r.wait("it to be removed", func() bool { return os.RemoveAll(path) == nil }) // the runner may be writing there
+	must(t, os.Rename(path, path+".moved"))                                               // or the lock may go before the root
+	r.wait("it to be removed", func() bool { return os.RemoveAll(path+".moved") == nil }) // the runner may be writing there
 	<-r.done
 	if !errors.Is(r.err, ErrRootGone) || !strings.Contains(r.err.Error(), path) {
 		t.Error(r.err)

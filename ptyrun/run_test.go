@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,7 +33,7 @@ func TestLongAnswer(t *testing.T) {
 	must(t, err)
 	answer := all[slices.IndexFunc(all, func(e wire.Event) bool { return e.Kind == wire.TurnCompleted })].Text("response")
 	lines := strings.Split(answer, "\n")
-	if n := len(lines); n < scrollback || lines[0] != "…" || lines[n-1] != "600" {
+	if n := len(lines); n < screen.Scrollback || lines[0] != "…" || lines[n-1] != "600" {
 		t.Errorf("%d lines: %.100q", n, answer)
 	}
 }
@@ -241,8 +242,7 @@ func TestStuckLoop(t *testing.T) {
 // A viewer that was behind when the program exited, and caught up before the next one started, shows the next one.
 func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // alone, since it is a flood
 			r := newRig(t)
 			w := quick
 			w.backoff = time.Second

@@ -133,6 +133,9 @@ func (r *runner) CheckRight(right control.Right, pid int, by string) error {
 
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
+	if err == nil {
+		r.awaitLogged(answerTimeout)
+	}
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 

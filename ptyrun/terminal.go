@@ -19,9 +19,6 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// scrollback is how many lines above the screen are remembered.
-const scrollback = 500
-
 // terminal is an agent on a PTY: what it says is read from its screen by a driver, and it is told by typing.
 type terminal struct {
 	r *runner
@@ -79,7 +76,7 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 	now := r.now()
 	p := &terminal{
 		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(bell, 1), input: make(chan write, maxWrites),
-		emulator: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now,
+		emulator: screen.New(r.Cols, r.Rows, screen.Scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
 	p.door.door = p.newDoor()

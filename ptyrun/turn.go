@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -95,7 +96,7 @@ const maxResponse = 64 << 10 // bytes of a prompt or an answer in an event
 func (p *terminal) response() string {
 	_, rows := p.emulator.Size()
 	scrolled := p.emulator.Scrolled() - min(p.turn.startRow, p.emulator.Scrolled())
-	isCut := scrolled > scrollback || p.emulator.Modes().Alt // where nothing is kept of what scrolls off
-	seen := driver.Transcript(p.emulator, rows+int(min(scrolled, scrollback)))
+	isCut := scrolled > screen.Scrollback || p.emulator.Modes().Alt // where nothing is kept of what scrolls off
+	seen := driver.Transcript(p.emulator, rows+int(min(scrolled, screen.Scrollback)))
 	return wire.ClipStart(p.driver.Response(seen, p.turn.text, isCut), maxResponse)
 }

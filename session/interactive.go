@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,25 +10,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
-
-// State is where a session is in its life.
-type State string
-
-// The states of a session.
-const (
-	Active    State = "active"
-	Paused    State = "paused"
-	Completed State = "completed"
-	Aborted   State = "aborted"
-)
-
-var transitions = map[State][]State{
-	Active: {Paused, Completed, Aborted},
-	Paused: {Active, Aborted},
-}
-
-// Alive reports whether the session is active or paused.
-func (s State) Alive() bool { return s == Active || s == Paused }
 
 // Entry is an entry in a session's log.
 type Entry struct {
@@ -69,15 +49,6 @@ type InteractiveSession struct {
 	UpdatedAt time.Time   `json:"updated_at"`
 	Messages  []Entry     `json:"messages,omitempty"`
 	DraftIDs  []wire.UUID `json:"draft_ids,omitempty"` // the drafts reviewed in it, in this order, each once
-}
-
-// Transition moves the session to another state. After an error, which is an *Error, nothing has changed.
-func (s *InteractiveSession) Transition(to State, now time.Time) error {
-	if !slices.Contains(transitions[s.State], to) {
-		return &Error{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}
-	}
-	s.State, s.UpdatedAt = to, now
-	return nil
 }
 
 // Elapsed returns the age of the session for people: 42s, 5m 3s, 2h 5m.

@@ -11,6 +11,8 @@
 // last MiB; older messages are in the events and the mailbox.
 //
 // A Store and a MailboxChannel may be used by several goroutines at once, a Session by one.
+//
+// Begin with Open, then Store.New or Store.Get. Nothing here runs an agent: package ptyrun/sessions has the runner's part.
 package session
 
 import (

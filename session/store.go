@@ -274,7 +274,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 
 // Exclusive calls f under the team's lock. f must not call New, Change, Attach or Detach, which take that lock too.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
-	l, err := st.mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.mail.LockTimeout, maildir.DefaultLockTimeout), nil)
+	l, err := st.mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.mail.LockTimeout, lockfile.DefaultTimeout), nil)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@
 //
 // A Team may be used by several goroutines, and a team by several processes. The package reads neither the environment
 // nor flags.
+//
+// Begin with Open, or Create for a new one. It starts no programs: that is package ptyrun.
 package teams
 
 import (

@@ -11,6 +11,8 @@
 //
 // Message is the project's contract, version 1; docs/format.md has the table. All types are plain values: copy them,
 // and share them between goroutines while nobody writes.
+//
+// Begin with Message, Event and Decode.
 package wire
 
 import (

@@ -60,13 +60,18 @@ func (d Dir) Generate(host wire.Name) (ed25519.PublicKey, error) {
 	private, err := d.Private(host)
 	if errors.Is(err, ErrNoKey) {
 		if _, private, err = ed25519.GenerateKey(nil); err == nil {
-			err = d.write("keys", host, private.Seed())
+			err = d.Keep(host, private)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return private.Public().(ed25519.PublicKey), nil
+}
+
+// Keep stores a private key of a host name of this machine.
+func (d Dir) Keep(host wire.Name, private ed25519.PrivateKey) error {
+	return d.write("keys", host, private.Seed())
 }
 
 // Private is the private key of a host name of this machine, or ErrNoKey.

@@ -36,6 +36,9 @@ const directory = ".locks"
 // 10 ms some starved.
 const poll = 2 * time.Millisecond
 
+// DefaultTimeout is after how long whoever has said nothing else gives up a lock that is held.
+const DefaultTimeout = 5 * time.Second
+
 // Dir is the locks of a team. It is safe for concurrent use.
 type Dir struct{ team *durable.Root }
 

@@ -144,12 +144,12 @@ func hold(path string) {
 	if err != nil {
 		panic(err)
 	}
-	child := exec.Command("sleep", "60")
+	child := exec.Command("sleep", "600")
 	if err := child.Start(); err != nil {
 		panic(err)
 	}
 	fmt.Println(child.Process.Pid)
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Minute)
 	runtime.KeepAlive(l)
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -411,7 +412,7 @@ func TestDropWhileALockIsHeld(t *testing.T) {
 	must(t, err)
 	began := time.Now()
 	taken := takeIn(t, bob)
-	if took := time.Since(began); took > DefaultLockTimeout/2 || taken.Waiting != 20 {
+	if took := time.Since(began); took > lockfile.DefaultTimeout/2 || taken.Waiting != 20 {
 		t.Errorf("%d wait, after %v", taken.Waiting, took)
 	}
 	unlock()

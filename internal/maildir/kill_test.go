@@ -308,8 +308,9 @@ func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int
 		for out.Scan() {
 			word, _, _ := strings.Cut(out.Text(), " ")
 			switch word {
-			case "begin": // however long the start took
-				time.AfterFunc(time.Duration(10+rand.IntN(500))*time.Millisecond, func() { c.Process.Kill() })
+			case "begin": // however long the start took; on a busy machine they get more and more time
+				kill := time.Duration(10+rand.IntN(500)) * time.Millisecond * (1 + time.Since(begin)/lasting)
+				time.AfterFunc(kill, func() { c.Process.Kill() })
 			case "error", "torn":
 				t.Error(out.Text())
 			}

@@ -68,13 +68,10 @@ type UnloggedError struct{ error }
 
 func (e *UnloggedError) Unwrap() error { return e.error }
 
-// DefaultLockTimeout is how long a store waits for a lock unless its LockTimeout is set.
-const DefaultLockTimeout = 5 * time.Second
-
 // Store holds the mailboxes of a team; internal/teamdir opens it.
 type Store struct {
 	Team        wire.Name
-	LockTimeout time.Duration // 0: DefaultLockTimeout
+	LockTimeout time.Duration // 0: lockfile.DefaultTimeout
 
 	// BeforeLook is called before the store is looked at, and the function that it returns after it. That returns why
 	// nothing of what was seen may act: no dropped file is ingested, and no mail goes out by itself, from a runner, a
@@ -177,7 +174,7 @@ func (s *Store) Running(agent wire.Name) (bool, error) {
 
 // lock takes a lock if check (nil: always) allows it before and after.
 func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, check func() error) (unlock func(), err error) {
-	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, DefaultLockTimeout), check)
+	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, lockfile.DefaultTimeout), check)
 	if err != nil {
 		return nil, err
 	}

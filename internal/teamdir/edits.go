@@ -1,7 +1,6 @@
 package teamdir
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/git"
@@ -37,24 +37,15 @@ const (
 	// EditWindow is how long an edit counts, and how long a pair that was told is not told again, from the last time
 	// that both were at the file.
 	EditWindow = 30 * time.Minute
-	// MaxClaim is how long a claim may last.
-	MaxClaim = 24 * time.Hour
-	// askGit is how long git may take to say whether a file was committed. Without an answer it was not.
-	askGit = time.Second
 )
+
+// askGit is how long git may take to say whether a file was committed. Without an answer it was not. Tests change it.
+var askGit = time.Second
 
 // Edit says when a member last edited a file.
 type Edit struct {
 	By wire.Name `json:"by"`
 	At time.Time `json:"at"`
-}
-
-// Claim says that a member is about to edit a file, or what is in a directory, until a time.
-type Claim struct {
-	Path  string    `json:"path"` // real and absolute
-	By    wire.Name `json:"by"`
-	At    time.Time `json:"at"`
-	Until time.Time `json:"until"`
 }
 
 // Overlap is a file that two members are at.
@@ -198,10 +189,6 @@ func (f *fileEdits) expire(now time.Time) {
 	}
 }
 
-func (c Claim) holds(now time.Time) bool {
-	return now.Before(c.Until) && c.Until.Sub(now) <= MaxClaim && wire.IsName(string(c.By))
-}
-
 func (t *Team) lockEdits(ctx context.Context) (unlock func() error, err error) {
 	l, err := t.Locks().Lock(ctx, "edits", lockfile.Exclusive, t.lockTimeout(), nil)
 	if err != nil {
@@ -261,22 +248,12 @@ func (t *Team) editable(path string) (string, error) {
 	if len(path) > maxPath || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("%s is no absolute path of a file", letter.Quote(path, 80))
 	}
-	path, err := realPath(filepath.Clean(path))
+	path, err := durable.RealPath(filepath.Clean(path))
 	root, rootErr := filepath.EvalSymlinks(t.root.Path)
 	if err != nil || rootErr != nil || isWithin(root, path) && !isWithin(filepath.Join(root, string(t.Name), ".worktrees"), path) {
 		return "", err
 	}
 	return path, nil
-}
-
-// realPath is filepath.EvalSymlinks of a path whose end may not exist yet.
-func realPath(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if above := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && above != path {
-		real, err = realPath(above)
-		return filepath.Join(real, filepath.Base(path)), err
-	}
-	return real, err
 }
 
 // isWithin reports whether a clean path is dir or in it.
@@ -292,105 +269,6 @@ func (t *Team) ShownPath(path string) string {
 		path, _ = filepath.Rel(dir, path)
 	}
 	return path
-}
-
-// ClaimedBy returns the claim of another member on a file, or on a directory that has it.
-func (t *Team) ClaimedBy(path string, me wire.Name) (Claim, bool) {
-	path, err := t.editable(path)
-	for now := time.Now(); err == nil && path != ""; path = filepath.Dir(path) {
-		f, _ := t.readEdits(editsName(path))
-		if c := f.Claim; c != nil && c.holds(now) && c.By != me {
-			return *c, true
-		}
-		if path == filepath.Dir(path) {
-			break
-		}
-	}
-	return Claim{}, false
-}
-
-// ClaimedError says that another member has claimed a file, or something in a directory.
-type ClaimedError struct{ Claim }
-
-func (e *ClaimedError) Error() string {
-	return fmt.Sprintf("%s has claimed %s until %s", e.By, letter.Quote(e.Path, 300), letter.Stamp(e.Until))
-}
-
-// NewClaim is a claim that a member has made, with what others edited there within EditWindow.
-type NewClaim struct {
-	Claim
-	Edits []Edit `json:"edits,omitempty"`
-}
-
-// ClaimPaths claims files or directories for a member, or extends its claims. If another member has claimed one of them,
-// or something in one, none is claimed, and the error is a *ClaimedError.
-func (t *Team) ClaimPaths(ctx context.Context, me wire.Name, paths []string, d time.Duration) (all []NewClaim, err error) {
-	now := time.Now().UTC()
-	for _, path := range paths {
-		if path, err = t.editable(path); err == nil && path == "" {
-			err = errors.New("what is in the root is not claimed: each member has its own there")
-		}
-		if err != nil {
-			return nil, err
-		}
-		claim, isTaken := t.ClaimedBy(path, me)
-		err = t.eachEdits(func(f fileEdits) { // what is in a directory
-			if f.Claim != nil && f.Claim.By != me && isWithin(path, f.Path) {
-				claim, isTaken = *f.Claim, true
-			}
-		})
-		if isTaken {
-			return nil, &ClaimedError{claim}
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, NewClaim{Claim: Claim{Path: path, By: me, At: now, Until: now.Add(d)}})
-	}
-	for i := range all {
-		c := &all[i]
-		var taken *Claim
-		err := t.changeEdits(ctx, c.Path, func(f *fileEdits) {
-			if f.Claim != nil && f.Claim.By != me {
-				taken = f.Claim // meanwhile
-				return
-			}
-			f.Claim = &c.Claim
-			c.Edits = slices.DeleteFunc(slices.Clone(f.Edits), func(e Edit) bool { return e.By == me })
-		})
-		if taken != nil {
-			err = &ClaimedError{*taken}
-		}
-		if err != nil {
-			return all[:i], err
-		}
-	}
-	return all, nil
-}
-
-// ReleaseClaim ends a member's claim; false: it has none on that path.
-func (t *Team) ReleaseClaim(ctx context.Context, me wire.Name, path string) (wasHeld bool, err error) {
-	path, err = t.editable(path)
-	if err != nil || path == "" {
-		return false, err
-	}
-	err = t.changeEdits(ctx, path, func(f *fileEdits) {
-		if wasHeld = f.Claim != nil && f.Claim.By == me; wasHeld {
-			f.Claim = nil
-		}
-	})
-	return wasHeld, err
-}
-
-// Claims returns the claims that hold, by path.
-func (t *Team) Claims() (all []Claim, err error) {
-	err = t.eachEdits(func(f fileEdits) {
-		if f.Claim != nil {
-			all = append(all, *f.Claim)
-		}
-	})
-	slices.SortFunc(all, func(a, b Claim) int { return cmp.Compare(a.Path, b.Path) })
-	return all, err
 }
 
 // Overlaps returns the files that two members are at, the newest first. What one of them has committed since is none,

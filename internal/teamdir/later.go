@@ -158,7 +158,7 @@ func (t *Team) lockLater(ctx context.Context, timeout time.Duration) (*lockfile.
 	return t.Locks().Lock(ctx, "later", lockfile.Exclusive, timeout, nil)
 }
 
-func (t *Team) lockTimeout() time.Duration { return cmp.Or(t.LockTimeout, maildir.DefaultLockTimeout) }
+func (t *Team) lockTimeout() time.Duration { return cmp.Or(t.LockTimeout, lockfile.DefaultTimeout) }
 
 // SendLater is Send for a message that nobody gets before a time. It is complete then and durable, and its files are
 // stored. If a recipient is unknown, nothing is done. A message with the same id that is to be sent later, or was, stays

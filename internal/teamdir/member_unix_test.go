@@ -57,18 +57,27 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 		t.Cleanup(func() { hold.Release() })
 		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), asked)
 	}
-	reads.Store(0)
-	_, err = team.Members(ctx)
-	must(t, err)
+	end := time.Now().Add(time.Minute) // by which a busy machine does it in time, too
+	for ctx.Err() == nil && time.Now().Before(end) {
+		for waiting.Load() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		reads.Store(0)
+		_, err = team.Members(ctx)
+		must(t, err)
+	}
 	if ctx.Err() == nil {
 		t.Errorf("of %d runners at most %d were asked at the same time", len(names), atMost.Load())
 	}
 	n := reads.Load()
-	began := time.Now()
-	members, err := team.Members(t.Context())
-	must(t, err)
-	if took := time.Since(began); took > control.DialTimeout {
-		t.Errorf("a team whose runners are suspended was shown after %v", took)
+	var members []Member
+	for took := time.Hour; took > control.DialTimeout; {
+		began := time.Now()
+		members, err = team.Members(t.Context())
+		must(t, err)
+		if took = time.Since(began); took > control.DialTimeout && time.Now().After(end) {
+			t.Fatalf("a team whose runners are suspended was shown after %v", took)
+		}
 	}
 	for _, m := range members {
 		if !strings.HasSuffix(m.Detail, reducer.NotAnswering) {

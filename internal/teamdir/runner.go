@@ -56,7 +56,7 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 	}
 }
 
-// How long runners may take to say how they are. It is at once, unless one is drawing a flood.
+// How long runners may take to say how they are. It is at once, unless one is drawing a flood, or the machine is busy.
 const (
 	askWithin    = 2 * time.Second        // one that is asked alone
 	askAllWithin = 200 * time.Millisecond // all of a team, side by side
@@ -69,16 +69,14 @@ type runnerAnswer struct {
 }
 
 func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
-	dialing, cancel := context.WithTimeout(ctx, control.DialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	c, err := t.DialRunner(dialing, name)
+	c, err := t.DialRunner(ctx, name)
 	if err != nil {
 		return runnerAnswer{err: err}
 	}
 	defer c.Close()
-	asking, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	a.status, err = c.Status(asking)
+	a.status, err = c.Status(ctx)
 	if errors.Is(err, control.ErrNotAnswering) { // else it is just ending
 		a.err = err
 	}

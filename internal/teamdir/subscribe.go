@@ -95,6 +95,9 @@ func (t *Team) readSubscriber(name wire.Name) (*subscriber, error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+	if s.Told == nil { // "told": null
+		s.Told = map[wire.Name]toldState{}
+	}
 	return s, err
 }
 

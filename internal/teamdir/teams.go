@@ -25,7 +25,10 @@
 //
 //	send, ack, answer, ask   a message goes out; what counts as its ack and its answer; a question and its wait
 //	trace, gate, search      how far a message got; why it waits, and when it will be seen; finding one
+//	group                    whom @reviewers means
 //	due, notify              answers that are overdue; mail of atm's own
+//	subscribe, on            mail and commands of the user's on events
+//	edits, claim             who edits a file; who has claimed it
 //	later, retry             mail that is sent later; what was set aside is tried again
 //	session                  sessions of members
 //

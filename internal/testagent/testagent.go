@@ -4,13 +4,13 @@
 //
 // Words in the submitted text say what happens in the turn, in their order:
 //
-//	THINK d       is silent for d (200ms, 1.5s; a bare number is seconds)
+//	THINK d [file]  is silent for d (200ms, 1.5s; a bare number is seconds), and until there is that file
 //	STREAM d      writes words for d
 //	CONFIRM cmd   asks before it runs cmd (up to the next word, or in [brackets])
 //	QUESTION      asks its user something that is no permission
 //	ECHO          answers with the submitted text in [[ ]]
 //	SAY text      answers with the rest of the line, up to the next word
-//	WAIT d        is silent for d, and declares that it waits for its user
+//	WAIT d [file]  does the same, and declares that it waits for its user
 //	LIMIT text    ends the turn with the notice of a usage limit, which goes on with the text (Claude Code, Codex)
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores HUP and TERM for d
 //	EXIT n        leaves with code n

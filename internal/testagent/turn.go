@@ -3,6 +3,7 @@ package testagent
 import (
 	"cmp"
 	"context"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -84,6 +85,17 @@ func (a *agent) afterInTurn(d time.Duration, t *turn, f func()) {
 	})
 }
 
+// pause makes the loop run f after a step's duration, and once there is the file that it names.
+func (a *agent) pause(s step, t *turn, f func()) {
+	a.afterInTurn(s.duration, t, func() {
+		if _, err := os.Stat(s.arg); s.arg != "" && err != nil {
+			a.pause(step{arg: s.arg, duration: 10 * time.Millisecond}, t, f)
+			return
+		}
+		f()
+	})
+}
+
 // nextStep takes the next step; steering may have added some.
 func (a *agent) nextStep() {
 	t := a.turn
@@ -98,10 +110,10 @@ func (a *agent) nextStep() {
 	}
 	switch s.word {
 	case "THINK":
-		a.afterInTurn(s.duration, t, a.nextStep)
+		a.pause(s, t, a.nextStep)
 	case "WAIT":
 		t.isWaiting = true
-		a.afterInTurn(s.duration, t, func() {
+		a.pause(s, t, func() {
 			t.isWaiting = false
 			a.nextStep()
 		})

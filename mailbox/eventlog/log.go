@@ -31,19 +31,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	recentBytes = 1 << 20 // how much of the log is searched for an event_id
-	lockTimeout = 5 * time.Second
-)
+const recentBytes = 1 << 20 // how much of the log is searched for an event_id
 
 // ErrNoEvent is wrapped by Append's error for an event that no log can take.
 var ErrNoEvent = errors.New("not an event")
 
-// Tests shorten these.
-var (
-	segmentSize int64 = 16 << 20 // from which a segment is full
-	maxLine     int64 = 8 << 20  // of the longest line that is written or read; a longer one is skipped
-)
+// maxLine is the size of the longest line that is written or read; a longer one is skipped. Tests shorten it.
+var maxLine int64 = 8 << 20
 
 // Log is one agent's log. It keeps no file open but the team's directory, and may be used by several goroutines at
 // once.
@@ -75,7 +69,7 @@ func Open(dir string) (*Log, error) {
 	present := func() error { return root.IsDir(string(agent)) }
 	mayLock := func() error { return cmp.Or(present(), root.Mkdir(".locks")) }
 	lock := func(ctx context.Context) (func(), error) {
-		l, err := lockfile.In(root).Lock(ctx, string(agent)+".events", lockfile.Exclusive, lockTimeout, mayLock)
+		l, err := lockfile.In(root).Lock(ctx, string(agent)+".events", lockfile.Exclusive, lockfile.DefaultTimeout, mayLock)
 		if err != nil {
 			return nil, err
 		}

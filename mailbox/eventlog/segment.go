@@ -17,6 +17,9 @@ import (
 
 const segmentEnd = ".ndjson"
 
+// segmentSize is how many bytes a segment has when it is full. Tests shorten it.
+var segmentSize int64 = 16 << 20
+
 func segmentName(first uint64) string { return fmt.Sprintf("%020d", first) + segmentEnd }
 
 func (l *Log) segment(first uint64) string { return path.Join(l.dir(), segmentName(first)) }

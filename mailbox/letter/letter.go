@@ -13,6 +13,8 @@
 //     says if that happened, and how to get the exact text.
 //   - Where a model gets mail within other text, the mail begins with "[atm" and ends with the line "[/atm]". What
 //     others wrote never has these.
+//
+// Begin with Renderer.Render, or Renderer.Frame where a model reads. It reads and sends no mail.
 package letter
 
 import (

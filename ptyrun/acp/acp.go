@@ -20,6 +20,8 @@
 //
 // One mutex guards all state. Six goroutines run for an agent, and one for each of its requests and commands. They end with
 // it, if its events are received.
+//
+// Begin with Start. Mail, the log and a person's answers are the owner's (package ptyrun).
 package acp
 
 import (

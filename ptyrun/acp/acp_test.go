@@ -325,9 +325,12 @@ func TestQuestion(t *testing.T) {
 	// Keys choose, but not those that were typed before it could be read.
 	r.prompts("CONFIRM [git pull]")
 	r.asked(2)
+	r.Agent.do(func() { r.Agent.question.shownAt = time.Now().Add(time.Hour) }) // else it may have been there for long
 	r.Keys([]byte("1"))
+	r.Agent.do(func() { r.Agent.question.shownAt = time.Now() })
 	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
 	r.Keys([]byte("zx\r9"))
+	r.Agent.do(func() { r.Agent.keyAt = time.Now().Add(time.Hour) })
 	r.Keys([]byte("1")) // right behind: somebody is typing
 	r.awaits("a pause", func() bool { return time.Since(r.Agent.keySince()) > pause })
 	r.Keys([]byte("3"))

@@ -19,6 +19,8 @@
 //
 //	from the server   {"out":"…"}  {"gap":true}  {"exit":{"code":0}}  {"detached":"why"}
 //	from the client   {"in":"…"}  {"in":"…","report":true}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
+//
+// A client begins with Dial, a runner with Listen and a Handler.
 package control
 
 import (

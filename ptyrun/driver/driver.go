@@ -22,6 +22,8 @@
 // trust. Believe Prompt after it has held for [Settle], the first time after a start for [FirstSettle]; believe a
 // dialog after it has held with the same Fingerprint for [DialogSettle]. Read the screen again before pressing keys in
 // a dialog: an [Option]'s Keys are valid only for the screen they were read from.
+//
+// Begin with ForCommand or Named, LookAt and Driver.Read. Nothing here reads a terminal (package screen) or types (ptyrun).
 package driver
 
 import (

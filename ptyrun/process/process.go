@@ -13,6 +13,8 @@
 //
 // On macOS, which has no subreaper, a process that left the session and lost its parent may not be found. Other systems
 // cannot start programs.
+//
+// Begin with Start. What the program draws is package screen's.
 package process
 
 import (

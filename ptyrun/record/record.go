@@ -14,6 +14,8 @@
 //   - Text is UTF-8. A rune in two pieces is recorded with the second; invalid bytes become U+FFFD.
 //   - A file ends with a whole event. A new file, and what follows a gap, begins with a repaint of the screen.
 //   - When the disk is full, events are dropped; Err and Failed say why, and a marker shows where events are missing.
+//
+// Begin with Create. It draws nothing and reads no recording.
 package record
 
 import (

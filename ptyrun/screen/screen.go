@@ -85,6 +85,9 @@ const (
 	piece = slack - 1
 )
 
+// Scrollback is how many lines above the screen a runner keeps.
+const Scrollback = 500
+
 // New returns a blank screen with that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
 	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), scrollback: max(scrollback, 1), modes: map[int]bool{}}

@@ -2,6 +2,8 @@
 // rest.
 //
 // A runner saves the policy that it is started with and keeps to it, since agents can write team.toml.
+//
+// Begin with Rules.Decide. It reads no file and asks nobody: the runner does.
 package policy
 
 import (

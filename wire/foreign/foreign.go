@@ -11,6 +11,8 @@
 //   - What is translated never says what only atm says: whose message an event is about, or who has answered.
 //   - A decoding error is a *wire.DecodeError, with a line and a column, or wire.ErrNotObject.
 //   - There is no I/O, no clock and no state. Everything may be called concurrently.
+//
+// Begin with Adopt and AsWire.
 package foreign
 
 import (

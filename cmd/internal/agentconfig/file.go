@@ -49,7 +49,7 @@ type record struct {
 // read reads a file and its record. It always returns a file.
 func (p *Installer) read(tool, path string) (f *file, err error) {
 	f = &file{path: path}
-	if f.real, err = realPath(path); err != nil {
+	if f.real, err = durable.RealPath(path); err != nil {
 		return f, err
 	}
 	if p.State != "" {
@@ -223,19 +223,6 @@ func readFile(path string) (data []byte, mode fs.FileMode, err error) {
 		return nil, 0, err
 	}
 	return data, info.Mode().Perm(), nil
-}
-
-// realPath resolves the links in a path whose last elements need not exist yet.
-func realPath(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
-		return real, err
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return "", fmt.Errorf("%s is a broken link", path)
-	}
-	dir, err := realPath(filepath.Dir(path))
-	return filepath.Join(dir, filepath.Base(path)), err
 }
 
 // ownFile is the edit of a file that is atm's as a whole. A file that does not begin with atm's line is somebody

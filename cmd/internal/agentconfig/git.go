@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
 )
 
@@ -39,7 +40,7 @@ func gitIn(dir string, args ...string) *exec.Cmd {
 
 // checkUntracked returns an error if a repository tracks a file, or the link that leads to it.
 func checkUntracked(path, real string) error {
-	dir, _ := realPath(filepath.Dir(path)) // read has resolved path already
+	dir, _ := durable.RealPath(filepath.Dir(path)) // read has resolved path already
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
 		c, ok := git.Nearest(filepath.Dir(at))
 		if !ok || !c.HasRepository() {
@@ -67,7 +68,7 @@ func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 	}
 	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
 	for _, e := range edits {
-		real, err := realPath(e.path)
+		real, err := durable.RealPath(e.path)
 		rel, _ := filepath.Rel(top, real) // real is below top: see checkPlace
 		if err != nil {
 			continue

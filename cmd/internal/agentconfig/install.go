@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
 )
 
@@ -81,7 +82,7 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 
 // top returns the top of this worktree, without a repository the working directory.
 func (p *Installer) top() (string, error) {
-	dir, err := realPath(p.Dir)
+	dir, err := durable.RealPath(p.Dir)
 	if c, ok := git.Nearest(dir); ok && err == nil {
 		dir = c.Top
 	}

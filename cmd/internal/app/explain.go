@@ -48,10 +48,10 @@ var known = []struct {
 	{is(teamdir.ErrAnswered), failure.NotFound, "atm pending lists the open questions"},
 	{isA[process.NoProgramError], failure.Failed, "install it, or name another program: atm run NAME -- bash"},
 	{is(teamdir.ErrForbidden), failure.Refused, "only a person may change team.toml"},
-	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack or atm reply"},
+	{is(policy.ErrNoQuestion), failure.NotFound, "atm pending lists the open questions; for a message: atm ack ID, which has --declined, or atm reply ID"},
 	{is(policy.ErrNotYours), failure.Refused, "approvers in team.toml says who may answer"},
 	{is(session.ErrNotFound), failure.NotFound, "atm session ls --all lists them"},
-	{is(maildir.ErrNotFound), failure.NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(maildir.ErrNotFound), failure.NotFound, listsMessages},
 	{is(maildir.ErrNoContent), failure.NotFound, "ask for it again: atm reply ID \"…\""},
 	{is(maildir.ErrDamaged), failure.Failed, "ask for it again: atm reply ID \"…\""},
 	{is(maildir.ErrNoAgent), failure.NotFound, "atm team lists the members"},
@@ -170,7 +170,7 @@ func unknownAgent(err error, u *teamdir.UnknownError) *failure.Error {
 		return e.WithHint("atm team add %s --team %s makes its mailbox, as atm up does for all in team.toml", u.Name, u.Team)
 	}
 	if members, isGroup := u.Groups[u.Name]; isGroup {
-		return e.WithHint("@%s is a group: %s; to all of them: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)
+		return e.WithHint("@%s is a group: %s; name one of them; mail to all: atm send @%[1]s \"…\"", u.Name, Join(members)).WithCandidates(Strings(members)...)
 	}
 	var groups []string
 	for name := range u.Groups {

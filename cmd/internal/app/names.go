@@ -225,13 +225,32 @@ func (s *Scope) Find(fragment string) (*maildir.Item, *maildir.Box, error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	_, err := wire.ParseFragment(fragment)
 	if err == nil {
-		return s.Team.Find(s.Me, fragment)
+		it, box, err := s.Team.Find(s.Me, fragment)
+		if errors.Is(err, maildir.ErrNotFound) {
+			err = failure.NotFound("%w", err).WithHint(listsMessages).WithNearest(fragment, s.HeldIDs())
+		}
+		return it, box, err
 	}
 	if s.IsMember(fragment) {
 		return nil, nil, failure.Usage("%q is a member, not the id of a message", fragment).WithHint(aboutMember, fragment)
 	}
 	return nil, nil, failure.Usage("%w", &WordError{fragment, err}).WithHint("atm read --last and atm ls --all show the ids")
 }
+
+// HeldIDs are the short ids of my unread messages, and of those that I owe an ack, for hints.
+func (s *Scope) HeldIDs() (short []string) {
+	if s.Me == nil {
+		return nil
+	}
+	unread, _ := s.Me.UnreadIDs()
+	owed, _ := s.Me.OwedIDs()
+	for _, id := range append(unread, owed...) {
+		short = append(short, id.Short(6))
+	}
+	return short
+}
+
+const listsMessages = "atm ls --all lists your messages, atm search WORDS the team's"
 
 // WordError is the error for a word that is neither a name nor an id.
 type WordError struct {

@@ -50,9 +50,10 @@ const (
 
 // Bridge is this machine's end for one team. Only one goroutine may call Run or Once.
 type Bridge struct {
-	Root *teamdir.Root // its Keys are read at each use, so that a new trusted key counts at once
-	Team *teamdir.Team
-	Host wire.Name // this machine's name
+	Root   *teamdir.Root // its Keys are read at each use, so that a new trusted key counts at once
+	Team   *teamdir.Team
+	Host   wire.Name          // this machine's name
+	NewKey ed25519.PrivateKey // of a host that has none yet: kept once another one has answered
 
 	Report func(Transfer)    // gets each transfer; several goroutines call it
 	Warn   func(line string) // gets news of the connection, and each error once until it is over; likewise
@@ -286,7 +287,11 @@ func (b *Bridge) serve(ctx context.Context) error {
 
 // connect connects, unless it is connected.
 func (b *Bridge) connect(ctx context.Context) (err error) {
-	if b.key, err = b.keys().Private(b.Host); err != nil {
+	b.key, err = b.keys().Private(b.Host)
+	if errors.Is(err, hostkey.ErrNoKey) && b.NewKey != nil {
+		b.key, err = b.NewKey, nil
+	}
+	if err != nil {
 		return err
 	}
 	return b.way.connect(ctx)

@@ -64,8 +64,8 @@ func linked(t *testing.T, caller, other *machine) *cable {
 		there := stream{thereIn, thereOut, w, cut}
 		running.Go(func() {
 			defer cut()
-			b := &Bridge{Root: other.Root, Team: other.Team, Report: other.Report, Warn: other.Warn}
-			err := b.ThroughStreams(thereIn, there, "1", func(wire.Name) (wire.Name, error) { return other.Host, nil })
+			b := &Bridge{Root: other.Root, Team: other.Team, Host: other.Host, Report: other.Report, Warn: other.Warn}
+			err := b.ThroughStreams(thereIn, there, "1", func(wire.Name) error { return nil })
 			for err == nil || strings.Contains(err.Error(), "is held") { // by the one before, which is about to end
 				if err = b.Run(context.Background()); err == nil {
 					return

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"os"
 	"slices"
@@ -47,7 +48,7 @@ func Main(version string, words []string) int {
 		switch {
 		case c.Bool("stdio"): // stdout belongs to the other side, which shows stderr
 			b.Report = func(Transfer) {}
-			err = b.ThroughStreams(p.In, p.Out, c.App.Version, func(known wire.Name) (wire.Name, error) { return nameOf(s, b.Host, known) })
+			err = b.ThroughStreams(p.In, p.Out, c.App.Version, func(known wire.Name) error { return nameHost(s, b, known) })
 		case c.IsSet("ssh"):
 			err = throughSSH(c, s, b)
 		default:
@@ -56,7 +57,7 @@ func Main(version string, words []string) int {
 		if err != nil {
 			return err
 		}
-		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) {
+		if _, err := s.Keys().Private(b.Host); errors.Is(err, hostkey.ErrNoKey) && b.NewKey == nil {
 			return failure.NotFound("%w", err).WithHint("atm bridge keygen --host %s", b.Host)
 		}
 		if !c.Bool("once") {
@@ -135,32 +136,31 @@ func throughSSH(c *cli.Context, s *app.Scope, b *Bridge) (err error) {
 		return failure.Usage("where is the project on %s?", to.Name).WithHint("atm bridge --ssh %s --dir DIR", to.Target)
 	}
 	machine, _ := os.Hostname()
-	if b.Host, err = nameOf(s, b.Host, HostOf(machine)); err != nil {
+	if err = nameHost(s, b, HostOf(machine)); err != nil {
 		return err
 	}
 	b.ThroughSSH(to)
 	return nil
 }
 
-// nameOf returns the name of this machine. One that has none yet takes a proposed one, and makes its key.
-func nameOf(s *app.Scope, own, proposed wire.Name) (wire.Name, error) {
+// nameHost gives the bridge the name of this machine. One that has none yet takes a proposed one, with a new key.
+func nameHost(s *app.Scope, b *Bridge, proposed wire.Name) error {
 	names, err := s.Keys().Own()
 	switch {
 	case err != nil:
-		return "", err
-	case own == "" && slices.Contains(names, proposed):
-		own = proposed
-	case own == "" && len(names) > 0:
-		return "", failure.Usage("what is this machine called? It has keys for %s", app.Join(names)).WithHint("host under [bridge] in team.toml says it, or atm bridge --host NAME")
-	case own == "":
-		own = proposed
+		return err
+	case b.Host == "" && slices.Contains(names, proposed):
+		b.Host = proposed
+	case b.Host == "" && len(names) > 0:
+		return failure.Usage("what is this machine called? It has keys for %s", app.Join(names)).WithHint("host under [bridge] in team.toml says it, or atm bridge --host NAME")
+	case b.Host == "":
+		b.Host = proposed
 	}
-	if _, err := hostkey.ParseHost(string(own)); err != nil {
-		return "", failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host NAME")
+	if _, err := hostkey.ParseHost(string(b.Host)); err != nil {
+		return failure.Usage("what is this machine called? %v", err).WithHint("atm bridge keygen --host NAME")
 	}
 	if len(names) == 0 {
-		s.Given.Warn("this machine is called %s from now on", own)
-		_, err = s.Keys().Generate(own)
+		_, b.NewKey, err = ed25519.GenerateKey(nil)
 	}
-	return own, err
+	return err
 }

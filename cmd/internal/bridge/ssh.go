@@ -169,11 +169,7 @@ func (l *link) call(ctx context.Context, to SSH) (*session, error) {
 
 // greet begins a session over streams to the other side.
 func (l *link) greet(in *bufio.Reader, out io.Writer, to SSH, end func()) (*session, error) {
-	private, err := l.keys().Private(l.Host)
-	if err != nil {
-		return nil, err
-	}
-	mine := greeting{Protocol: protocol, Version: to.Version, Team: l.Team.Name, Host: l.Host, Key: publicKey(private), Peer: l.peer}
+	mine := greeting{Protocol: protocol, Version: to.Version, Team: l.Team.Name, Host: l.Host, Key: publicKey(l.key), Peer: l.peer}
 	line, _ := json.Marshal(mine)
 	go out.Write(append(line, '\n')) // an error is that of the end
 	theirs, err := l.awaitGreeting(in, to)
@@ -234,6 +230,9 @@ func (l *link) meet(text string) error {
 		return failure.Refused("%s has another key than the one that is trusted here", l.peer).
 			WithHint("if it has a new one: atm bridge trust %s %s --replace", l.peer, text)
 	}
+	if bad := l.keepKey(); bad != nil {
+		return bad
+	}
 	if errors.Is(err, hostkey.ErrNoKey) {
 		if err = l.keys().Trust(l.peer, key, false); err == nil {
 			l.warn("host %s is trusted from now on, by its key %s", l.peer, text)
@@ -243,6 +242,18 @@ func (l *link) meet(text string) error {
 		return failure.Refused("%w", err).WithHint("give one of the two another name: atm bridge keygen --host NAME, or --name NAME")
 	}
 	return cmp.Or(err, l.Root.RaiseFormat())
+}
+
+// keepKey gives this machine its name and key for good if it has none, now that another one has answered.
+func (l *link) keepKey() error {
+	if _, err := l.keys().Private(l.Host); !errors.Is(err, hostkey.ErrNoKey) {
+		return err
+	}
+	err := l.keys().Keep(l.Host, l.key)
+	if err == nil {
+		l.warn("this machine is called %s from now on", l.Host)
+	}
+	return err
 }
 
 func (to SSH) ssh() string {
@@ -335,9 +346,9 @@ func (s *said) text() string {
 	return s.last
 }
 
-// ThroughStreams makes the bridge the one that another has called: it speaks first. name returns this host's name, given
+// ThroughStreams makes the bridge the one that another has called: it speaks first. name sets this host's name, given
 // the one that the other side knows it by.
-func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, name func(known wire.Name) (wire.Name, error)) error {
+func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, name func(known wire.Name) error) error {
 	reader := bufio.NewReaderSize(in, 64<<10)
 	var theirs greeting
 	got := make(chan error, 1)
@@ -361,7 +372,7 @@ func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, nam
 	}
 	l := &link{Bridge: b, isServed: true}
 	b.way, b.peer = l, theirs.Host
-	if b.Host, err = name(theirs.Peer); err != nil {
+	if err = name(theirs.Peer); err != nil {
 		return err
 	}
 	isOver := false

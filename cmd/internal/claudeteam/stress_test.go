@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	staleAfter = time.Second
+	staleAfter = 3 * time.Second
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	t := &testing.T{}
@@ -54,7 +54,7 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 			must(t, os.Remove(file+".lock"))
 			return
 		}
-		os.Remove(temp) // the test was suspended for a second and lost its lock
+		os.Remove(temp) // the test was suspended and lost its lock
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStress(t *testing.T) {
 	} else if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	staleAfter = time.Second
+	staleAfter = 3 * time.Second
 	defer func() { staleAfter = 10 * time.Second }()
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "theirs")

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/cli/setup"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // companions are the verbs that are programs of their own, atm-VERB: what they link would slow down every start of atm.
@@ -56,8 +57,8 @@ Mail waits in the outbox until the other machine has it.
 With a server, run atm bridge keygen on each machine first, and atm bridge trust on the others.
 Mail waits on the server then. Two projects that share one need teams of different names.`,
 		Flags: command.CompanionFlags["bridge"], Subcommands: append(setup.BridgeCommands,
-			cmdline.NoCommand("add connect join init setup", "on each machine: atm bridge keygen, and on the others what it prints"),
-			cmdline.NoCommand("start up run", "atm bridge --nats URL"),
+			cmdline.NoCommand("add connect join init setup link pair", "one machine: atm bridge --ssh HOST; over a server: atm bridge keygen on each, and on the others what it prints"),
+			cmdline.NoCommand("start up run", "atm bridge --ssh HOST, or atm bridge --nats URL"),
 			cmdline.NoCommand("status ls list hosts", "atm doctor lists the hosts and the waiting mail; atm team shows their members")),
 	},
 	{
@@ -100,7 +101,11 @@ func runCompanion(c *cli.Context) error {
 // runBridge is runCompanion, but for a word that is no command of bridge: only options of ssh may follow.
 func runBridge(c *cli.Context) error {
 	if word := c.Args().First(); word != "" && !strings.HasPrefix(word, "-") {
-		return cmdline.UnknownWord(c.App, c.Command, "bridge", word)
+		e := cmdline.UnknownWord(c.App, c.Command, "bridge", word)
+		if strings.HasPrefix(e.Hint, "atm bridge --") || strings.HasPrefix(e.Hint, "did you mean") { // bridge ssh build
+			return e
+		}
+		return e.WithHint("if it is a machine: atm bridge --ssh %s; else: atm bridge --help", policy.Quote(word))
 	}
 	return runCompanion(c)
 }

@@ -320,7 +320,7 @@ func TestLocksHeld(t *testing.T) {
 	began := time.Now()
 	var out strings.Builder
 	exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`)), Options{Box: bob, Now: time.Now(), Stdout: &out})
-	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > maildir.DefaultLockTimeout {
+	if took := time.Since(began); exit != 0 || out.Len() > 0 || err == nil || took > lockfile.DefaultTimeout {
 		t.Errorf("exit %d, %q, %v, after %v", exit, out.String(), err, took)
 	}
 	must(t, lock.Unlock())

@@ -52,7 +52,7 @@ func look(spec runspec.Look) (*runspec.Reading, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := screen.New(spec.Cols, spec.Rows, 500)
+	s := screen.New(spec.Cols, spec.Rows, screen.Scrollback)
 	if err := play(s, bufio.NewReader(io.LimitReader(f, maxRecording))); err != nil {
 		return nil, fmt.Errorf("read %s: %w", spec.Recording, err)
 	}

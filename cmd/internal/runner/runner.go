@@ -33,8 +33,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const lockTimeout = 5 * time.Second
-
 // Main runs the program and returns its exit code.
 func Main(version string, words []string, std output.Streams) int {
 	version = command.Version(version)
@@ -79,7 +77,7 @@ func Main(version string, words []string, std output.Streams) int {
 }
 
 // stuckAfter is how long the end of a run may take at most. An agent that ignores all signals but SIGKILL takes a few
-// seconds, and each lock that somebody holds lockTimeout. A test shortens it.
+// seconds, and each lock that somebody holds lockfile.DefaultTimeout. A test shortens it.
 var stuckAfter = 30 * time.Second
 
 // endIfStuck ends this process and its agent's if it has not ended long after ctx did. What it leaves is what a killed
@@ -104,7 +102,7 @@ func openTeam(spec runspec.Spec) (*teamdir.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.LockTimeout, root.KeysDir = lockTimeout, app.KeysDir() // mail that is due may be for another host
+	root.KeysDir = app.KeysDir() // mail that is due may be for another host
 	return root.Team(spec.Team)
 }
 

@@ -4,6 +4,8 @@
 //
 // A file is checked when it is read: each mistake has a line, and a file with mistakes is not used. Patterns are those of
 // package regexp, whose time is in proportion to the text, so no file can make reading a screen take for ever.
+//
+// Begin with Load. What is read from a screen by these files is package driver's.
 package agents
 
 import (

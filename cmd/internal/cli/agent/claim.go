@@ -30,6 +30,12 @@ has one of them, none is claimed: exit 5. Members in worktrees of their own edit
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
 		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these"},
+		cmdline.NoFlag("ttl until expires timeout duration", "atm claim PATH --for 2h"),
+		cmdline.NoFlag("list ls all show status check who", "atm claim alone lists all claims; atm claim --release PATH ends yours"),
+		cmdline.NoFlag("r unclaim drop free", "atm claim --release PATH"),
+		cmdline.NoFlag("renew extend refresh", "atm claim PATH again extends it"),
+		cmdline.NoFlag("path file dir add take exclusive shared", "atm claim PATH, a file or a directory"),
+		cmdline.NoFlag("m message reason why", `a claim has no text: atm send NAME "…"`),
 	},
 	Action: func(c *cli.Context) error {
 		o := claimOptions{words: c.Args().Slice(), lasts: cmdline.Duration(c, "for"), releases: c.Bool("release")}
@@ -68,7 +74,15 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 		if err != nil {
 			return err
 		}
-		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) && s.Team.Box(s.Me.Agent()).Exists() {
+		_, missing := os.Lstat(path)
+		isNew := errors.Is(missing, fs.ErrNotExist)
+		if _, notTime := cmdline.ParseDuration(word); isNew && notTime == nil { // claim a.go 2h
+			return failure.Usage("%q is no file here", word).WithHint("for how long: atm claim PATH --for %s; a new file of that name: atm claim ./%[1]s", word)
+		}
+		if isNew && strings.Contains(word, "*") {
+			return failure.Usage("there is no file %q", word).WithHint("leave out the quotes; all in a directory: atm claim DIR")
+		}
+		if isNew && s.Team.Box(s.Me.Agent()).Exists() {
 			if box, err := s.MemberOrMe(word); err == nil && box.Agent() != s.Me.Agent() {
 				return failure.Usage("%s is a member, and no file here", word).
 					WithHint("a message of a shared inbox: atm take %s; a new file of that name: atm claim ./%[1]s", word)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/lockfile"
 )
 
 // Flags are the flags that every command takes.
@@ -20,7 +21,7 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
-		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+		DurationFlag("lock-timeout", lockfile.DefaultTimeout, "wait for a lock at most `D` (default 5s)"),
 		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: noColor},
 		&cli.StringFlag{Name: "via", Hidden: true}, // the calling program: see command.CallingProgram
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},

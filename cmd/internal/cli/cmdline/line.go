@@ -224,5 +224,10 @@ func CheckWords(c *cli.Context) error {
 	if hint := Meant(c.App, command, words[0]); hint != "" { // ls messages bob
 		e.WithHint("%s", hint)
 	}
+	for _, word := range words { // install claude plugin
+		if line := LineOf(c).withFlag(word); line != "" {
+			e.WithHint("%s", line)
+		}
+	}
 	return e
 }

@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 		{"ls --limit many", `invalid value "many" for --limit`, "--limit N: N"},
 		{"ls --limit -1", "--limit -1: must not be negative", ""},
 		{"ls bob carol", `unexpected argument "carol"`, ""},
-		{"ls bob done", `unexpected argument "done"`, "atm ls --done"},
+		{"ls bob done", `unexpected argument "done"`, "atm ls bob --done"},
 		{"reply", "atm reply needs ID [TEXT…]", "atm reply 9f3a1c"},
 		{"run", "atm run needs NAME", "atm run bob -- claude"},
 		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- claude"},

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"flag"
 	"maps"
 	"os"
@@ -137,7 +138,7 @@ func Meant(program *cli.App, c *cli.Command, word string) string {
 			return other.hint
 		} else if slices.Contains(f.Names(), word) {
 			typed, _ := FlagUsage(f)
-			return c.HelpName + " " + typed
+			return cmp.Or(l.withFlag(word), c.HelpName+" "+typed)
 		}
 	}
 	other := program.Command(word)
@@ -155,6 +156,16 @@ func Meant(program *cli.App, c *cli.Command, word string) string {
 		}
 	}
 	return "did you mean " + strconv.Quote(Synopsis(other)) + "?"
+}
+
+// withFlag returns the command line with a word as the flag without a value that it names: ack 9f3a1c done. "" if it names
+// none.
+func (l *Line) withFlag(word string) string {
+	f := l.flag("--" + word)
+	if _, isNone := f.(*misnomer); f == nil || isNone || takesValue(f) {
+		return ""
+	}
+	return l.Repaired([]string{word}, []string{"--" + word})
 }
 
 func isFile(name string) bool {

@@ -12,7 +12,7 @@
 //	print.go       values go to stdout, warnings to stderr
 //	report.go      an error is printed, and becomes an exit code
 //	message.go     messages are found; messages and turns as text
-//	table.go       columns, and the table of the team
+//	table.go       columns; team.go: the table of the team
 //	watch.go       what repaints a terminal
 //	companion.go   atm's other programs
 //

@@ -122,9 +122,13 @@ func JSON(v any) ([]byte, error) {
 
 // EscapeJSON escapes what is hidden and encoding/json does not escape. It occurs only inside strings.
 func EscapeJSON(doc []byte) []byte {
-	var out []byte
+	isPlain := func(r rune) bool { return r < 0x7f || r != utf8.RuneError && !letter.IsHidden(r) }
+	if !bytes.ContainsFunc(doc, func(r rune) bool { return !isPlain(r) }) {
+		return doc
+	}
+	out := make([]byte, 0, len(doc)+len(doc)/8)
 	for _, r := range string(doc) {
-		if r < 0x7f || !letter.IsHidden(r) {
+		if r == utf8.RuneError || isPlain(r) {
 			out = utf8.AppendRune(out, r)
 			continue
 		}

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -28,8 +30,13 @@ counts, and the sender sees it. An ack also ends your lease on a message (atm ta
 		&cli.BoolFlag{Name: "blocked", Usage: "but I cannot go on"},
 		&cli.BoolFlag{Name: "declined", Usage: "but I will not do it"},
 		&cli.StringFlag{Name: "text", Aliases: []string{"m", "note", "comment"}, Usage: "add a `TEXT`"},
-		cmdline.NoFlag("outcome status state", "atm ack ID --done, --blocked or --declined"),
-		cmdline.NoFlag("message body", "atm ack ID --text TEXT"),
+		cmdline.NoFlag("outcome status state result", "atm ack ID --done, --blocked or --declined"),
+		cmdline.NoFlag("complete completed finish finished resolved ok success", "atm ack ID --done"),
+		cmdline.NoFlag("fail failed failure error stuck", "atm ack ID --blocked \"…\""),
+		cmdline.NoFlag("reject rejected refuse no wontfix", "atm ack ID --declined \"…\""),
+		cmdline.NoFlag("progress wip", "atm ack ID --text TEXT, or atm reply ID \"…\""),
+		cmdline.NoFlag("undo not-done", "atm unread ID puts it back; another outcome replaces this one"),
+		cmdline.NoFlag("message body reason why", "atm ack ID --text TEXT"),
 		cmdline.NoFlag("all owed last latest", "atm ls --owed shows the ids; atm ack ID ID"),
 	},
 	Action: command.With(app.OpenToWrite, ack),
@@ -49,6 +56,11 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	if n := slices.IndexFunc(ids, isText); outcome != "" && n > 0 { // ack ID --done it is merged
 		if c.IsSet("text") {
 			return command.TextTwice(ids[n])
+		}
+		if looksLikeID(ids[n]) {
+			asText := policy.Quote(strings.Join(ids[n:], " "))
+			return failure.Usage("%q looks like an id, and is none", ids[n]).
+				WithHint("as the text: atm ack %s --%s --text %s", strings.Join(ids[:n], " "), outcome, asText).WithNearest(ids[n], s.HeldIDs())
 		}
 		ids, text = ids[:n], strings.Join(ids[n:], " ")
 	} else if last := len(ids) - 1; last > 0 && isAckText(ids[last]) && !c.IsSet("text") { // ack ID "on it"
@@ -74,6 +86,16 @@ func ack(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 		return did, nil
 	})
 	return p.PrintDone(all, lines, err)
+}
+
+var (
+	asShort = regexp.MustCompile(`^#?[0-9a-zA-Z]{5,7}$`) // as an id is printed, or one more or less
+	notHex  = regexp.MustCompile(`[g-zG-Z]`)
+)
+
+// looksLikeID reports whether a word that is no id may be meant as one: 9f3alc for 9f3a1c.
+func looksLikeID(word string) bool {
+	return asShort.MatchString(word) && strings.ContainsAny(word, "0123456789") && len(notHex.FindAllString(word, -1)) <= 2
 }
 
 func isAckText(word string) bool {

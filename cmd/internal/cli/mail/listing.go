@@ -40,11 +40,7 @@ func (r recipientState) word() string { return cmp.Or(r.Outcome, r.State) }
 
 // MarshalJSON adds the state to the fields of the message file, and keeps its unknown ones.
 func (m message) MarshalJSON() ([]byte, error) {
-	fields, err := m.Item.Message.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	all, _ := wire.ReadObject(fields) // an object, as MarshalJSON made it
+	all, _ := wire.ReadObject(m.Extra) // it may have none
 	all = all.With("short", wire.Quote(m.ID.Short(max(m.digits, 6)))).With("state", wire.Quote(string(cmp.Or(m.State, m.slowest))))
 	if outcome := m.Outcome(); outcome != "" {
 		all = all.With("outcome", wire.Quote(outcome))
@@ -59,7 +55,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 		recipients, _ := wire.Marshal(m.recipients)
 		all = all.With("recipients", recipients)
 	}
-	return all.Encode(), nil
+	msg := *m.Item.Message
+	msg.Extra = all.Encode()
+	return msg.MarshalJSON()
 }
 
 // trace finds the message's state at each recipient, and reports whether an ack is missing.
@@ -219,6 +217,9 @@ func printLetters(s *app.Scope, p *command.Printer, r *letter.Renderer, items []
 	earlier := max(0, len(items)-cmp.Or(limit, len(items)))
 	l := newListing(p, items[earlier:], s.Me)
 	l.More, r.Digits = earlier, l.setDigits()
+	if p.IsJSON && p.Via == "" {
+		return p.PrintAs(l, "") // the text would take as long as the document
+	}
 	text := string(bytes.Join(command.Letters(r, items[earlier:], nil), nil))
 	if earlier > 0 {
 		text = fmt.Sprintf("%d earlier: add --limit 0\n", earlier) + text

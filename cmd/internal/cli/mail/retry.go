@@ -21,7 +21,7 @@ atm retry bob/notes.json`,
 	Description: `What was set aside: files that are no mail, mail to be sent later that was not delivered, mail that
 was typed in and not accepted, messages of other machines that the bridge rejected.
 Mend the cause first: the reason is beside it. Nobody gets twice what they got before.`,
-	Flags:  []cli.Flag{cmdline.NoFlag("all", "atm retry lists them; name the one to try")},
+	Flags:  []cli.Flag{cmdline.NoFlag("all last list ls bad", "atm retry lists them; name the one to try")},
 	Action: command.With(app.OpenMeIfGiven, retry),
 }
 

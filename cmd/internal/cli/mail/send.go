@@ -39,7 +39,10 @@ A line of --batch with "once":"NAME" is sent once, however often the batch is ru
 		cmdline.NoFlag("input", "atm send NAME --file F, or atm send NAME - and a pipe"),
 		&cli.StringFlag{Name: "at", Usage: "later, at `T`: 14:00"},
 		cmdline.DurationFlag("in", 0, "later, in `D`", "delay"),
-		cmdline.NoFlag("schedule later when", "--at 14:00, --at 2026-12-01T09:00 or --in 2h sends it later"),
+		cmdline.NoFlag("schedule later when after", "--at 14:00, --at 2026-12-01T09:00 or --in 2h sends it later"),
+		cmdline.NoFlag("every repeat cron", "atm sends once, now, --at 14:00 or --in 2h; cron can run atm send"),
+		cmdline.NoFlag("group role", `atm send @GROUP "…" is to a group or a role of team.toml`),
+		cmdline.NoFlag("done blocked declined outcome", `atm ack ID --done "…" says what came of a message`),
 	),
 	Action: command.With(app.OpenToWrite, func(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		if c.Bool("batch") {

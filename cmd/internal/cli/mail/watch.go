@@ -37,7 +37,10 @@ atm watch --mail-me 'idle bob, error *'`,
 		&cli.BoolFlag{Name: "no-follow", Usage: "stop once all is shown"},
 		&cli.BoolFlag{Name: "run", Usage: "run the commands that [[on]] in team.toml has for it"},
 		&cli.BoolFlag{Name: "mail-me", Usage: "get mail about these states instead; none: about none; no words: list them"},
-		cmdline.NoFlag("notify notify-me subscribe", "atm watch --mail-me 'idle NAME, error *'"),
+		cmdline.NoFlag("notify notify-me tell-me alert subscribe", "atm watch --mail-me 'idle NAME, error *'"),
+		cmdline.NoFlag("no-mail-me unmail-me unsubscribe", "atm watch --mail-me none"),
+		cmdline.NoFlag("on exec command cmd hook", "[[on]] in team.toml names a command, atm watch --run runs it"),
+		cmdline.NoFlag("once", "atm wait --idle NAME waits for one; atm watch --since 1h --no-follow shows what was"),
 		cmdline.NoFlag("follow f all", "leave it out: atm watch follows everybody until interrupted"),
 		cmdline.NoFlag("from author by agent", "atm watch NAME; mail from somebody: atm ls --from NAME"),
 	},
@@ -73,6 +76,10 @@ func watch(c *cli.Context, s *app.Scope, p *command.Printer) (err error) {
 	var boxes []watcher.Mailbox
 	for _, word := range w.names {
 		members, err := s.Members(word)
+		if err != nil && c.Bool("run") { // watch --run 'make test'
+			e := s.Given.Explain(err)
+			return e.WithHint("the commands are those of [[on]] in team.toml: atm watch --run; %s", e.Hint)
+		}
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -66,6 +67,9 @@ func runBackup(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	defer dir.Close()
+	if runtime.GOOS == "windows" {
+		release() // it renames no file that is open
+	}
 	if err := publish(dir, filepath.Base(temp.Name()), filepath.Base(path)); errors.Is(err, fs.ErrExist) {
 		return exists
 	} else if err != nil {

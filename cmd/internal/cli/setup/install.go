@@ -55,6 +55,7 @@ var uninstallFlags = []cli.Flag{
 	cmdline.NoFlag("scope project", "this worktree only: atm install TOOL --local"),
 	cmdline.NoFlag("user global u", "leave it out: without --local it is your own configuration"),
 	cmdline.NoFlag("all hooks tool claude codex gemini opencode", "one tool, without dashes: atm install claude"),
+	cmdline.NoFlag("skill skills command commands", "atm install claude --plugin has a skill and /mail"),
 }
 
 var installFlags = slices.Insert(slices.Clone(uninstallFlags), 1,
@@ -149,9 +150,10 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 	tool := strings.TrimSuffix(strings.TrimSuffix(c.Args().First(), "-cli"), "-code") // claude-code
 	r := agentconfig.Request{Tool: tool, Agent: c.String("as")}
 	r.Local, r.DryRun, r.MCP = c.Bool("local"), c.Bool("dry-run"), c.Bool("mcp")
+	r.Plugin, r.Accept, r.Claims = c.Bool("plugin"), c.Bool("accept"), c.Bool("claims")
 	if !slices.Contains(agentconfig.Tools, tool) {
 		return r, failure.Usage("which tool? one of %s", app.Join(agentconfig.Tools)).
-			WithHint("%s claude", c.Command.HelpName).WithNearest(tool, agentconfig.Tools)
+			WithHint("%s claude%s", c.Command.HelpName, flagsOf(r)).WithNearest(tool, agentconfig.Tools)
 	}
 	if r.Agent != "" && !r.Local {
 		r.Local = true
@@ -159,14 +161,14 @@ func installRequest(c *cli.Context) (agentconfig.Request, error) {
 			WithHint("%s %s%s", c.Command.HelpName, tool, flagsOf(r))
 	}
 	_, hasPlugin := agentconfig.Plugins[tool]
-	if r.Plugin = c.Bool("plugin"); r.Plugin && (r.Local || r.MCP || !hasPlugin) {
+	if r.Plugin && (r.Local || r.MCP || !hasPlugin) {
 		return r, failure.Usage("--plugin is for your own configuration of claude, codex or gemini, and has the entry for atm mcp").
 			WithHint("%s claude --plugin", c.Command.HelpName)
 	}
-	if r.Accept = c.Bool("accept"); r.Accept && (tool != "claude" || r.Local || r.MCP) {
+	if r.Accept && (tool != "claude" || r.Local || r.MCP) {
 		return r, failure.Usage("--accept is for your own configuration of claude").WithHint("%s claude --accept", c.Command.HelpName)
 	}
-	if r.Claims = c.Bool("claims"); r.Claims && (tool != "claude" || r.MCP) {
+	if r.Claims && (tool != "claude" || r.MCP) {
 		return r, failure.Usage("--claims is for the hooks of claude").WithHint("%s claude --claims", c.Command.HelpName)
 	}
 	_, err := wire.ParseName(cmp.Or(r.Agent, "none"))
