@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -360,6 +361,25 @@ func TestGeminiForgetsSessionStart(t *testing.T) {
 		}
 		if where(t, bob, id) != maildir.Unread {
 			t.Errorf("%s: it counts as read", source)
+		}
+	}
+}
+
+// The caller is told of each session and turn that begins, by every program whose hooks tell.
+func TestTurnsBegin(t *testing.T) {
+	t.Parallel()
+	for tool, prompt := range map[Tool]string{Claude: "UserPromptSubmit", Codex: "UserPromptSubmit", Gemini: "BeforeAgent"} {
+		bob, began := team(t, nil), []bool{}
+		for _, kind := range []string{"SessionStart", prompt} {
+			var out strings.Builder
+			o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &out}
+			o.Begins = func(_ Session, isNew bool) string { began = append(began, isNew); return "" }
+			if _, err := Handle(ctx, tool, []byte(calledWith(tool, kind, `,"source":"startup","prompt":"x"`)), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(began, []bool{true, false}) {
+			t.Errorf("%s: %v", tool, began)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.o.IsACP && c.hasRunner() {
 		c.events, c.endEvents, c.turn = nil, nil, c.lastSession().Turn.ID
 	}
-	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
+	if (c.beginsSession || c.kind == "UserPromptSubmit" || c.kind == "BeforeAgent" || c.kind == askMail) && c.subagent == "" && c.o.Begins != nil {
 		session := Session{c.Session, wire.Clip(c.in.Text("permission_mode"), maxID), c.hasPlugin}
 		if warning := c.o.Begins(session, c.beginsSession || c.IsNewProgram); warning != "" && c.wantsPrimer { // OpenCode would not show it
 			c.warning = prefix + " " + warning

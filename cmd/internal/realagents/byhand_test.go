@@ -126,6 +126,9 @@ func (s *byHand) mailWhileIdle() {
 // Before its first prompt a program may not have said yet that it is there.
 func (s *byHand) mailBeforeTheFirstPrompt() {
 	bob := s.open("bob")
+	if s.program == "claude" { // else the mail may be in what its first hook answers, which waits for the first prompt
+		s.wait("its first hook", func() bool { return s.hasEvent("bob", "session_start") })
+	}
 	id := s.send("note zero")
 	if s.program != "claude" && !s.cannot { // of which the hooks tell at its start
 		bob.says("hello")
