@@ -70,9 +70,16 @@ func (h *host) mount(t testing.TB) {
 	}
 	h.mounted = true
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", h.dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
-			exec.Command("umount", "-l", h.dir).Run()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // a process that was told to end may be busy
+			out, err := exec.Command("umount", h.dir).CombinedOutput()
+			if err == nil {
+				return
+			}
+			if time.Now().After(end) {
+				t.Errorf("umount: %v: %s", err, out)
+				exec.Command("umount", "-l", h.dir).Run()
+				return
+			}
 		}
 	})
 }
