@@ -20,6 +20,9 @@ func TestCommandLineAndStreamsAreInjected(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+		if strings.Contains(string(code), "\npackage main\n") { // a program of its own
+			return nil
+		}
 		for _, found := range forbidden.FindAllString(string(code), -1) {
 			t.Errorf("%s: %s", path, found)
 		}
