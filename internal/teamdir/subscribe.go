@@ -253,11 +253,15 @@ func (t *Team) tellSubscribers(ctx context.Context, name wire.Name, events []wir
 // TellKilled tells those who have asked for it that a member is off whose runner was killed: that no event says. Without
 // subscriptions it is one look.
 func (t *Team) TellKilled(ctx context.Context) {
+	subs := t.Subscribers()
+	if len(subs) == 0 {
+		return
+	}
+	agents, _ := t.Agents() // what cannot be read now is told by a later look
 	off := reducer.WordOff
-	for _, sub := range t.Subscribers() {
+	for _, sub := range subs {
 		s, err := t.readSubscriber(sub)
-		agents, err2 := t.Agents()
-		if err != nil || err2 != nil {
+		if err != nil {
 			continue
 		}
 		for _, name := range agents {

@@ -62,8 +62,8 @@ type doctor struct {
 	checks      []Check
 }
 
-// Examine looks for problems in the whole root, and for what another version of atm than this has left there. With fix it mends those that can be mended without a loss, else it
-// changes nothing.
+// Examine looks for problems in the whole root, and for what another version of atm than this has left there. With fix it
+// mends those that can be mended without a loss, else it changes nothing.
 func Examine(ctx context.Context, r *teamdir.Root, p rootdir.Place, version string, fix bool) []Check {
 	d := &doctor{ctx: ctx, root: r, place: p, version: version, fix: fix, disk: fileSystemAt(r.Path)}
 	for _, found := range rootdir.Nearby(p, r.Path) {
