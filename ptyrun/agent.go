@@ -91,13 +91,3 @@ type agentState struct {
 	cancels    bool // an interrupt is no answer to what it asks, but cancels it
 	isOurs     bool // a text of ours began its turn, of which no event may tell yet
 }
-
-// bell wakes the loop: see agent.woken.
-type bell chan struct{}
-
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default: // it has not answered the last ring yet
-	}
-}

@@ -212,7 +212,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		"!": false,
 	} {
 		r := &runner{Options: Options{now: time.Now}, follower: noFollower{}}
-		p := &terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, output: make(chan []byte, 1), input: make(chan write, 8)}
+		p := &terminal{r: r, emulator: screen.New(40, 10, screen.Scrollback), driver: claude, output: newFeed[[]byte](1), input: make(chan write, 8)}
 		p.emulator.Write([]byte(rule + "❯ rebase\r\n" + strings.TrimPrefix(rule, "\x1b[2J\x1b[H") + "\x1b[2;9H"))
 		p.readScreen(r.now())
 		if p.reading.Draft != "rebase" {
@@ -222,7 +222,7 @@ func TestClearedDraftIsReadAgain(t *testing.T) {
 		if r.recording, err = record.Create(record.Options{Path: t.TempDir() + "/screen.cast", Cols: 40, Rows: 10}); err != nil {
 			t.Fatal(err)
 		}
-		p.output <- []byte(output)
+		p.output.send([]byte(output))
 		if got := p.eraseDraft(); got != want || (len(p.input) > 0) != want {
 			t.Errorf("after %q: erased %v with %d writes; it shows %+v", output, got, len(p.input), p.reading)
 		}

@@ -33,8 +33,7 @@ const fromACP = "acp"
 type speaker struct {
 	r *runner
 	*acp.Agent
-	told    chan acp.Event // nil: everything was taken in
-	signal  bell
+	told    *feed[acp.Event]
 	program *driver.Driver // of the program, for what a text contains
 	isReady bool           // it has opened a session
 	session string
@@ -58,46 +57,20 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker, 
 	if err != nil {
 		return nil, err
 	}
-	s := &speaker{r: r, Agent: a, told: make(chan acp.Event, maxTold), signal: make(bell, 1), program: driver.ForCommand(command)}
+	s := &speaker{r: r, Agent: a, told: newFeed[acp.Event](maxTold), program: driver.ForCommand(command)}
 	r.wg.Go(s.listen)
 	return s, nil
 }
 
 func (s *speaker) listen() {
-	told := s.told
 	for e := range s.Events() {
-		told <- e
-		s.signal.ring()
+		s.told.send(e)
 	}
-	close(told)
-	s.signal.ring()
+	s.told.end()
 }
 
-func (s *speaker) woken() <-chan struct{} {
-	if s.told == nil {
-		return nil
-	}
-	return s.signal
-}
-
-func (s *speaker) take() {
-	for n := 0; s.told != nil && n < maxTold; n++ {
-		select {
-		case e, isOpen := <-s.told:
-			if !isOpen {
-				s.told = nil
-				return
-			}
-			s.handle(e)
-			continue
-		default:
-		}
-		break
-	}
-	if len(s.told) > 0 {
-		s.signal.ring()
-	}
-}
+func (s *speaker) woken() <-chan struct{} { return s.told.woken() }
+func (s *speaker) take()                  { s.told.take(s.handle) }
 
 func (s *speaker) handle(e acp.Event) {
 	r, q := s.r, s.r.question

@@ -23,8 +23,7 @@ import (
 type terminal struct {
 	r *runner
 	*process.Child
-	output   chan []byte // what it writes; nil: all has been read
-	signal   bell        // there is some output
+	output   *feed[[]byte] // what it writes
 	input    chan write
 	emulator *screen.Screen
 	driver   *driver.Driver
@@ -75,7 +74,7 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 	}
 	now := r.now()
 	p := &terminal{
-		r: r, Child: c, output: make(chan []byte, maxPieces), signal: make(bell, 1), input: make(chan write, maxWrites),
+		r: r, Child: c, output: newFeed[[]byte](maxPieces), input: make(chan write, maxWrites),
 		emulator: screen.New(r.Cols, r.Rows, screen.Scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
@@ -108,48 +107,25 @@ func isLight(env []string) (light bool) {
 // A piece is 4 KiB on Linux; the dearest sequences take seconds for 16 of them.
 const maxPieces = 16
 
-// readOutput sends what the program writes, and closes the channel at the end. While the channel is full the program
-// blocks, as on a slow terminal.
+// readOutput reads what the program writes. While the loop has not drawn it the program blocks, as on a slow terminal.
 func (p *terminal) readOutput() {
-	output := p.output
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := p.Child.Read(buf)
 		if err != nil {
 			break
 		}
-		output <- bytes.Clone(buf[:n])
-		p.signal.ring()
+		p.output.send(bytes.Clone(buf[:n]))
 	}
-	close(output)
-	p.signal.ring()
+	p.output.end()
 }
 
-func (p *terminal) woken() <-chan struct{} {
-	if p.output == nil {
-		return nil
-	}
-	return p.signal
-}
+func (p *terminal) woken() <-chan struct{} { return p.output.woken() }
 
 // take draws what the program has written.
 func (p *terminal) take() {
 	var written []byte
-	for n := 0; p.output != nil && n < maxPieces; n++ {
-		select {
-		case piece, isOpen := <-p.output:
-			if !isOpen {
-				p.output = nil
-			}
-			written = append(written, piece...)
-			continue
-		default:
-		}
-		break
-	}
-	if len(p.output) > 0 {
-		p.signal.ring()
-	}
+	p.output.take(func(piece []byte) { written = append(written, piece...) })
 	if len(written) > 0 {
 		p.draw(written)
 	}

@@ -94,3 +94,57 @@ func (r *runner) retry(what string, try func() error) {
 		}
 	}
 }
+
+// feed brings the loop what another goroutine has for it, in order. It holds a limited number of things: while it is full
+// the other goroutine waits.
+type feed[T any] struct {
+	things chan T
+	signal chan struct{} // there may be something to take
+	isOver bool          // all was taken; the loop's
+}
+
+func newFeed[T any](size int) *feed[T] {
+	return &feed[T]{things: make(chan T, size), signal: make(chan struct{}, 1)}
+}
+
+func (f *feed[T]) send(thing T) {
+	f.things <- thing
+	f.ring()
+}
+
+func (f *feed[T]) end() {
+	close(f.things)
+	f.ring()
+}
+
+func (f *feed[T]) ring() {
+	select {
+	case f.signal <- struct{}{}:
+	default: // the loop has not heard the last ring yet
+	}
+}
+
+// woken receives when there may be something to take. It is nil when all was taken.
+func (f *feed[T]) woken() <-chan struct{} {
+	if f.isOver {
+		return nil
+	}
+	return f.signal
+}
+
+// take takes what is there, at most as much as the feed holds.
+func (f *feed[T]) take(use func(T)) {
+	for range cap(f.things) {
+		select {
+		case thing, isOpen := <-f.things:
+			if !isOpen {
+				f.isOver = true
+				return
+			}
+			use(thing)
+		default:
+			return
+		}
+	}
+	f.ring() // there may be more, if only the end
+}

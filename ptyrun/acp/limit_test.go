@@ -56,11 +56,12 @@ func TestNoSession(t *testing.T) {
 // An agent whose output or input has ended, or that writes a line without end, is ended.
 func TestUselessAgent(t *testing.T) {
 	for text, why := range map[string]string{
-		`read x; exec >&-; trap : TERM; sleep 1000; sleep 1000`: "it closed its output",
-		`exec <&-; sleep 1000`:                            "it closed its input",
-		`read x; trap '' TERM; exec tr '\0' x </dev/zero`: "it wrote a message of over 64 MiB",
+		`echo so; read x; exec >&-; trap : TERM; sleep 1000; sleep 1000`: "it closed its output",
+		`exec <&-; echo so; sleep 1000`:                                  "it closed its input",
+		`echo so; read x; trap '' TERM; exec tr '\0' x </dev/zero`:       "it wrote a message of over 64 MiB",
 	} {
 		r := script(t, text).ready()
+		r.sees("not of the protocol: so")
 		if err := r.Prompt("Go."); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync/atomic"
 )
 
 const (
@@ -33,7 +32,6 @@ type Viewer struct {
 	input    chan Input
 	lines    chan output
 	isBehind bool
-	isGapDue atomic.Bool // the viewer must be told about dropped output
 	exit     *Exit
 }
 
@@ -52,23 +50,28 @@ func (v *Viewer) Send(p []byte) {
 		}
 		select {
 		case v.lines <- output{Out: bytes.Clone(piece)}:
-		default:
+		default: // what is queued is of no use to a terminal that will be repainted
 			v.isBehind = true
-			v.isGapDue.Store(true)
+			v.drop()
+			v.lines <- output{Gap: true}
 		}
 	}
 }
 
 // Repaint sends bytes that repaint the terminal, instead of all queued output.
 func (v *Viewer) Repaint(p []byte) {
+	v.drop()
+	v.isBehind = false
+	v.Send(slices.Concat([]byte("\x18"), p)) // CAN ends a sequence whose rest was dropped
+}
+
+func (v *Viewer) drop() {
 	for range len(v.lines) {
 		select {
 		case <-v.lines:
 		default:
 		}
 	}
-	v.isBehind = false
-	v.Send(slices.Concat([]byte("\x18"), p)) // CAN ends a sequence whose rest was dropped
 }
 
 // Exit records that the child has exited. The viewer is told after all output.
@@ -78,9 +81,6 @@ func (v *Viewer) Exit(code int, signal string) { v.exit = &Exit{Code: code, Sign
 func (v *Viewer) write(c *connection) {
 	for line := range v.lines {
 		c.Encode(line)
-		if len(v.lines) == 0 && v.isGapDue.Swap(false) {
-			c.Encode(output{Gap: true})
-		}
 	}
 }
 
