@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	staleAfter = 3 * time.Second
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	os.WriteFile(filepath.Join(dir, "began"), nil, 0o644) // an interrupt ends it well from now on
 	t := &testing.T{}
 	team := openTeam(t, filepath.Join(dir, "root"))
 	team.LockTimeout = 5 * time.Second
@@ -35,8 +36,8 @@ func TestMain(m *testing.M) {
 	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
 }
 
-// claude changes an inbox as Claude Code does: lock, read, change, rename.
-func claude(t *testing.T, file string, change func([]map[string]any) []map[string]any) {
+// claude changes an inbox as Claude Code does: lock, read, change, rename. It returns what it has changed.
+func claude(t *testing.T, file string, change func([]map[string]any) []map[string]any) (before []map[string]any) {
 	for {
 		held, err := lock(context.Background(), file, time.Minute)
 		must(t, err)
@@ -48,11 +49,11 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 		must(t, err)
 		temp := file + ".tmp." + fmt.Sprint(rand.Uint32())
 		must(t, os.WriteFile(temp, data, 0o644))
-		done := held.isHeld(staleAfter)
+		done := held.isHeld(staleAfter / 2) // so that it is held long enough for what follows
 		if done {
 			must(t, os.Rename(temp, file))
 			must(t, os.Remove(file+".lock"))
-			return
+			return list
 		}
 		os.Remove(temp) // the test was suspended and lost its lock
 	}
@@ -117,14 +118,12 @@ func TestStress(t *testing.T) {
 		write(to, func(text string) { send(t, team, wire.Message{Body: text}, "bob", validName(to)) })
 		readers.Go(func() {
 			for again(reading) {
-				claude(t, filepath.Join(theirs, inboxDir, to+".json"), func(list []map[string]any) []map[string]any {
-					mu.Lock()
-					defer mu.Unlock()
-					for _, e := range list {
-						got[to] = append(got[to], e["text"].(string))
-					}
-					return []map[string]any{}
-				})
+				read := claude(t, filepath.Join(theirs, inboxDir, to+".json"), func([]map[string]any) []map[string]any { return []map[string]any{} })
+				mu.Lock()
+				for _, e := range read {
+					got[to] = append(got[to], e["text"].(string))
+				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -137,10 +136,15 @@ func TestStress(t *testing.T) {
 	}
 	writeNoMore()
 	writers.Wait()
+	began := filepath.Join(dir, "began")
+	must(t, os.RemoveAll(began))
 	cmd := begin()
 	left := ""
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		left = ""
+		if _, err := os.Stat(began); err != nil {
+			left = "it has not begun; "
+		}
 		for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
 			data, _ := os.ReadFile(filepath.Join(theirs, inboxDir, name+".json"))
 			unread, err := team.Box(validName(name)).UnreadIDs()
