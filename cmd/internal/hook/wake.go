@@ -49,14 +49,22 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 		return 0, nil
 	}
 	defer unlock()
+	look := func() (isWaiting, isBeingGiven bool, err error) {
+		return c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
+	}
 	for i := 0; ; i++ {
-		isWaiting, isBeingGiven, err := c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
+		isWaiting, isBeingGiven, err := look()
 		if !isWaiting && !isBeingGiven || err != nil {
 			return 0, err
 		}
 		may, isIdle := c.o.Wakes()
 		if !may {
 			return 0, nil
+		}
+		if isIdle { // perhaps after a turn that has taken the mail
+			if isWaiting, _, err = look(); err != nil {
+				return 0, err
+			}
 		}
 		if isIdle && isWaiting {
 			if isFirst, err := c.o.Box.NoteWake(ctx, wakeOnce); isFirst || err != nil {

@@ -107,6 +107,9 @@ func TestWakeOnce(t *testing.T) {
 	if exit, _ := wakes(t, bob, true, yes); exit != 2 {
 		t.Errorf("the first: exit %d", exit)
 	}
+	if isFirst, err := bob.NoteWake(ctx, time.Hour); isFirst || err != nil {
+		t.Errorf("it is not noted: %v", err)
+	}
 	exit, _ := wakes(t, bob, true, func() bool {
 		call1(t, Claude, bob, calledWith(Claude, "UserPromptSubmit", `,"prompt":"<task-notification>"`), time.Now())
 		return true
