@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -156,6 +157,7 @@ func (a *Agent) readOutput() {
 		}
 	}
 	a.do(func() { a.giveUp(fault, grace) })
+	io.Copy(io.Discard, a.child.Stdout) // the rest of a message that is too long, for whose end Stop waits
 }
 
 // readLine reads a message, or the beginning of one that is too long: wire.ReadLine would read to its end.
