@@ -82,6 +82,7 @@ type Agent struct {
 	capabilities acp.PromptCapabilities
 	session      acp.SessionId // "" if none is open
 	turn         *turn         // nil while the agent is idle
+	isConnecting bool          // connect is about to go on with a response: nothing is received until then
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
 	question     *question   // the open one, or nil

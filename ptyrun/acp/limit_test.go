@@ -53,6 +53,12 @@ func TestNoSession(t *testing.T) {
 	}
 }
 
+// What an agent says right behind its answer that opens the session is not lost.
+func TestFirstWords(t *testing.T) {
+	r := script(t, `say "at once"; read x`).ready()
+	r.sees("● at once")
+}
+
 // An agent whose output or input has ended, or that writes a line without end, is ended.
 func TestUselessAgent(t *testing.T) {
 	for text, why := range map[string]string{

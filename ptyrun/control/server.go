@@ -25,16 +25,16 @@ const (
 	maxPath     = 100    // of a socket: macOS takes 103 bytes
 	shortPrefix = "atm-" // of the name of a directory that has a socket instead
 
-	maxClients = 128      // at once; more wait for their greeting
-	maxAnswer  = 64 << 20 // bytes of one: a screen of a million cells with its colours
+	maxClients  = 128              // at once; more wait for their greeting
+	sendTimeout = 10 * time.Second // for a client to read an answer
+	maxAnswer   = 64 << 20         // bytes of one: a screen of a million cells with its colours
 )
 
 // Tests shorten these.
 var (
-	idleTimeout        = time.Minute      // for a client to say nothing between two requests
-	sendTimeout        = 10 * time.Second // for it to read an answer
-	closeTimeout       = 2 * time.Second  // the same when the server ends, and for a viewer to read the rest of the output
-	maxRequest   int64 = 4 << 20          // bytes of a request
+	idleTimeout        = time.Minute     // for a client to say nothing between two requests
+	closeTimeout       = 2 * time.Second // for it to read an answer, or a viewer the rest of the output, when the server ends
+	maxRequest   int64 = 4 << 20         // bytes of a request
 )
 
 type request struct {
