@@ -93,7 +93,9 @@ func (p plugin) remove(c *cli.Context) error {
 }
 
 // canAsk reports whether a person sees what a program asks, and can answer it.
-func canAsk(c *cli.Context) bool { return output.IsTerminal(c.App.Reader) && output.IsTerminal(c.App.ErrWriter) }
+func canAsk(c *cli.Context) bool {
+	return output.IsTerminal(c.App.Reader) && output.IsTerminal(c.App.ErrWriter)
+}
 
 // runEach runs commands up to the first that fails. If nobody can answer what they ask, they find the end of their input
 // in place of the answer.
