@@ -23,6 +23,7 @@ func Example_nightly() {
 		{"clean", "Clean up.", "alice"}, {"logs", "Read the logs.", "bob"}, {"tests", "Mend the tests.", "alice"},
 	}
 	night, up := context.WithCancelCause(ctx) // with real agents: context.WithTimeout(ctx, 8*time.Hour)
+	defer up(nil)
 	results := make([]string, len(jobs))
 	var working sync.WaitGroup
 	for _, who := range []string{"alice", "bob"} {

@@ -61,6 +61,7 @@ type Bridge struct {
 
 	way          transport            // to the other hosts
 	peer         wire.Name            // the only one that it leads to; "": all that are trusted
+	isStranger   bool                 // the peer has called, and has not proved that it is the host whose name it says
 	key          ed25519.PrivateKey   // this host's
 	isContinuous bool                 // under Run, not Once
 	reconnected  chan struct{}        // to the server

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -230,6 +232,41 @@ func TestLinkStrangers(t *testing.T) {
 		if e == nil || !strings.Contains(e.Message, c.want) || !strings.Contains(e.Hint, c.hint) {
 			t.Errorf("%s: %v", about, err)
 		}
+	}
+}
+
+// For one that calls under the name of a host, and is not that host, nothing is noted.
+func TestLinkCalledByStranger(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoLinked(t)
+	must(t, laptop.Once(t.Context()))
+	build.send("bob", "alice@main.laptop", nil)
+	key, err := newMachine(t, "", "laptop", "alice").keys().Generate("laptop")
+	must(t, err)
+	for about, theirs := range map[string]greeting{
+		"another key":  {Protocol: protocol, Team: "main", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+		"another team": {Protocol: protocol, Team: "other", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+		"a newer atm":  {Protocol: protocol + 1, Team: "main", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+	} {
+		line, err := json.Marshal(theirs)
+		must(t, err)
+		build.eventually("free", func() bool { // of the bridge that laptop had called
+			b := &Bridge{Root: build.Root, Team: build.Team, Host: build.Host, Report: build.Report, Warn: build.Warn}
+			in := bytes.NewReader(append(line, '\n'))
+			must(t, b.ThroughStreams(in, io.Discard, "1", func(wire.Name) error { return nil }))
+			if err = b.Once(t.Context()); err == nil {
+				t.Errorf("%s: it is let in", about)
+			}
+			_, isHeld := errors.AsType[*lockfile.HeldError](err)
+			return !isHeld
+		})
+		if why := build.Team.HeldReason("laptop"); why != "" {
+			t.Errorf("%s: it is noted of laptop: %s", about, why)
+		}
+	}
+	must(t, laptop.Once(t.Context()))
+	if len(laptop.unread("alice")) != 1 {
+		t.Error("laptop itself did not get its mail")
 	}
 }
 
