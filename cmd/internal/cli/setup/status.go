@@ -107,7 +107,7 @@ func statusText(m teamdir.Member, isColoured bool) string {
 		line("turn", "%s", turn)
 	}
 	for _, s := range m.Sources {
-		says := letter.Name(s.Says, 40) + " " + letter.Ago(now, s.At)
+		says := letter.Name(spaced(s.Says), 40) + " " + letter.Ago(now, s.At)
 		if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
 			says += " (" + about + ")"
 		}
@@ -135,7 +135,7 @@ func statusText(m teamdir.Member, isColoured bool) string {
 		line("shut", "%s", letter.OneLine(why, 200))
 	}
 	if l := m.LastTurn; l != nil {
-		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
+		line("last turn", "%s %s, after %s", letter.Name(spaced(l.Status), 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
 	if m.Host != "" {
@@ -169,3 +169,6 @@ func statusText(m teamdir.Member, isColoured bool) string {
 	}
 	return text
 }
+
+// spaced is a word of the events, such as awaiting_input, as people write it.
+func spaced(word string) string { return strings.ReplaceAll(word, "_", " ") }
