@@ -100,13 +100,10 @@ func (r *runner) programEnded() {
 			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
-		r.poll(lastEvents, r.isLogged) // so that the follower sees them before the run is over
+		r.poll(r.timing.logged, r.isLogged) // so that the follower sees them before the run is over
 		r.post(func() { r.processesEnded(p) })
 	})
 }
-
-// lastEvents is how long a program's end waits for its last events to be logged.
-const lastEvents = time.Second
 
 // isLogged reports whether what this run has done is in the log, and has come back from there.
 func (r *runner) isLogged() bool { return len(r.unlogged) == 0 }

@@ -391,6 +391,56 @@ func TestLinkHostile(t *testing.T) {
 	})
 }
 
+// What a host writes reaches it however slow the other side is: a disk there may be.
+func TestLinkSlow(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) *raw {
+		laptop, build := newMachine(t, "", "laptop", "alice"), newMachine(t, "", "build", "bob")
+		allTrust(t, laptop, build)
+		return rawTo(t, laptop, "build")
+	}
+	t.Run("it does not read, and is there", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for range 100 {
+			r.write(frame{Type: "ping"})
+		}
+		r.write(frame{Type: "pong", N: 1})
+		select {
+		case <-r.here.ponged:
+		case <-r.here.ctx.Done():
+			t.Error(context.Cause(r.here.ctx))
+		}
+	})
+	t.Run("the session is closed while nothing is read", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for range cap(r.here.out) + 1 { // the first one is being written
+			r.here.write(frame{Type: "ping"})
+		}
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for r.here.ctx.Err() == nil { // it is not silent
+				r.write(frame{Type: "ping"})
+				time.Sleep(time.Second)
+			}
+		}()
+		r.here.close()
+		<-stopped
+	})
+	t.Run("objects", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for n := range uint64(10 * maxServes) { // each is whole before the next is asked for
+			r.write(frame{Type: "get", N: n + 1, SHA256: "x"})
+			if f := r.read("chunk"); f.N != n+1 || !f.End {
+				t.Fatalf("%+v", f)
+			}
+		}
+	})
+}
+
 func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]wire.Name{
