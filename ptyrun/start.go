@@ -132,15 +132,9 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	if err = process.Subreaper(); err != nil {
 		return h, err
 	}
-	last, err := runinfo.Read(r.Box.Store().Dir(), r.Box.Agent())
-	if _, isDamaged := errors.AsType[*durable.FormatError](err); isDamaged { // as after a power cut, which leaves no process
-		r.Log.Error("finding the processes left by the last runner", "err", err)
-	} else if err != nil {
+	last, err := h.endLastRun()
+	if err != nil {
 		return h, err
-	}
-	ended, err := process.EndLeftovers(last.Run)
-	if h.Leftovers = process.Names(ended); err != nil {
-		return h, fmt.Errorf("end the processes left by the last runner of %s: %w", r.Box.Agent(), err)
 	}
 	server, err := control.Listen(r.dir.Path())
 	if err != nil {
@@ -185,18 +179,39 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		defer stop()
 		err := r.loop(stopping.Done())
 		end()
-		err = errors.Join(err, inbox.Close(), server.Close())
-		r.closeRecording()
-		r.claims.wait()
-		r.notifier.wait()
-		r.notes.wait()
-		r.wg.Wait()
-		r.events.wait()
-		removeServerDir(r.serverDir)
-		r.detachFollower(err)
-		h.exit, h.err = r.exit, errors.Join(err, r.dir.Close())
+		h.err = r.shut(errors.Join(err, inbox.Close(), server.Close()))
+		h.exit = r.exit
 	}()
 	return h, nil
+}
+
+// endLastRun ends what the agent's last runner, which was killed, has left running, and returns what that had noted.
+func (h *Handle) endLastRun() (runinfo.Info, error) {
+	box := h.r.Box
+	last, err := runinfo.Read(box.Store().Dir(), box.Agent())
+	if _, isDamaged := errors.AsType[*durable.FormatError](err); isDamaged { // as after a power cut, which leaves no process
+		h.r.Log.Error("finding the processes left by the last runner", "err", err)
+	} else if err != nil {
+		return last, err
+	}
+	ended, err := process.EndLeftovers(last.Run)
+	if h.Leftovers = process.Names(ended); err != nil {
+		err = fmt.Errorf("end the processes left by the last runner of %s: %w", box.Agent(), err)
+	}
+	return last, err
+}
+
+// shut waits for all that works for the runner, whose loop has ended with an error or nil, and releases what it holds.
+func (r *runner) shut(err error) error {
+	r.closeRecording()
+	r.claims.wait()
+	r.notifier.wait()
+	r.notes.wait()
+	r.wg.Wait()
+	r.events.wait()
+	removeServerDir(r.serverDir)
+	r.detachFollower(err)
+	return errors.Join(err, r.dir.Close())
 }
 
 // Wait returns how the program exited when it has exited for good, and everything that it started is gone.

@@ -78,5 +78,26 @@ func (m *Member) StateDetail() string {
 		return q.Brief(80)
 	}
 	said := strings.TrimSuffix(strings.TrimSuffix(m.Detail, m.note), "; ")
-	return strings.Trim(letter.Name(said, 80)+"; "+m.note, "; ")
+	return strings.Trim(letter.Name(InWords(m.State, said), 80)+"; "+m.note, "; ")
+}
+
+// words are what details of a state mean that a program says in words of its own. Why Claude Code and Gemini CLI end a
+// session is one of these; some say nothing that off does not.
+var words = map[reducer.Word]map[string]string{
+	reducer.WordOff: {
+		"other": "", "exit": "", "prompt_input_exit": "", "logout": "logged out", "deleted": "its session was deleted",
+		"bypass_permissions_disabled": "it may not bypass permissions any more",
+	},
+	reducer.WordBlocked: {"trust": "asks whether to trust its directory", "unknown": "asks what only its terminal shows"},
+}
+
+// InWords returns the detail of a state for people. A detail that it does not know is the program's or a person's own.
+func InWords(state reducer.Word, detail string) string {
+	if text, isKnown := words[state][detail]; isKnown {
+		return text
+	}
+	if state == reducer.WordOff && strings.HasPrefix(detail, "SIG") {
+		return "killed by " + detail
+	}
+	return detail
 }

@@ -157,6 +157,39 @@ func (r *Root) Summary(a wire.Address) (Member, error) {
 	return t.Summary(a.Agent)
 }
 
+// Summaries is SummaryWith for several members, whose runners it asks all at the same time. Each has its own error.
+func (t *Team) Summaries(ctx context.Context, c *config.Config, names []wire.Name) ([]Member, []error) {
+	k := known{c, t.askRunners(ctx, names, askWithin)}
+	members, errs := make([]Member, len(names)), make([]error, len(names))
+	AtOnce(len(names), func(i int) { members[i], errs[i] = t.summary(ctx, k, names[i]) })
+	return members, errs
+}
+
+// Summaries is Summary for several addresses, which asks all runners of a team at the same time. What it cannot read has
+// no State.
+func (r *Root) Summaries(ctx context.Context, addresses []wire.Address) map[wire.Address]Member {
+	all, local := map[wire.Address]Member{}, map[wire.Name][]wire.Name{}
+	for _, a := range addresses {
+		if a.Host != "" {
+			all[a], _ = r.Summary(a)
+		} else if !slices.Contains(local[a.Team], a.Agent) {
+			local[a.Team] = append(local[a.Team], a.Agent)
+		}
+	}
+	for team, names := range local {
+		t, err := r.Team(team)
+		if err != nil {
+			continue
+		}
+		c, _ := t.Config() // doctor reports its mistakes
+		members, _ := t.Summaries(ctx, c, names)
+		for i, name := range names {
+			all[t.Box(name).Address()] = members[i]
+		}
+	}
+	return all
+}
+
 // SummaryOf is Summary for a state that the caller keeps up to date.
 func (t *Team) SummaryOf(ctx context.Context, name wire.Name, s *reducer.State) (Member, error) {
 	c, _ := t.Config() // doctor reports its mistakes
@@ -341,9 +374,13 @@ func (t *Team) LocalMembers(ctx context.Context) (members []Member, err error) {
 		return []Member{}, err
 	}
 	c, _ := t.Config() // doctor reports its mistakes
-	k := known{c, t.askRunners(ctx, boxes)}
+	var names []wire.Name
+	for _, b := range boxes {
+		names = append(names, b.Agent())
+	}
+	k := known{c, t.askRunners(ctx, names, askAllWithin)}
 	all, errs := make([]Member, len(boxes)), make([]error, len(boxes))
-	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, k, boxes[i].Agent()) })
+	AtOnce(len(boxes), func(i int) { all[i], errs[i] = t.status(ctx, k, names[i]) })
 	members = []Member{} // in JSON nobody is [], not null
 	for i, m := range all {
 		if !errors.Is(errs[i], maildir.ErrNoAgent) {

@@ -91,3 +91,50 @@ func TestMembersAsksAllAtOnce(t *testing.T) {
 		t.Errorf("team.toml was looked at %d times for %d members", once, len(names))
 	}
 }
+
+// So do Summaries, for which a sender to many waits.
+func TestSummariesAskAllAtOnce(t *testing.T) {
+	r := newRoot(t)
+	var names []wire.Name
+	var addresses []wire.Address
+	for i := range 2*runtime.NumCPU() + 3 {
+		names = append(names, wire.Name(fmt.Sprintf("m%d", i)))
+		addresses = append(addresses, wire.Address{Team: "main", Agent: names[i]})
+	}
+	team := newTeam(t, r, names...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waiting, atMost atomic.Int64
+	for _, name := range names {
+		hold, err := team.Store.HoldRunner(t.Context(), name)
+		must(t, err)
+		t.Cleanup(func() { hold.Release() })
+		testprogram.Hang(t, filepath.Join(team.Box(name).Path(), "run"), func(isAsked bool) {
+			if !isAsked {
+				waiting.Add(-1)
+			} else if n := waiting.Add(1); n > atMost.Load() {
+				atMost.Store(n)
+				if n == int64(len(names)) {
+					cancel() // a caller that leaves is not kept waiting
+				}
+			}
+		})
+	}
+	for end := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(end); {
+		for waiting.Load() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		found := r.Summaries(ctx, append(addresses, addresses[0], wire.Address{Team: "main", Agent: "nobody"}))
+		for _, a := range addresses {
+			if found[a].Name != a.Agent {
+				t.Errorf("%s: %+v", a, found[a])
+			}
+		}
+		if m := found[wire.Address{Team: "main", Agent: "nobody"}]; m.State != "" {
+			t.Errorf("nobody is %s", m.State)
+		}
+	}
+	if ctx.Err() == nil {
+		t.Errorf("of %d runners at most %d were asked at the same time", len(names), atMost.Load())
+	}
+}

@@ -153,7 +153,7 @@ func detailOf(s *reducer.State) string {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
 		return q.Brief(200)
 	}
-	return s.Session().Detail
+	return InWords(s.Word(), s.Session().Detail)
 }
 
 // lookForOverdue finds the answers that have become overdue since the first look.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,8 +93,8 @@ func (t *Team) Untyped(b *maildir.Box) (all []SetAside, err error) {
 	if len(unread) == 0 || err != nil {
 		return nil, err
 	}
-	m, err := t.Summary(b.Agent())
-	if err != nil || m.Inject == "run" {
+	run, err := runinfo.Read(t.Dir(), b.Agent())
+	if err != nil || run.Inject == "run" {
 		return nil, err
 	}
 	first := slices.Min(unread)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -59,8 +58,8 @@ func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client,
 
 // How long runners may take to say how they are. It is at once, unless one is drawing a flood, or the machine is busy.
 const (
-	askWithin    = 2 * time.Second        // one that is asked alone
-	askAllWithin = 200 * time.Millisecond // all of a team, side by side
+	askWithin    = 2 * time.Second        // those that the caller has named
+	askAllWithin = 200 * time.Millisecond // all of a team
 )
 
 // runnerAnswer is what a runner has said of itself, or why it has not.
@@ -84,17 +83,17 @@ func (t *Team) askRunner(ctx context.Context, name wire.Name) (a runnerAnswer) {
 	return a
 }
 
-// askRunners asks all runners that run, all at the same time: of those that do not answer, each takes as long as all.
-func (t *Team) askRunners(ctx context.Context, boxes []*maildir.Box) map[wire.Name]runnerAnswer {
+// askRunners asks those of some members' runners that run, all at the same time: of those that do not answer, each takes
+// as long as all.
+func (t *Team) askRunners(ctx context.Context, names []wire.Name, limit time.Duration) map[wire.Name]runnerAnswer {
 	var (
 		asked   sync.WaitGroup
 		mu      sync.Mutex // guards answers
 		answers = map[wire.Name]runnerAnswer{}
 	)
-	within, cancel := context.WithTimeout(ctx, askAllWithin)
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for _, b := range boxes {
-		name := b.Agent()
+	for _, name := range names {
 		if running, err := t.Running(name); err != nil || !running {
 			continue
 		}

@@ -15,13 +15,13 @@ import (
 
 // Forecast returns the member that is a message's recipient, as far as it is known, and when it is likely to see it.
 func Forecast(r *teamdir.Root, to teamdir.Recipient, sent *wire.Message) (m teamdir.Member, when string) {
-	m = lookOnce(r)(to.Address)
+	m, _ = r.Summary(to.Address)
 	return m, forecastFor(r, &m, to, sent)
 }
 
-// lookOnce returns a function that looks at a member at its first call. What it cannot read has no State.
-func lookOnce(r *teamdir.Root) func(wire.Address) teamdir.Member {
-	known := map[wire.Address]teamdir.Member{}
+// lookOnce returns a function that looks at a member at its first call, unless that is known. What it cannot read has no
+// State.
+func lookOnce(r *teamdir.Root, known map[wire.Address]teamdir.Member) func(wire.Address) teamdir.Member {
 	return func(a wire.Address) teamdir.Member {
 		m, isKnown := known[a]
 		if !isKnown {

@@ -30,7 +30,7 @@ func (s *Scope) SendLater(ctx context.Context, m *Submission, at time.Time) (*Ou
 	if err != nil {
 		return nil, err
 	}
-	out := s.outcomeOf(m, sent, lookOnce(s.Root))
+	out := s.outcomeOf(m, sent, lookOnce(s.Root, map[wire.Address]teamdir.Member{}))
 	if s.Root.CheckAccepted(ctx) != nil {
 		out.warn("nothing is sent later until this root is accepted: atm init shows what is there")
 	}

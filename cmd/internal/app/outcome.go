@@ -55,7 +55,7 @@ type Failed struct {
 
 // NewOutcome is the outcome of a message that nobody has yet.
 func (s *Scope) NewOutcome(id wire.ID) *Outcome {
-	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root)}
+	return &Outcome{ID: id, Short: id.Short(6), Delivered: []Delivered{}, Failed: []Failed{}, team: s.Team.Name, look: lookOnce(s.Root, map[wire.Address]teamdir.Member{})}
 }
 
 func (o *Outcome) warn(format string, args ...any) {

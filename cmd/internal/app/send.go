@@ -62,7 +62,8 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 			ready = append(ready, o)
 		}
 	}
-	sent, look := s.Root.SendAll(ctx, ready), lookOnce(s.Root)
+	sent := s.Root.SendAll(ctx, ready)
+	look := lookOnce(s.Root, s.Root.Summaries(ctx, reached(sent)))
 	for i, m := range all {
 		if outgoing[i] == nil {
 			continue
@@ -76,6 +77,21 @@ func (s *Scope) SendAll(ctx context.Context, all []*Submission) []OutcomeOrErr {
 		sent = sent[1:]
 	}
 	return outcomes
+}
+
+// reached lists the recipients that have a message now.
+func reached(all []teamdir.SentOrErr) (addresses []wire.Address) {
+	for _, s := range all {
+		if s.Sent == nil || s.Sent.Later != nil {
+			continue
+		}
+		for _, to := range s.Sent.To {
+			if to.Err == nil {
+				addresses = append(addresses, to.Address)
+			}
+		}
+	}
+	return addresses
 }
 
 // open is outgoing with the files that go with the message, which are to be closed.

@@ -205,8 +205,8 @@ func describe(m teamdir.Member) string {
 	if m.Since != nil && m.State != reducer.WordUnknown && m.State != reducer.WordError {
 		text = string(m.Name) + " has been " + string(m.State) + " for " + letter.Span(time.Since(*m.Since))
 	}
-	if m.Detail != "" {
-		text += " (" + letter.Name(m.Detail, 80) + ")"
+	if detail := teamdir.InWords(m.State, m.Detail); detail != "" {
+		text += " (" + letter.Name(detail, 80) + ")"
 	}
 	if m.Host != "" {
 		text += ", " + m.EvidenceAge(time.Now())

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 func (d *doctor) checkMembers(t *teamdir.Team) {
@@ -33,12 +34,16 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 		}
 		f.health, f.healthErr = b.Examine(d.fix)
 		f.fold = t.SnapshotVersion(b.Agent()) // before its state is asked for, which makes a new snapshot
-		f.member, f.memberErr = t.SummaryWith(d.ctx, c, b.Agent())
 	})
+	var names []wire.Name
+	for _, b := range boxes {
+		names = append(names, b.Agent())
+	}
+	members, memberErrs := t.Summaries(d.ctx, c, names)
 	for i, b := range boxes {
 		d.about = b.Address().String() + ": "
 		d.checkMailbox(b, found[i].health, found[i].healthErr)
-		if m := found[i].member; found[i].memberErr == nil {
+		if m := members[i]; memberErrs[i] == nil {
 			d.checkRunner(t, b, m)
 			d.checkVersions(t, m, found[i].fold)
 			d.checkWaiting(t, b, m)
@@ -59,8 +64,6 @@ func (d *doctor) checkMembers(t *teamdir.Team) {
 type examined struct {
 	health    maildir.Health
 	healthErr error
-	member    teamdir.Member
-	memberErr error
 	fold      int // see Team.SnapshotVersion
 }
 

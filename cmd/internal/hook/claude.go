@@ -46,32 +46,11 @@ func (c *call) handleEvent() {
 	c.ProvesReceipt = c.subagent == "" && provesReceipt[c.kind]
 	switch c.kind {
 	case "UserPromptSubmit":
-		c.replyAs, c.Shown = asContext, shown(in.Text("prompt"))
-		if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
-			c.Forgets = c.kind + " "
-		}
-		c.startTurn(personsPrompt(in.Text("prompt")))
-	case "Stop": // mail may continue the turn, but not twice in a row
-		active := "again"
-		if c.isFirstStop() {
-			active, c.replyAs = "first", asBlock
-		}
-		c.identify(c.Session, c.kind, c.turn, active)
-		c.endEvents = append(c.endEvents, c.turnCompleted("completed", c.turn, in.Text("last_assistant_message")))
-		// A background task wakes the agent again.
-		var background []json.RawMessage
-		json.Unmarshal(in.Get("background_tasks"), &background)
-		if len(background) == 0 {
-			c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
-		}
+		c.handlePrompt()
+	case "Stop":
+		c.handleStop()
 	case "StopFailure":
-		details := cmp.Or(in.Text("error_details"), in.Text("last_assistant_message"))
-		c.addEvent(wire.StreamError, "", "error_summary", strings.Trim(in.Text("error")+": "+details, ": "))
-		c.endTurn("failed", c.turn, "")
-		if end := agents.LimitEnd(details, c.Now); in.Text("error") == "rate_limit" && !end.IsZero() && !c.hasRunner() { // a runner reads it
-			c.turn = "" // which is over
-			c.changeState("limited", details, "until", end.UTC().Format(time.RFC3339))
-		}
+		c.handleStopFailure()
 	case "SessionStart":
 		c.handleSessionStart()
 	case "SessionEnd":
@@ -116,6 +95,42 @@ func (c *call) handleEvent() {
 			c.ProvesReceipt, c.replyAs, c.IsAmbiguous = true, onStderr, true
 			c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
 		}
+	}
+}
+
+func (c *call) handlePrompt() {
+	prompt := c.in.Text("prompt")
+	c.replyAs, c.Shown = asContext, shown(prompt)
+	if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
+		c.Forgets = c.kind + " "
+	}
+	c.startTurn(personsPrompt(prompt))
+}
+
+// handleStop ends the turn. Mail may continue it, but not twice in a row.
+func (c *call) handleStop() {
+	active := "again"
+	if c.isFirstStop() {
+		active, c.replyAs = "first", asBlock
+	}
+	c.identify(c.Session, c.kind, c.turn, active)
+	c.endEvents = append(c.endEvents, c.turnCompleted("completed", c.turn, c.in.Text("last_assistant_message")))
+	// A background task wakes the agent again.
+	var background []json.RawMessage
+	json.Unmarshal(c.in.Get("background_tasks"), &background)
+	if len(background) == 0 {
+		c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
+	}
+}
+
+// handleStopFailure ends the turn that an error of the model's service has ended, such as a usage limit.
+func (c *call) handleStopFailure() {
+	what, details := c.in.Text("error"), cmp.Or(c.in.Text("error_details"), c.in.Text("last_assistant_message"))
+	c.addEvent(wire.StreamError, "", "error_summary", strings.Trim(what+": "+details, ": "))
+	c.endTurn("failed", c.turn, "")
+	if end := agents.LimitEnd(details, c.Now); what == "rate_limit" && !end.IsZero() && !c.hasRunner() { // a runner reads it
+		c.turn = "" // which is over
+		c.changeState("limited", details, "until", end.UTC().Format(time.RFC3339))
 	}
 }
 

@@ -75,13 +75,9 @@ func install(c *cli.Context) error {
 			WithHint("in a terminal: %s", cmdline.LineOf(c).Completed())
 	}
 	p, installs := command.PrinterOf(c), c.Command.Name == "install"
-	installer := newInstaller(p.Given)
-	found, _, err := rootdir.Find(p.Place())
-	if err != nil && !errors.Is(err, rootdir.ErrNoRoot) {
+	installer, err := installerInRoot(c.Context, p.Given)
+	if err != nil {
 		return err
-	}
-	if err == nil && found.CheckAccepted(c.Context) == nil { // only such a root becomes writable in a sandbox
-		installer.Root = found.Path
 	}
 	if r.Agent != "" && installer.Root != "" {
 		if _, err := app.OpenMe(p.Given); err != nil {
@@ -95,7 +91,7 @@ func install(c *cli.Context) error {
 		}
 		defer lock.Unlock()
 	}
-	do, text, verb := installer.Install, "", "changed"
+	do := installer.Install
 	plugin := pluginOf(installer, r.Tool)
 	hasPlugin := !r.Local && plugin.isInstalled()
 	switch {
@@ -125,29 +121,32 @@ func install(c *cli.Context) error {
 	for _, note := range report.Notes {
 		p.Warn("%s", note)
 	}
-	if report.DryRun {
-		verb = "would change"
-	}
-	for _, f := range report.Files {
-		text += fmt.Sprintf("%s %s\n", verb, letter.Escape(f.Path))
-		for _, change := range f.Changes {
-			text += fmt.Sprintf("  %s\n", letter.Escape(change))
-		}
-	}
-	if r.Plugin || hasPlugin && !installs {
+	if (r.Plugin || hasPlugin && !installs) && failed == nil {
 		report.Plugin = plugin.commands(installs)
-		verb := map[bool]string{true: "would run", false: "ran"}[r.DryRun]
-		if failed != nil {
-			report.Plugin = nil
-		}
-		for _, line := range report.Plugin {
-			text += fmt.Sprintf("%s %s\n", verb, letter.Escape(policy.QuoteAll(line)))
-		}
 	}
+	text := reportText(report)
 	if failed != nil {
 		return p.PrintDone(report, text, failed)
 	}
 	return p.PrintAs(report, cmp.Or(text, "nothing to change"))
+}
+
+// reportText lists the files that were changed, and the commands of the tool that were run, or would be.
+func reportText(report *agentconfig.Report) (text string) {
+	changed, ran := "changed", "ran"
+	if report.DryRun {
+		changed, ran = "would change", "would run"
+	}
+	for _, f := range report.Files {
+		text += fmt.Sprintf("%s %s\n", changed, letter.Escape(f.Path))
+		for _, change := range f.Changes {
+			text += fmt.Sprintf("  %s\n", letter.Escape(change))
+		}
+	}
+	for _, line := range report.Plugin {
+		text += fmt.Sprintf("%s %s\n", ran, letter.Escape(policy.QuoteAll(line)))
+	}
+	return text
 }
 
 func installRequest(c *cli.Context) (agentconfig.Request, error) {
@@ -212,6 +211,20 @@ func lockIn(ctx context.Context, g *app.Given, state, name string) (*lockfile.Lo
 		return nil, err
 	}
 	return lockfile.In(dir).Lock(ctx, name, lockfile.Exclusive, g.LockTimeout, nil)
+}
+
+// installerInRoot is newInstaller for the root in which it is called: if that is accepted, it becomes writable in a
+// sandbox.
+func installerInRoot(ctx context.Context, g *app.Given) (agentconfig.Installer, error) {
+	installer := newInstaller(g)
+	found, _, err := rootdir.Find(g.Place())
+	if errors.Is(err, rootdir.ErrNoRoot) {
+		return installer, nil
+	}
+	if err == nil && found.CheckAccepted(ctx) == nil {
+		installer.Root = found.Path
+	}
+	return installer, err
 }
 
 // newInstaller returns an Installer that knows everything but the root.

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -92,25 +93,10 @@ func statusText(m teamdir.Member, isColoured bool) string {
 		return text
 	}
 	if m.TurnID != "" {
-		turn := strings.Replace(string(m.TurnStatus), string(reducer.TurnTerminal), "ended", 1) + ": " + letter.Name(string(m.TurnID), 80)
-		if m.ThreadID == m.Session { // as most programs have it
-			m.ThreadID = ""
-		}
-		for _, field := range [][2]teamdir.OrNull{{"thread", m.ThreadID}, {"session", m.Session}} {
-			if field[1] != "" {
-				turn += " in " + string(field[0]) + " " + letter.Name(string(field[1]), 80)
-			}
-		}
-		if m.Transport != "" {
-			turn += ", reported by " + letter.Name(string(m.Transport), 80)
-		}
-		line("turn", "%s", turn)
+		line("turn", "%s", turnText(m))
 	}
 	for _, s := range m.Sources {
-		says := letter.Name(s.Says, 40) + " " + letter.Ago(now, s.At)
-		if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
-			says += " (" + about + ")"
-		}
+		says := sourceText(s, now)
 		if s.Counts && len(m.Sources) > 1 {
 			says += ", which counts"
 		}
@@ -119,15 +105,7 @@ func statusText(m teamdir.Member, isColoured bool) string {
 	if ways := m.Ways.String(); ways != "" {
 		line("ways", "%s", ways)
 	}
-	var open, shut []string
-	for _, d := range m.WaysIn {
-		if d.By != "" {
-			open = append(open, d.At+" "+d.By)
-		}
-		if why := cmp.Or(d.Why, d.By); why != d.By && !slices.Contains(shut, why) {
-			shut = append(shut, why)
-		}
-	}
+	open, shut := waysIn(m)
 	if len(m.WaysIn) > 0 {
 		line("ways", "%s", cmp.Or(strings.Join(open, " · "), "none: its person has to say atm read"))
 	}
@@ -135,26 +113,9 @@ func statusText(m teamdir.Member, isColoured bool) string {
 		line("shut", "%s", letter.OneLine(why, 200))
 	}
 	if l := m.LastTurn; l != nil {
-		line("last turn", "%s %s, after %s", letter.Name(l.Status, 40), letter.Age(now, l.At), letter.Span(l.Duration()))
+		line("last turn", "%s %s, after %s", letter.Name(spaced(l.Status), 40), letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
-	evidence := "no event, no runner"
-	if m.Host != "" {
-		evidence = m.EvidenceAge(now)
-	} else if m.Running {
-		evidence = "its runner is running"
-	} else if m.PresenceAt != nil {
-		evidence = "last event " + letter.Ago(now, *m.PresenceAt)
-		if m.RunnerGone {
-			evidence = "its runner was killed; " + evidence
-		}
-	}
-	if m.Host == "" && m.Running && m.PID != nil {
-		evidence += fmt.Sprintf(", process %d", *m.PID)
-	}
-	if m.State == reducer.WordUnknown && m.Presence == reducer.Online && !m.Running {
-		evidence += "; nothing says whether it works"
-	}
-	line("presence", "%s: %s", m.Presence, evidence)
+	line("presence", "%s: %s", m.Presence, presenceEvidence(m, now))
 	if m.ReadAt != nil {
 		line("last read", "%s", letter.Ago(now, *m.ReadAt))
 	}
@@ -169,3 +130,64 @@ func statusText(m teamdir.Member, isColoured bool) string {
 	}
 	return text
 }
+
+// turnText says which turn a member is in, and who reports that.
+func turnText(m teamdir.Member) string {
+	text := strings.Replace(string(m.TurnStatus), string(reducer.TurnTerminal), "ended", 1) + ": " + letter.Name(string(m.TurnID), 80)
+	if m.ThreadID != m.Session && m.ThreadID != "" { // most programs have one id for both
+		text += " in thread " + letter.Name(string(m.ThreadID), 80)
+	}
+	if m.Session != "" {
+		text += " in session " + letter.Name(string(m.Session), 80)
+	}
+	if m.Transport != "" {
+		text += ", reported by " + letter.Name(string(m.Transport), 80)
+	}
+	return text
+}
+
+// sourceText is what a source says of a member's state.
+func sourceText(s control.Claim, now time.Time) string {
+	text := letter.Name(spaced(s.Says), 40) + " " + letter.Ago(now, s.At)
+	if about := strings.Trim(s.By+": "+letter.OneLine(s.Detail, 120), ": "); about != "" {
+		text += " (" + about + ")"
+	}
+	return text
+}
+
+// waysIn lists the ways that are open into the program that a person has started, and why others are shut.
+func waysIn(m teamdir.Member) (open, shut []string) {
+	for _, d := range m.WaysIn {
+		if d.By != "" {
+			open = append(open, d.At+" "+d.By)
+		}
+		if why := cmp.Or(d.Why, d.By); why != d.By && !slices.Contains(shut, why) {
+			shut = append(shut, why)
+		}
+	}
+	return open, shut
+}
+
+// presenceEvidence says what it rests on whether a member's program runs.
+func presenceEvidence(m teamdir.Member, now time.Time) string {
+	text := "no event, no runner"
+	switch {
+	case m.Host != "":
+		text = m.EvidenceAge(now)
+	case m.Running && m.PID != nil:
+		text = fmt.Sprintf("its runner is running, process %d", *m.PID)
+	case m.Running:
+		text = "its runner is running"
+	case m.PresenceAt != nil && m.RunnerGone:
+		text = "its runner was killed; last event " + letter.Ago(now, *m.PresenceAt)
+	case m.PresenceAt != nil:
+		text = "last event " + letter.Ago(now, *m.PresenceAt)
+	}
+	if m.State == reducer.WordUnknown && m.Presence == reducer.Online && !m.Running {
+		text += "; nothing says whether it works"
+	}
+	return text
+}
+
+// spaced is a word of the events, such as awaiting_input, as people write it.
+func spaced(word string) string { return strings.ReplaceAll(word, "_", " ") }
