@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -83,6 +85,9 @@ func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 					return
 				}
 				if _, err := out.Write(line); err != nil {
+					if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) { // noticed before the end of what it wrote
+						err = errEnded
+					}
 					s.cancel(err)
 					return
 				}
