@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -81,6 +82,7 @@ type Agent struct {
 	capabilities acp.PromptCapabilities
 	session      acp.SessionId // "" if none is open
 	turn         *turn         // nil while the agent is idle
+	isConnecting bool          // connect is about to go on with a response: nothing is received until then
 	activity     reducer.Activity
 	tools        map[acp.ToolCallId]*toolCall
 	question     *question   // the open one, or nil
@@ -156,6 +158,7 @@ func (a *Agent) readOutput() {
 		}
 	}
 	a.do(func() { a.giveUp(fault, grace) })
+	io.Copy(io.Discard, a.child.Stdout) // the rest of a message that is too long, for whose end Stop waits
 }
 
 // readLine reads a message, or the beginning of one that is too long: wire.ReadLine would read to its end.

@@ -232,7 +232,7 @@ func TestTurn(t *testing.T) {
 		t.Errorf("the end is %+v", end)
 	}
 	want := "session_start|starting → idle|turn_started|idle → thinking|thinking → responding|message_delta|turn_completed|responding → idle|turn_idle"
-	if got := strings.Join(r.kinds(), "|"); got != want {
+	if got := strings.Join(slices.Compact(r.kinds()), "|"); got != want { // a slow agent's words take several events
 		t.Errorf("told:\n%s\nnot\n%s", got, want)
 	}
 	if e := r.logged("session_start")[0]; !strings.Contains(string(e.Wire), `"source":"startup"`) || e.Field("run") != "run-1" {

@@ -49,14 +49,16 @@ func (a *Agent) call(method string, params any, done func(result json.RawMessage
 	a.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.peer.lastID, method, raw))
 }
 
-// request sends a request and waits for the response.
+// request sends a request and waits for the response, for connect.
 func request[R any](a *Agent, method string, params any) (r R, err error) {
 	answered := make(chan struct{})
 	a.do(func() {
+		a.isConnecting = false
 		a.call(method, params, func(result json.RawMessage, e error) {
 			if err = e; err == nil && !isNull(result) {
 				err = json.Unmarshal(result, &r)
 			}
+			a.isConnecting = true
 			close(answered)
 		})
 	})
@@ -112,7 +114,7 @@ func (a *Agent) hangUp() {
 	}
 }
 
-// receive takes a message, when there is room for what follows from it.
+// receive takes a message, when connect has gone on with the last one and there is room for what follows from this one.
 func (a *Agent) receive(line []byte) {
 	line = bytes.ToValidUTF8(line, []byte("\ufffd")) // a copy
 	var m struct {
@@ -123,7 +125,7 @@ func (a *Agent) receive(line []byte) {
 	}
 	err := json.Unmarshal(line, &m)
 	a.do(func() {
-		for a.isFull() {
+		for a.isConnecting || a.isFull() {
 			a.changed.Wait()
 		}
 		switch {

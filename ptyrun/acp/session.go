@@ -36,6 +36,7 @@ func (a *Agent) connect() {
 		}
 	}
 	a.do(func() {
+		a.isConnecting = false
 		if errors.Is(err, errGone) {
 			return
 		}
@@ -108,7 +109,10 @@ func (a *Agent) authenticate(methods []acp.AuthMethod) error {
 	}
 	chosen := 0
 	if len(q.options) != 1 {
-		a.do(func() { a.ask(q) })
+		a.do(func() {
+			a.isConnecting = false
+			a.ask(q)
+		})
 		chosen = a.await(a.running, q)
 	}
 	if chosen < 0 {

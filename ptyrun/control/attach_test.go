@@ -20,12 +20,17 @@ type window struct {
 	seen  bytes.Buffer
 	conn  *connection
 	stuck chan struct{} // it shows nothing until this is closed
+	waits chan struct{} // gets something when it should show the first bytes
 }
 
 func newWindow() *window { return &window{in: make(chan []byte), sizes: make(chan Size)} }
 
 func (w *window) Write(p []byte) (int, error) {
 	if w.stuck != nil {
+		select {
+		case w.waits <- struct{}{}:
+		default:
+		}
 		<-w.stuck
 	}
 	w.mu.Lock()
@@ -164,8 +169,11 @@ func (b brokenTerminal) Write([]byte) (int, error) { return 0, b.err }
 
 // Output for a slow viewer is dropped, and the viewer asks for a repaint. Nobody else waits for it.
 func TestSlowViewer(t *testing.T) {
-	dir, behind, asked := t.TempDir(), make(chan struct{}), make(chan struct{})
+	dir, behind, asked, w := t.TempDir(), make(chan struct{}), make(chan struct{}), newWindow()
+	w.stuck, w.waits = make(chan struct{}), make(chan struct{}, 1)
 	start(t, dir, &fake{attach: func(ctx context.Context, _ AttachRequest, v *Viewer) error {
+		v.Send([]byte("first\n"))
+		<-w.waits // else it would get the gap before anything to show
 		for !v.IsBehind() {
 			v.Send([]byte("0123456789abcde\n"))
 		}
@@ -184,8 +192,6 @@ func TestSlowViewer(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}})
-	w := newWindow()
-	w.stuck = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	end := w.join(t, ctx, dir, false)
 	<-behind

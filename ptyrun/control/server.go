@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	version      = 3               // of the protocol
-	closeTimeout = 2 * time.Second // for a viewer to read the rest of the output
-	maxPath      = 100             // of a socket: macOS takes 103 bytes
-	shortPrefix  = "atm-"          // of the name of a directory that has a socket instead
+	version     = 3      // of the protocol
+	maxPath     = 100    // of a socket: macOS takes 103 bytes
+	shortPrefix = "atm-" // of the name of a directory that has a socket instead
 
 	maxClients  = 128              // at once; more wait for their greeting
 	sendTimeout = 10 * time.Second // for a client to read an answer
@@ -33,8 +32,9 @@ const (
 
 // Tests shorten these.
 var (
-	idleTimeout       = time.Minute // for a client to say nothing between two requests
-	maxRequest  int64 = 4 << 20     // bytes of one
+	idleTimeout        = time.Minute     // for a client to say nothing between two requests
+	closeTimeout       = 2 * time.Second // for it to read an answer, or a viewer the rest of the output, when the server ends
+	maxRequest   int64 = 4 << 20         // bytes of a request
 )
 
 type request struct {
@@ -270,8 +270,9 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 		default:
 			reply = newAnswer(op.run(ctx, h, r))
 		}
-		if ctx.Err() == nil {
-			c.SetWriteDeadline(time.Now().Add(sendTimeout))
+		c.SetWriteDeadline(time.Now().Add(sendTimeout))
+		if ctx.Err() != nil { // it may have ended long ago; if it ends only now, that sets the same
+			c.SetWriteDeadline(time.Now().Add(closeTimeout))
 		}
 		err = c.Encode(reply)
 	}

@@ -128,13 +128,17 @@ func eventually(t *testing.T, otherwise string, so func() bool) {
 	}
 }
 
+// patient returns a context for Dial on a busy machine.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // dial returns a client that is closed when the test ends.
 func dial(t *testing.T, dir string) *Client {
 	t.Helper()
-	c, err := Dial(t.Context(), dir)
-	for end := time.Now().Add(time.Minute); errors.Is(err, ErrNotAnswering) && time.Now().Before(end); { // on a busy machine
-		c, err = Dial(t.Context(), dir)
-	}
+	c, err := Dial(patient(t), dir)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -246,7 +250,7 @@ func TestOthersSocket(t *testing.T) {
 	must(t, os.Symlink(far, filepath.Join(top, "copied", socketName)))
 	must(t, os.Symlink(filepath.Join(top, "b"), filepath.Join(top, "itself")))
 	for _, name := range []string{"linked", "copied", "itself"} {
-		if _, err := Dial(t.Context(), filepath.Join(top, name)); !errors.Is(err, ErrNoRunner) {
+		if _, err := Dial(patient(t), filepath.Join(top, name)); !errors.Is(err, ErrNoRunner) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -335,9 +339,7 @@ func TestIdleClients(t *testing.T) {
 		must(t, err)
 		defer conn.Close()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c, err := Dial(ctx, dir)
+	c, err := Dial(patient(t), dir)
 	must(t, err)
 	c.Close()
 }
@@ -369,7 +371,7 @@ func TestOtherVersion(t *testing.T) {
 			json.NewEncoder(conn).Encode(newAnswer(version+1, nil))
 		}
 	}()
-	_, err = Dial(t.Context(), dir)
+	_, err = Dial(patient(t), dir)
 	refusal, isRefused := errors.AsType[*Error](err)
 	other, isOther := errors.AsType[*OtherVersionError](err)
 	if !isRefused || refusal.Code != "refused" || !isOther || other.PID != os.Getpid() {
@@ -403,6 +405,27 @@ func TestBusy(t *testing.T) {
 	}
 	if _, err := idle.Status(t.Context()); !errors.Is(err, ErrGone) {
 		t.Error(err)
+	}
+}
+
+// An answer that comes long after the server's end is sent, too.
+func TestLateAnswer(t *testing.T) {
+	before := closeTimeout
+	closeTimeout = 200 * time.Millisecond
+	t.Cleanup(func() { closeTimeout = before })
+	dir, begun := t.TempDir(), make(chan struct{})
+	s := start(t, dir, &fake{stop: func(ctx context.Context) (Outcome, error) {
+		close(begun)
+		<-ctx.Done()
+		time.Sleep(2 * closeTimeout)
+		return Outcome{Done: "stopped"}, nil
+	}})
+	go func() {
+		<-begun
+		s.Close()
+	}()
+	if out, err := dial(t, dir).Stop(t.Context()); err != nil || out.Done != "stopped" {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 

@@ -18,6 +18,7 @@ func ExampleStart() {
 		fmt.Println(err)
 		return
 	}
+	go io.Copy(io.Discard, c.Stderr)
 	said, _ := io.ReadAll(c.Stdout)
 	<-c.Done()
 	left, _ := c.Stop(context.Background(), time.Second)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -51,6 +52,7 @@ func TestLookAtOddNames(t *testing.T) {
 	c, err := Start(Command{Argv: []string{odd, nap}, Cols: 80, Rows: 24})
 	must(t, err)
 	defer c.Stop(t.Context(), grace)
+	go io.Copy(io.Discard, c)
 	eventually(t, func() bool { return nappers(t, nap) == 1 }, func() string { return "sleep" })
 	if p, ok := readInfo(c.PID()); !ok || p.ppid != os.Getpid() || p.sid != c.PID() || p.Name != "a ) R (b" {
 		t.Errorf("its line: %+v, %v", p, ok)

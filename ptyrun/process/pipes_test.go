@@ -41,6 +41,7 @@ func TestPipeKeptOpen(t *testing.T) {
 	c, err := Start(Command{Argv: []string{"sh", "-c", `sleep 1000 & echo said`}, Pipes: true})
 	must(t, err)
 	defer c.Stop(t.Context(), grace)
+	go io.Copy(io.Discard, c.Stderr)
 	if said, err := io.ReadAll(c.Stdout); err != nil || string(said) != "said\n" {
 		t.Errorf("it said %q: %v", said, err)
 	}

@@ -406,7 +406,7 @@ func TestArguments(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	if got := Arguments(cmd.Process.Pid); !slices.Equal(got, []string{"sleep", "60"}) {
-		t.Errorf("%q", got)
-	}
+	var got []string // none while the kernel is starting it, which goes on after our Start
+	eventually(t, func() bool { got = Arguments(cmd.Process.Pid); return slices.Equal(got, []string{"sleep", "60"}) },
+		func() string { return fmt.Sprintf("its arguments: %q", got) })
 }

@@ -49,7 +49,7 @@ var (
 )
 
 // Start runs a command. The caller must Read until io.EOF, because the program blocks when the terminal's buffer is
-// full, and Stop at the end.
+// full, and Stop at the end, which gives a slow reader five seconds.
 func Start(c Command) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("run a program: no program was given")

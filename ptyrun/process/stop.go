@@ -43,7 +43,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 	others = slices.DeleteFunc(ended, func(p Info) bool { return p.PID == c.pid || slices.Contains(helpers, p.sid) })
 	c.awaitEnd(context.Background(), killWait)
 	if c.hasEnded() {
-		late := time.After(2 * readGrace)
+		late := time.After(killWait) // for a reader that is slow, or none
 		for _, o := range c.outputs {
 			select {
 			case <-o.drained:

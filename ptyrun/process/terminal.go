@@ -68,8 +68,7 @@ func (o *output) Read(p []byte) (int, error) {
 	n, err := o.file.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && o.unreadLeft > 0 {
 		// A slow reader gets what the kernel had buffered at the deadline, but not what is written later.
-		o.file.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err = o.file.Read(p[:min(len(p), o.unreadLeft)])
+		n = readBuffered(o.file, p[:min(len(p), o.unreadLeft)])
 		o.unreadLeft -= n
 	}
 	if n > 0 || err == nil {
@@ -77,6 +76,16 @@ func (o *output) Read(p []byte) (int, error) {
 	}
 	o.drainOnce.Do(func() { close(o.drained) })
 	return 0, io.EOF
+}
+
+// readBuffered reads what is there, without waiting. A read with a short deadline may come too late to try at all.
+func readBuffered(f *os.File, p []byte) (n int) {
+	onFile(f, func(fd int) (err error) {
+		for n, err = unix.Read(fd, p); err == unix.EINTR; n, err = unix.Read(fd, p) {
+		}
+		return err
+	})
+	return max(n, 0)
 }
 
 // Read reads what the program writes to its terminal.
@@ -170,9 +179,12 @@ func (c *Child) Resize(cols, rows int) error {
 	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
-// control makes a system call on the master. Fd would put it into blocking mode.
-func (c *Child) control(call func(fd int) error) error {
-	raw, err := c.in.SyscallConn()
+// control makes a system call on the master.
+func (c *Child) control(call func(fd int) error) error { return onFile(c.in, call) }
+
+// onFile makes a system call on a file. Fd would put it into blocking mode.
+func onFile(f *os.File, call func(fd int) error) error {
+	raw, err := f.SyscallConn()
 	if err == nil {
 		bad := raw.Control(func(fd uintptr) { err = call(int(fd)) })
 		err = cmp.Or(err, bad)
