@@ -42,6 +42,7 @@ type runner struct {
 	recording *record.Writer
 	events    worker // appends events
 	notes     worker // writes run.json
+	unwritten int    // how often it is still to be written
 	logged    func() // is called when the log has more events
 	claims    worker // claims messages and settles the claims
 	notifier  worker // sends questions to people and withdraws them, and sends reminders
@@ -154,10 +155,12 @@ func (r *runner) runInfo() runinfo.Info {
 
 func (r *runner) writeRunInfo() {
 	info := r.runInfo()
+	r.unwritten++
 	r.notes.do(func() {
 		if err := info.Write(r.dir); err != nil {
 			r.Log.Error("writing run.json", "err", err)
 		}
+		r.post(func() { r.unwritten-- })
 	})
 }
 

@@ -36,7 +36,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		}
 		if p := r.prog; p != nil {
 			is := p.state()
-			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.isReady && r.isLogged() && r.follower.IsReady(), is.driver
+			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.isReady && r.isLogged() && r.unwritten == 0 && r.follower.IsReady(), is.driver
 			s.Resumed, s.NotResumed = p.resumed.id, p.resumed.fresh
 			p.describe(&s)
 		}

@@ -47,7 +47,9 @@ func TestACPExampleAgent(t *testing.T) {
 		}
 	}
 	s.Atm("send", "bob", "And again.")
-	s.Atm("wait", "--busy", "bob")
+	s.Eventually("at work", func() bool { // before that it would not hear that it is cancelled
+		return strings.Count(s.Atm("screen", "bob", "--last", "500"), "ACP Go Example Agent") == 3
+	})
 	s.Atm("interrupt", "bob")
 	var h struct {
 		Turns []struct {
@@ -62,9 +64,10 @@ func TestACPExampleAgent(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	s.Atm("stop", "bob")
-	if out, _ := exec.Command("pgrep", "-f", "atm-runner|agent").Output(); ours(string(out), s.Dir) {
-		t.Errorf("left, of these: %s", out)
-	}
+	s.Eventually("nothing left", func() bool { // its runner's process ends a moment after it has let go of the lock
+		out, _ := exec.Command("pgrep", "-f", "atm-runner|agent").Output()
+		return !ours(string(out), s.Dir)
+	})
 }
 
 // A runner that is killed at a random moment, or when a message has just been read, loses no message, and its agent ends

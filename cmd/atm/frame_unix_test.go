@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,11 +26,9 @@ func (s *stage) rows(width int, args ...string) []string {
 	terminal, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(width), Rows: 50})
 	must(s.t, err)
 	defer terminal.Close()
+	out, _ := io.ReadAll(terminal) // until it is gone, which is an error
 	shown := screen.New(width, 50, 5000)
-	buf := make([]byte, 1<<16)
-	for n := 0; err == nil; n, err = terminal.Read(buf) {
-		shown.Write(buf[:n])
-	}
+	shown.Write(out) // at once: it does not put together an accent that comes apart from its letter, at the end of a row
 	if err := c.Wait(); err != nil {
 		s.t.Fatalf("%q: %v\n%s", args, err, strings.Join(shown.Lines(), "\n"))
 	}

@@ -1,6 +1,8 @@
 package testagent
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,6 +29,8 @@ type acpAgent struct {
 	acp.Agent // panics at a method that is missing here
 	conn      *acp.AgentSideConnection
 
+	begun chan bool // by a prompt
+
 	lock       sync.Mutex
 	cancel     context.CancelFunc
 	authMethod string
@@ -34,11 +38,19 @@ type acpAgent struct {
 }
 
 func mainACP() int {
-	a := &acpAgent{}
+	a := &acpAgent{begun: make(chan bool)}
 	in, fromClient := io.Pipe() // the connection reads nothing before a.conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	go func() {
-		_, err := io.Copy(fromClient, os.Stdin)
+		client := bufio.NewReader(os.Stdin)
+		line, err := client.ReadSlice('\n')
+		for ; len(line) > 0; line, err = client.ReadSlice('\n') {
+			isPrompt := bytes.Contains(line, []byte(`"method":"session/prompt"`))
+			fromClient.Write(line)
+			if isPrompt && err == nil { // the connection starts requests in any order, and a cancel may be next
+				<-a.begun
+			}
+		}
 		fromClient.CloseWithError(err)
 	}()
 	<-a.conn.Done()
@@ -107,6 +119,7 @@ func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.Promp
 	a.lock.Lock()
 	a.cancel = cancel
 	a.lock.Unlock()
+	a.begun <- true
 	prompt, parts := "", ""
 	for _, b := range p.Prompt {
 		switch {

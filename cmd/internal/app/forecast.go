@@ -42,7 +42,22 @@ func forecastFor(r *teamdir.Root, m *teamdir.Member, to teamdir.Recipient, sent 
 		}
 		return "bridge is off: goes out when it runs"
 	}
+	if m.Running && !sent.Urgent() && isHandedOver(r, to.Address, sent) { // what the member does by now may come of it
+		before := *m
+		before.State, before.AtPrompt, before.Runner.Gate = reducer.WordIdle, "", control.GateOpen
+		m = &before
+	}
 	return forecast(m, sent)
+}
+
+// isHandedOver reports whether the runner of a member has begun to give it the message.
+func isHandedOver(r *teamdir.Root, to wire.Address, sent *wire.Message) bool {
+	t, err := r.Team(to.Team)
+	if err != nil {
+		return false
+	}
+	turns, err := t.HistorySince(to.Agent, sent.SentAt)
+	return err == nil && turns.Delivery(sent.ID).IsHanded
 }
 
 // forecast says in a few words when the member is likely to see a message: `idle: typed in now`.

@@ -3,8 +3,10 @@ package app
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -31,5 +33,30 @@ func TestGateOfMissing(t *testing.T) {
 		if got := TraceOf(t.Context(), s.Root, m, m.To[0]); got.Gate != want {
 			t.Errorf("%+v", got)
 		}
+	}
+}
+
+// A runner may be faster than its sender: what the agent does because of the message is not what the message waits for.
+func TestForecastOfWhatIsHandedOver(t *testing.T) {
+	t.Parallel()
+	s := newScope(t, "bob")
+	box := s.Team.Box("bob")
+	m := &wire.Message{ID: wire.NewID(), SentAt: time.Now()}
+	forecast := func(state reducer.Word) string {
+		return forecastFor(s.Root, &teamdir.Member{Name: "bob", Running: true, State: state, Inject: "body"}, teamdir.Recipient{Address: box.Address()}, m)
+	}
+	if got := forecast(reducer.WordBusy); got != "busy: typed in when idle" {
+		t.Error(got)
+	}
+	if err := box.Log().Append(t.Context(), wire.Event{Kind: wire.EventInjecting, Source: "pty"}.With("id", string(m.ID))); err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []reducer.Word{reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked} {
+		if got := forecast(state); got != "idle: typed in now" {
+			t.Errorf("%s: %s", state, got)
+		}
+	}
+	if m.Priority = "urgent"; forecast(reducer.WordBusy) != "busy: interrupts it" {
+		t.Error(forecast(reducer.WordBusy))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	randv2 "math/rand/v2"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -450,5 +452,24 @@ func TestHostOf(t *testing.T) {
 		if got := HostOf(target); got != want {
 			t.Errorf("%s: %q", target, got)
 		}
+	}
+}
+
+// A link that cannot be written to any more has ended, as one that has nothing more to read.
+func TestWriteToEndedLink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a broken pipe has another error there")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	s := newSession(nil, w, func() {})
+	s.write(frame{Type: "ping"})
+	<-s.ctx.Done()
+	if err := context.Cause(s.ctx); err != errEnded {
+		t.Error(err)
 	}
 }

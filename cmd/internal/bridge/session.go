@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -91,6 +93,9 @@ func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 				}
 				w.before()
 				if _, err := out.Write(w.line); err != nil {
+					if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) { // noticed before the end of what it wrote
+						err = errEnded
+					}
 					s.cancel(err)
 					return
 				}

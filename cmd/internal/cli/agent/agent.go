@@ -41,7 +41,8 @@ const (
 	stopWithin   = 20 * time.Second       // for a runner to stop its agent: it gives up after 13 seconds itself
 	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
 	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line
-	dialogHolds  = 6                      // so many looks in a row must see a dialog before it counts
+	dialogHolds  = 6                      // so many looks in a row must see a dialog before it counts, if it is in the log
+	unloggedFor  = 100                    // and so many if it is not
 )
 
 // A call is one verb called with one agent.

@@ -108,7 +108,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		case status.Ready:
 			r.tellResumed(status)
 			return r, nil
-		case asking == dialogHolds:
+		case asking >= dialogHolds && k.isAsking() || asking >= unloggedFor:
 			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).
 				WithHint("atm attach %s", r.Name)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
@@ -130,6 +130,12 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		app.Sleep(ctx, pollEvery)
 	}
 	return r, ctx.Err()
+}
+
+// isAsking reports whether the agent's question is in its log, where atm pending finds it.
+func (k *call) isAsking() bool {
+	questions, err := k.s.Team.Questions(k.name())
+	return err != nil || len(questions) > 0
 }
 
 // startsAgent reports whether the command names a program whose prompts are known, as a script may that starts it.
