@@ -100,13 +100,22 @@ func (r *runner) programEnded() {
 			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
-		r.poll(lastEvents, r.isLogged) // so that the follower sees them before the run is over
+		r.awaitLastEvents()
 		r.post(func() { r.processesEnded(p) })
 	})
 }
 
-// lastEvents is how long a program's end waits for its last events to be logged.
-const lastEvents = time.Second
+// A program's end waits for its last events to be logged: on a busy disk that takes a while, in a log that fails it may
+// take for ever.
+const lastEvents, lastEventsFailing = 15 * time.Second, time.Second
+
+// awaitLastEvents waits until the follower has seen the last events, before the run is over.
+func (r *runner) awaitLastEvents() {
+	began := time.Now()
+	r.poll(lastEvents, func() bool {
+		return r.isLogged() || r.logFails.Load() && time.Since(began) > lastEventsFailing
+	})
+}
 
 // isLogged reports whether what this run has done is in the log, and has come back from there.
 func (r *runner) isLogged() bool { return len(r.unlogged) == 0 }
