@@ -226,6 +226,14 @@ func TestEndWhileGiven(t *testing.T) {
 	must(t, h.Prompt(t.Context(), "SAY fine"))
 }
 
+// A text that ended the agent was given.
+func TestPromptThatEndsIt(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
+	if err := h.Prompt(t.Context(), "THINK 50ms EXIT 0"); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
 // The loop over the events may itself call what makes more of them.
 func TestCallsInEvents(t *testing.T) {
 	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) {
