@@ -148,6 +148,15 @@ func TestSpeakerHandle(t *testing.T) {
 		t.Errorf("it answered %q", e.Text("response"))
 	}
 	settled(t, h)
+	for e, err := range h.Events(t.Context()) {
+		must(t, err)
+		if e.Text("id") == asked.Text("id") && e.Text("decision") == "reject" {
+			break
+		}
+		if e.Kind == wire.TurnCompleted {
+			t.Fatal("no event says how it was answered")
+		}
+	}
 }
 
 // A message is read only once the log has all that came before, and with that the turn that it began: a runner that is
