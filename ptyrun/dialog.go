@@ -187,6 +187,9 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 	case <-q.closed:
 		return label, nil
 	case <-time.After(answerTimeout):
+		if r.ACP != nil { // it has the answer, and will tell so behind what it has told before
+			return label, nil
+		}
 		r.post(func() { q.pressed = nil })
 		return "", fmt.Errorf("%w after %q was pressed", errNoEffect, label)
 	}

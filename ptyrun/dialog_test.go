@@ -211,7 +211,9 @@ func TestMenuIsNotAnswered(t *testing.T) {
 // A program that swallows a return key until it has drawn the text gets it afterwards.
 func TestReturnWaitsForTheText(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r, patient := newRig(t), quick
+	patient.render = time.Minute
+	r.opt.timing = &patient
 	keys := filepath.Join(r.opt.Dir, "keys")
 	r.program("claude", "sh", "-c", `stty raw -echo
 box() { printf '\033[H%s\r\n❯ %s\033[K\r\n%s\033[2;%dH' "$rule" "$1" "$rule" $((3 + ${#1})); }
@@ -304,7 +306,7 @@ func TestPermissionBeforeReady(t *testing.T) {
 func TestAnswerTooEarly(t *testing.T) {
 	t.Parallel()
 	r, late := newRig(t).fake(testagent.Options{}), quick
-	late.settle = time.Second
+	late.settle, late.personQuiet = time.Second, time.Minute // the answer waits for as long as a person types
 	r.opt.timing = &late
 	r.run().idle()
 	r.send("CONFIRM [touch a.txt]")

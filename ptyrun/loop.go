@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -40,12 +41,13 @@ type runner struct {
 	dir       *durable.Root // run/
 	serverDir string        // for the socket of the program's own server; "": it has none
 	recording *record.Writer
-	events    worker // appends events
-	notes     worker // writes run.json
-	unwritten int    // how often it is still to be written
-	logged    func() // is called when the log has more events
-	claims    worker // claims messages and settles the claims
-	notifier  worker // sends questions to people and withdraws them, and sends reminders
+	events    worker      // appends events
+	logFails  atomic.Bool // the last one was not appended
+	notes     worker      // writes run.json
+	unwritten int         // how often it is still to be written
+	logged    func()      // is called when the log has more events
+	claims    worker      // claims messages and settles the claims
+	notifier  worker      // sends questions to people and withdraws them, and sends reminders
 
 	state    reducer.State
 	prog     *program // nil between two programs
@@ -287,6 +289,7 @@ func (r *runner) append(e wire.Event, fields ...string) {
 				r.post(func() { r.isFolded(&e) })
 				err = nil
 			}
+			r.logFails.Store(err != nil)
 			return err
 		})
 	})

@@ -64,9 +64,7 @@ func TestOwnServer(t *testing.T) {
 	}
 	r.killServer()
 	connected(2)
-	if !r.has("stream_error")() {
-		t.Error("nothing tells of the server's end")
-	}
+	r.wait("the server's end to be told of", r.has("stream_error"))
 	r.wait("a message to be read", r.read(r.send("hello")))
 	c := r.client()
 	if _, err := c.Restart(t.Context(), control.RestartRequest{}); err != nil {
@@ -98,15 +96,18 @@ func TestOwnServer(t *testing.T) {
 
 // Without a server that works the program is started as it is, with the flag that has it share none.
 func TestNoOwnServer(t *testing.T) {
-	for serve, want := range map[string]string{
-		"echo I cannot do that >&2; exit 3": "it exited with 3: I cannot do that",
-		"exec sleep 1000":                   "it does not listen after",
+	for want, c := range map[string]struct {
+		serve  string
+		within time.Duration
+	}{
+		"it exited with 3: I cannot do that": {"echo I cannot do that >&2; exit 3", time.Minute},
+		"it does not listen after":           {"exec sleep 1000", time.Second},
 	} {
 		t.Run(want, func(t *testing.T) {
 			within := serverWithin
-			serverWithin = time.Second
+			serverWithin = c.within
 			t.Cleanup(func() { serverWithin = within })
-			r := newRig(t).codex(serve).run().idle()
+			r := newRig(t).codex(c.serve).run().idle()
 			r.wait("a message to be read", r.read(r.send("hello")))
 			if args := r.lines("args"); len(args) != 1 || args[0] != "--no-daemon" {
 				t.Errorf("it was started with %q", args)

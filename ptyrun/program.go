@@ -100,9 +100,24 @@ func (r *runner) programEnded() {
 			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
-		r.poll(r.timing.logged, r.isLogged) // so that the follower sees them before the run is over
+		r.awaitLastEvents()
 		r.post(func() { r.processesEnded(p) })
 	})
+}
+
+// awaitLastEvents waits until the follower has seen the last events, before the run is over.
+func (r *runner) awaitLastEvents() {
+	began := time.Now()
+	r.poll(r.timing.logged, func() bool { return r.isLogged() || time.Since(began) > r.logPatience() })
+}
+
+// logPatience is how long to wait for the last events of a program to be logged: on a busy disk that takes a while, in a
+// log that fails it may take for ever.
+func (r *runner) logPatience() time.Duration {
+	if r.logFails.Load() {
+		return min(time.Second, r.timing.logged)
+	}
+	return r.timing.logged
 }
 
 // isLogged reports whether what this run has done is in the log, and has come back from there.

@@ -67,7 +67,7 @@ func (r *runner) stepRestart(now time.Time) {
 		return
 	}
 	// What the next program's hooks report must come behind the end of the one before it: else that would end its session.
-	if !r.isLogged() && r.mustWait(r.restarts.next.Add(r.timing.logged), now) {
+	if !r.isLogged() && r.mustWait(r.restarts.next.Add(r.logPatience()), now) {
 		return
 	}
 	r.restarts.next, r.restarts.isStarting = time.Time{}, true

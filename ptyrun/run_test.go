@@ -87,7 +87,7 @@ func TestStopAfterRestart(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("no setsid here")
 	}
-	r := newRig(t).program("plain", "bash", "-c", "setsid sleep 1000 & sleep 0.2; echo started; sleep 1000").run()
+	r := newRig(t).program("plain", "bash", "-c", "setsid sh -c 'echo started; exec sleep 1000' & sleep 1000").run()
 	r.wait("the start", r.shows("started"))
 	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
 		t.Fatal(err)
@@ -104,17 +104,26 @@ func TestStopAfterRestart(t *testing.T) {
 
 // A stop during a restart is a stop.
 func TestStopDuringRestart(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{Trap: "TERM"}).run().idle()
-	if _, err := r.client().Restart(t.Context(), control.RestartRequest{}); err != nil {
-		t.Fatal(err)
+	h := startFake(t, testagent.Options{Profile: "claude", Trap: "TERM"}, nil)
+	await(t, h, "state_change")
+	h.r.call(func() { // both before its program is killed, which takes two seconds
+		if out, err := h.r.restart(control.RestartRequest{}); err != nil || out.Done != "restarting" {
+			t.Errorf("%+v, %v", out, err)
+		}
+		h.r.stop("asked to")
+	})
+	if exit, err := h.Wait(); err != nil || !exit.Stopped {
+		t.Errorf("%+v, %v", exit, err)
 	}
-	if out, err := r.client().Stop(t.Context()); err != nil || out.Done != "stopped" {
-		t.Errorf("%+v, %v", out, err)
+	starts := 0
+	for e, err := range h.Events(t.Context()) {
+		must(t, err)
+		if e.Kind == "spawned" {
+			starts++
+		}
 	}
-	<-r.done
-	if n := len(r.fakes(testagent.Started)); n != 1 {
-		t.Errorf("%d starts", n)
+	if starts != 1 {
+		t.Errorf("%d starts", starts)
 	}
 }
 

@@ -148,19 +148,21 @@ func (r *runner) Stop(context.Context) (control.Outcome, error) {
 }
 
 func (r *runner) Restart(_ context.Context, req control.RestartRequest) (control.Outcome, error) {
-	return inLoop(r, func() (control.Outcome, error) {
-		r.Resume = r.Resume || req.Resume
-		if r.stopping != nil {
-			return control.Outcome{}, errors.New(string(control.GateStopping))
+	return inLoop(r, func() (control.Outcome, error) { return r.restart(req) })
+}
+
+func (r *runner) restart(req control.RestartRequest) (control.Outcome, error) {
+	r.Resume = r.Resume || req.Resume
+	if r.stopping != nil {
+		return control.Outcome{}, errors.New(string(control.GateStopping))
+	}
+	if r.prog == nil && !r.isEnding {
+		if !r.restarts.isStarting {
+			r.restarts.next = r.now()
 		}
-		if r.prog == nil && !r.isEnding {
-			if !r.restarts.isStarting {
-				r.restarts.next = r.now()
-			}
-			return control.Outcome{Done: "restarted"}, nil
-		}
-		r.stop("asked to restart")
-		r.stopping.isRestart = true
-		return control.Outcome{Done: "restarting"}, nil
-	})
+		return control.Outcome{Done: "restarted"}, nil
+	}
+	r.stop("asked to restart")
+	r.stopping.isRestart = true
+	return control.Outcome{Done: "restarting"}, nil
 }

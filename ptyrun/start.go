@@ -243,17 +243,23 @@ func (h *Handle) give(ctx context.Context, text string, isFirst bool) error {
 	}) {
 		return errOver
 	}
+	err := errOver
 	select {
 	case err := <-p.done:
 		return err
 	case <-h.done:
-		return errOver
 	case <-ctx.Done():
 		h.r.call(func() {
 			p.isOver = true
 			m.prompts = slices.DeleteFunc(m.prompts, func(other *prompt) bool { return other == p })
 		})
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
+	}
+	select {
+	case err := <-p.done: // it was given before
+		return err
+	default:
+		return err
 	}
 }
 

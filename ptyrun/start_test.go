@@ -148,6 +148,15 @@ func TestSpeakerHandle(t *testing.T) {
 		t.Errorf("it answered %q", e.Text("response"))
 	}
 	settled(t, h)
+	for e, err := range h.Events(t.Context()) {
+		must(t, err)
+		if e.Text("id") == asked.Text("id") && e.Text("decision") == "reject" {
+			break
+		}
+		if e.Kind == wire.TurnCompleted {
+			t.Fatal("no event says how it was answered")
+		}
+	}
 }
 
 // A message is read only once the log has all that came before, and with that the turn that it began: a runner that is
@@ -224,6 +233,14 @@ func TestEndWhileGiven(t *testing.T) {
 		t.Error("it counts as given")
 	}
 	must(t, h.Prompt(t.Context(), "SAY fine"))
+}
+
+// A text that ended the agent was given.
+func TestPromptThatEndsIt(t *testing.T) {
+	h := startFake(t, testagent.Options{Profile: "claude"}, nil)
+	if err := h.Prompt(t.Context(), "THINK 50ms EXIT 0"); err != nil {
+		t.Errorf("%v", err)
+	}
 }
 
 // The loop over the events may itself call what makes more of them.

@@ -70,7 +70,7 @@ func TestReadyWithItsSession(t *testing.T) {
 	r := newRig(t, Options{Begin: true}).fake()
 	r.useSessions(session.OpenOptions{LockTimeout: 5 * time.Minute})
 	release := r.lock("team")
-	r.run().idle()
+	r.run().wait("the prompt", r.has("state_change", "new", "idle"))
 	c := r.client()
 	isReady := func() bool {
 		s, err := c.Status(t.Context())
@@ -117,6 +117,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	release := r.lock("team")
 	r.run()
 	r.wait("two failures", func() bool { return failures.lines.Load() >= 2 })
+	r.wait("the session", r.hasSession) // one that was over before the runner read it stops nobody
 	if !r.unread(abort) {
 		t.Error("it was read, and has ended nothing")
 	}

@@ -41,6 +41,7 @@ type rig struct {
 	bob    *maildir.Box
 	log    string // the fake agent's
 	own    Options
+	knows  *follower      // of the agent
 	people *session.Store // what people see
 	opt    ptyrun.Options
 	mail   *ptyrun.Mail
@@ -84,7 +85,11 @@ func (r *rig) openSessions(o session.OpenOptions) *session.Store {
 // useSessions opens the team's sessions anew for the runner.
 func (r *rig) useSessions(o session.OpenOptions) {
 	r.own.Store = r.openSessions(o)
-	r.opt.Follow = r.own.Follow
+	r.opt.Follow = func(run ptyrun.Followed) ptyrun.Follower {
+		f := r.own.Follow(run)
+		r.knows = f.(*follower)
+		return f
+	}
 }
 
 // fake runs the fake agent.
@@ -200,11 +205,23 @@ func (r *rig) fakes(event string) []string {
 	return es.Texts(event)
 }
 
-// idle waits until bob is at his prompt.
+// idle waits until bob is at his prompt and the runner knows the sessions.
 func (r *rig) idle() *rig {
 	r.t.Helper()
 	r.wait("the prompt", r.has("state_change", "new", "idle"))
+	r.wait("the sessions to be read", r.isKnown)
 	return r
+}
+
+// isKnown reports whether the runner has read the sessions, hasSession whether it knows one that is alive.
+func (r *rig) isKnown() (so bool) {
+	r.knows.run.Do(func() { so = r.knows.isKnown })
+	return so
+}
+
+func (r *rig) hasSession() (so bool) {
+	r.knows.run.Do(func() { so = len(aliveOf(r.knows.all)) > 0 })
+	return so
 }
 
 func (r *rig) sessions() *session.Store { return r.people }
@@ -228,13 +245,10 @@ func (r *rig) onlySession() *session.Session {
 	return list[0]
 }
 
-// awaitSession waits until the runner has begun a session.
+// awaitSession waits until the runner has begun a session, and knows it.
 func (r *rig) awaitSession() *rig {
 	r.t.Helper()
-	r.wait("a session", func() bool {
-		list, _, err := r.sessions().List()
-		return err == nil && len(list) > 0
-	})
+	r.wait("a session", r.hasSession)
 	return r
 }
 

@@ -298,6 +298,7 @@ func TestOutputOfALateSession(t *testing.T) {
 		screen, err := r.client().Screen(t.Context(), control.ScreenRequest{})
 		return err == nil && strings.Contains(strings.Join(screen.Lines, "\n"), "before")
 	})
+	r.wait("the sessions to be read", r.isKnown) // else it is one of those that were there before
 	id := r.open()
 	// Wait until the runner has seen it.
 	c := r.client()
