@@ -38,6 +38,7 @@ const (
 	quietWithin  = 3 * time.Second        // and so long for any other
 	seenWithin   = 2 * time.Second        // for a runner to see the dialog that an event reports
 	listenWithin = 15 * time.Second       // from a runner's lock to its socket: it first ends leftover processes
+	listenOurs   = time.Minute            // the same of a runner that this process has started, and that lives
 	stopWithin   = 20 * time.Second       // for a runner to stop its agent: it gives up after 13 seconds itself
 	endWithin    = 2 * time.Second        // for this process to end after a signal in an attached terminal
 	readingTime  = 700 * time.Millisecond // to read how to detach, before the agent's screen covers that line

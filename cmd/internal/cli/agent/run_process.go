@@ -81,9 +81,9 @@ func (p *runnerProcess) hasEnded(within time.Duration) bool {
 // or until for quietWithin the driver has known no prompts and nothing has promised some, and then returns the agent as
 // started. p is nil if somebody else has started the runner.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
-	r, unready := result{Name: k.name(), State: "ready"}, "started"
+	r, unready, silence := result{Name: k.name(), State: "ready"}, "started", listenOurs
 	if p == nil {
-		r.State, unready = "running", "running"
+		r.State, unready, silence = "running", "running", listenWithin
 	}
 	asking, began, promised := 0, time.Now(), time.Time{}
 	for ctx.Err() == nil {
@@ -115,7 +115,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 			r.State, r.Detail = unready, "no prompt yet"
 			r.tellResumed(status)
 			return r, nil
-		case err != nil && time.Since(began) > listenWithin:
+		case err != nil && time.Since(began) > silence:
 			return r, err
 		}
 		if p != nil {
