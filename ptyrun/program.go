@@ -100,21 +100,21 @@ func (r *runner) programEnded() {
 			_, err := p.Stop(context.Background(), r.timing.leftovers)
 			r.logSurvivors(err)
 		}
-		r.awaitLastEvents()
+		began := time.Now()
+		r.poll(r.timing.logged, func() bool { // so that the follower sees them before the run is over
+			return r.isLogged() || time.Since(began) > r.logPatience()
+		})
 		r.post(func() { r.processesEnded(p) })
 	})
 }
 
-// A program's end waits for its last events to be logged: on a busy disk that takes a while, in a log that fails it may
-// take for ever.
-const lastEvents, lastEventsFailing = 15 * time.Second, time.Second
-
-// awaitLastEvents waits until the follower has seen the last events, before the run is over.
-func (r *runner) awaitLastEvents() {
-	began := time.Now()
-	r.poll(lastEvents, func() bool {
-		return r.isLogged() || r.logFails.Load() && time.Since(began) > lastEventsFailing
-	})
+// logPatience is how long the last events may take to be logged. A slow log gets more time than one that fails, which it
+// may do for ever.
+func (r *runner) logPatience() time.Duration {
+	if r.logFails.Load() {
+		return min(r.timing.logged, time.Second)
+	}
+	return r.timing.logged
 }
 
 // isLogged reports whether what this run has done is in the log, and has come back from there.

@@ -66,6 +66,10 @@ func (r *runner) stepRestart(now time.Time) {
 	if r.restarts.next.IsZero() || r.mustWait(r.restarts.next, now) {
 		return
 	}
+	// What the next program's hooks report must come behind the end of the one before it: else that would end its session.
+	if !r.isLogged() && r.mustWait(r.restarts.next.Add(r.logPatience()), now) {
+		return
+	}
 	r.restarts.next, r.restarts.isStarting = time.Time{}, true
 	command, resumed := r.resume()
 	r.withServer(command, func(server *ownServer, noServer error) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -299,6 +300,36 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	}
 	if turn := state.Session(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
 		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.events())
+	}
+}
+
+// The next program starts when the end of the one before it is in the log: what its hooks report belongs behind that.
+func TestRestartComesAfterTheEndInTheLog(t *testing.T) {
+	t.Parallel()
+	r, w := newRig(t).program("plain", "sh", "-c", `cat bob/events/* | grep -c '"kind":"exited"' >>starts; exec sleep 1000`), quick
+	w.logged = time.Hour
+	r.opt.timing, r.opt.Restart = &w, OnCrash
+	r.run()
+	starts := func() string {
+		lines, _ := os.ReadFile(filepath.Join(r.opt.Dir, "starts"))
+		return string(lines)
+	}
+	r.wait("the start", func() bool { return starts() == "0\n" })
+	r.wait("the start in the log", r.has("spawned"))
+	lock, err := r.store.Locks().Lock(t.Context(), "bob.events", lockfile.Exclusive, time.Minute, nil)
+	must(t, err)
+	first, err := r.status()
+	must(t, err)
+	child, err := os.FindProcess(first.ChildPID)
+	must(t, err)
+	must(t, child.Kill())
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && starts() == "0\n"; { // it would start now
+		time.Sleep(readDelay)
+	}
+	must(t, lock.Unlock())
+	r.wait("the next start", func() bool { return strings.Count(starts(), "\n") == 2 })
+	if starts() != "0\n1\n" {
+		t.Errorf("ends in the log before each start: %q", starts())
 	}
 }
 

@@ -133,7 +133,9 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	last, err := runinfo.Read(r.Box.Store().Dir(), r.Box.Agent())
-	if err != nil {
+	if _, isDamaged := errors.AsType[*durable.FormatError](err); isDamaged { // as after a power cut, which leaves no process
+		r.Log.Error("finding the processes left by the last runner", "err", err)
+	} else if err != nil {
 		return h, err
 	}
 	ended, err := process.EndLeftovers(last.Run)

@@ -23,6 +23,7 @@ type timing struct {
 	stale        time.Duration // after which a source is stale: reducer.StaleAfter
 	backoff      time.Duration // the first pause before a restart
 	leftovers    time.Duration // for what a program that exited has left running to end
+	logged       time.Duration // for the last events of a program to be logged, before anything goes on without them
 }
 
 // standardTiming fits real programs: it was measured with four.
@@ -30,5 +31,5 @@ var standardTiming = timing{
 	firstIdle: driver.FirstSettle, idle: driver.Settle, personQuiet: 3 * time.Second, render: 2 * time.Second,
 	quiet: 100 * time.Millisecond, accept: 3 * time.Second, retryReturn: 500 * time.Millisecond,
 	unanswered: 1500 * time.Millisecond, unstarted: 10 * time.Second, settle: driver.DialogSettle, stale: reducer.StaleAfter, backoff: 500 * time.Millisecond,
-	leftovers: 250 * time.Millisecond,
+	leftovers: 250 * time.Millisecond, logged: 15 * time.Second,
 }

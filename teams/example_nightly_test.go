@@ -2,9 +2,9 @@ package teams_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // Nightly batch: each member does its own jobs, concurrently, until all are done or the time is up; a person gets the
@@ -22,8 +22,8 @@ func Example_nightly() {
 	}{
 		{"clean", "Clean up.", "alice"}, {"logs", "Read the logs.", "bob"}, {"tests", "Mend the tests.", "alice"},
 	}
-	night, up := context.WithTimeout(ctx, 20*time.Second)
-	defer up()
+	night, up := context.WithCancelCause(ctx) // with real agents: context.WithTimeout(ctx, 8*time.Hour)
+	defer up(nil)
 	results := make([]string, len(jobs))
 	var working sync.WaitGroup
 	for _, who := range []string{"alice", "bob"} {
@@ -37,6 +37,9 @@ func Example_nightly() {
 				} else {
 					results[i] = job.name + ": " + answer
 				}
+			}
+			if who == "alice" {
+				up(errors.New("the night is over"))
 			}
 		})
 	}
@@ -52,6 +55,6 @@ func Example_nightly() {
 	fmt.Print(mailOf(ctx, team, "me").Body)
 	// Output:
 	// clean: done
-	// logs: NOT DONE by bob: context deadline exceeded
+	// logs: NOT DONE by bob: the night is over
 	// tests: done
 }

@@ -163,9 +163,9 @@ func TestMayAct(t *testing.T) {
 	lead("")
 	s.atm(0, "team", "add", "lead")
 	as(0, "ATM_AGENT=lead", "ATM_RUN=r")
-	s.write(`{"lead":"alice"}`, "alice", "run", "policy.json") // the runner's policy goes before team.toml
+	s.write(`{"lead":"alice","approvers":null}`, "alice", "run", "policy.json") // the runner's policy goes before team.toml
 	as(0, "ATM_AGENT=alice", "ATM_RUN=r")
-	s.write(`{"lead":"lead"}`, "bob", "run", "policy.json") // and the target's before its own
+	s.write(`{"lead":"lead","approvers":null}`, "bob", "run", "policy.json") // and the target's before its own
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")
 	// --as does not make the lead of an agent under a runner.
 	if out := s.atm(5, "ATM_AGENT=alice", "ATM_RUN=r", "stop", "bob", "--as", "lead"); !strings.Contains(out, "who is lead") {

@@ -35,14 +35,15 @@ type Info struct {
 	ServerDir string `json:"server_dir,omitempty"` // the directory with the socket of the program's own server
 }
 
-// Read reads an agent's file below its team's directory. If there is no valid file, Info is zero. A copy, as in a copy of
-// the project, names no run and no process: they are the original's.
+// Read reads an agent's file below its team's directory. Info is zero if there is none, and with an error, which is a
+// *durable.FormatError for a file that no runner has written so. A copy, as in a copy of the project, names no run and no
+// process: they are the original's.
 func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
-	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
+	err = team.ReadJSON(string(agent)+"/run/"+File, maxSize, &info)
 	if errors.Is(err, fs.ErrNotExist) {
-		return info, nil
+		return Info{}, nil
 	}
-	if err != nil || json.Unmarshal(data, &info) != nil {
+	if err != nil {
 		return Info{}, err
 	}
 	here, err := team.Lstat(string(agent) + "/run")

@@ -188,10 +188,7 @@ func (t *Team) Rows() (all []Rows, err error) {
 }
 
 func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
-	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", 4<<20)
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
+	err = t.Dir().ReadJSON(RowsDir+"/"+string(host)+".json", 4<<20, &r)
 	if err == nil && r.Host != host {
 		err = fmt.Errorf("they are from host %q", r.Host)
 	}

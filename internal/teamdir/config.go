@@ -1,11 +1,13 @@
 package teamdir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -45,7 +47,7 @@ func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 
 // ForgetPolicy removes what SavePolicy saved.
 func (t *Team) ForgetPolicy(name wire.Name) error {
-	return t.Dir().Remove(string(name) + "/run/" + policyFile)
+	return t.Dir().Remove(runFile(name, policyFile))
 }
 
 // PolicyNow returns the policy that a runner of the member would be started with now.
@@ -55,22 +57,49 @@ func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 }
 
 // PolicyFor returns the policy for a member's questions: the saved one that its runner, or the program of a person, was
-// started with, else, also if that is damaged, that of the current team.toml.
+// started with, else that of the current team.toml. With an error for the saved one it returns a policy that allows
+// nobody anything: team.toml may allow more.
 func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err error) {
-	data, err := t.readRunFile(asker, policyFile)
-	if err == nil && json.Unmarshal(data, &p) == nil {
-		return p, true, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = t.readPolicy(asker, &p)
+	if errors.Is(err, fs.ErrNotExist) {
+		p, err = t.PolicyNow(asker)
 		return p, false, err
 	}
-	p, err = t.PolicyNow(asker)
-	return p, false, err
+	if err != nil {
+		return policy.Policy{Approvers: []wire.Name{}, Mute: true}, true, err
+	}
+	return p, true, nil
+}
+
+// readPolicy reads what SavePolicy saved. What differs from it by anything, such as a member that another version of atm
+// knows, may be a rule that denies or a name that is missing.
+func (t *Team) readPolicy(name wire.Name, p *policy.Policy) error {
+	data, err := t.readRunFile(name, policyFile)
+	if err != nil {
+		return err
+	}
+	err = durable.DecodeObject(data, p)
+	if again, _ := json.Marshal(p); err == nil && !bytes.Equal(again, bytes.TrimSpace(data)) {
+		err = errors.New("it is not as this version of atm writes it")
+	}
+	if err != nil {
+		return &durable.FormatError{Path: t.Dir().Join(runFile(name, policyFile)), Reason: err.Error()}
+	}
+	return nil
+}
+
+// CheckPolicy returns what is wrong with the saved policy of a member; nil also if there is none.
+func (t *Team) CheckPolicy(name wire.Name) error {
+	err := t.readPolicy(name, &policy.Policy{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // HasOtherRules reports whether team.toml has changed the policy since the member's runner was started.
 func (t *Team) HasOtherRules(name wire.Name) bool {
-	atStart, isSaved, _ := t.PolicyFor(name)
+	atStart, isSaved, unknown := t.PolicyFor(name)
 	now, err := t.PolicyNow(name)
-	return isSaved && err == nil && !now.Equal(atStart)
+	return isSaved && unknown == nil && err == nil && !now.Equal(atStart)
 }

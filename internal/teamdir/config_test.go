@@ -5,7 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/teams/policy"
 )
 
 // A runner keeps the rules that it was started with: a change of team.toml is noticed.
@@ -31,6 +35,49 @@ func TestHasOtherRules(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("[[rules]]\ntool = \"Edit\"\ndecision = \"deny\"\n"), 0o600))
 	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")
+	}
+}
+
+// A saved policy that is not as it was saved allows nobody anything: what is missing may be who may answer, and what is
+// unknown a rule that denies. team.toml, which may allow more, does not take its place.
+func TestDamagedPolicy(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "bob", "carol")
+	must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("[[rules]]\ntool = \"*\"\ndecision = \"allow\"\n"), 0o600))
+	saved := policy.Policy{Lead: "carol", Rules: policy.Rules{{Tool: "Bash(git <*)", Decision: policy.Deny}}}
+	must(t, team.SavePolicy("bob", saved))
+	if p, isSaved, err := team.PolicyFor("bob"); err != nil || !isSaved || !p.Equal(saved) || team.CheckPolicy("bob") != nil {
+		t.Fatal(p, isSaved, err)
+	}
+	for content, want := range map[string]string{
+		"":                                     "it is no JSON: ",
+		`{"lead":"carol","`:                    "it is no JSON: ",
+		"null":                                 "it is no JSON object",
+		"[]":                                   "it is no JSON object, but a JSON array",
+		`"deny"`:                               "it is no JSON object, but a JSON string",
+		"{}":                                   "it is not as this version of atm writes it",
+		`{"lead":"carol"}`:                     "it is not as this version of atm writes it",
+		`{"lead":"carol","approvers":"carol"}`: `"approvers" may not be a JSON string`,
+		`{"approvers":null,"rules":{"tool":"*"}}`:                                         `"rules" may not be a JSON object`,
+		`{"version":2,"approvers":null}`:                                                  "it is not as this version of atm writes it",
+		`{"approvers":null,"rules":[{"tool":"*","decision":"allow","unless":"Bash(*)"}]}`: "it is not as this version of atm writes it",
+	} {
+		must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
+		p, _, err := team.PolicyFor("bob")
+		var e *durable.FormatError
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), team.Dir().Join("bob/run/policy.json")) {
+			t.Errorf("%s: %v", content, err)
+		}
+		if p.Rules != nil || p.CheckAnswerer("bob", "carol", false) == nil || !p.Mute {
+			t.Errorf("%s: it allows something: %+v", content, p)
+		}
+		if team.CheckPolicy("bob") == nil || team.HasOtherRules("bob") {
+			t.Errorf("%s: doctor does not name it, or takes it for another policy", content)
+		}
+	}
+	must(t, team.SavePolicy("bob", saved)) // the next start
+	if _, _, err := team.PolicyFor("bob"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -230,10 +230,7 @@ func editsName(path string) string {
 
 // readEdits reads a file of .edits. One that is damaged has nothing, and an error.
 func (t *Team) readEdits(name string) (f fileEdits, err error) {
-	data, err := t.Dir().ReadFile(name, maxEditFile)
-	if err == nil {
-		err = json.Unmarshal(data, &f)
-	}
+	err = t.Dir().ReadJSON(name, maxEditFile, &f)
 	if err == nil && editsName(f.Path) != name {
 		err = errors.New("it is for another path than its name says")
 	}

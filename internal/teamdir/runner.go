@@ -3,6 +3,7 @@ package teamdir
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -123,15 +124,17 @@ func (t *Team) LastStop(name wire.Name) string {
 }
 
 func (t *Team) writeRunFile(name wire.Name, file string, data []byte) error {
-	dir := string(name) + "/run"
-	if err := t.Dir().Mkdir(dir); err != nil {
+	if err := t.Dir().Mkdir(runFile(name, "")); err != nil {
 		return err
 	}
-	return t.Dir().Replace(dir+"/"+file, append(data, '\n'), false)
+	return t.Dir().Replace(runFile(name, file), append(data, '\n'), false)
 }
 
+// runFile is the path of a file in a member's run directory.
+func runFile(name wire.Name, file string) string { return path.Join(string(name), "run", file) }
+
 func (t *Team) readRunFile(name wire.Name, file string) ([]byte, error) {
-	return t.Dir().ReadFile(string(name)+"/run/"+file, config.MaxSize)
+	return t.Dir().ReadFile(runFile(name, file), config.MaxSize)
 }
 
 func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {

@@ -87,12 +87,8 @@ func subscriberFile(name wire.Name) string { return SubscriptionsDir + "/" + str
 // readSubscriber returns a member's file; an empty one if there is none.
 func (t *Team) readSubscriber(name wire.Name) (*subscriber, error) {
 	s := &subscriber{Told: map[wire.Name]toldState{}}
-	data, err := t.Dir().ReadFile(subscriberFile(name), maxSubscriptions)
-	if err == nil {
-		if err = json.Unmarshal(data, s); err != nil {
-			err = fmt.Errorf("%s: %w", t.Dir().Join(subscriberFile(name)), err)
-		}
-	} else if errors.Is(err, fs.ErrNotExist) {
+	err := t.Dir().ReadJSON(subscriberFile(name), maxSubscriptions, s)
+	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	if s.Told == nil { // "told": null

@@ -14,7 +14,6 @@
 package acpagent
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"io"
@@ -59,8 +58,10 @@ type agent struct {
 	version    string
 	member     *maildir.Box // nil until then
 	conn       *acp.AgentSideConnection
+	client     *client
 	entering   sync.Mutex // held while a session says which
 	dir        string     // of the session that was entered last
+	prompts    sync.Map   // those without an answer: a *prompt each
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -125,30 +126,26 @@ func (a *agent) enter(dir string) error {
 	return nil
 }
 
-const byteOrderMark = "\ufeff"
-
 func (a *agent) serve(ctx context.Context) error {
 	in, fromClient := io.Pipe() // so that nothing is read before conn is set
-	a.conn = acp.NewAgentSideConnection(a, a.Given.Out, in)
+	a.client = newClient(ctx, a.Given.Out)
+	a.conn = acp.NewAgentSideConnection(a, a.client, in)
 	a.conn.SetLogger(newLogger(a.Given.Err))
-	connected, disconnect := context.WithCancel(ctx)
 	go func() {
-		client := bufio.NewReader(a.Given.In)
-		if mark, _ := client.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-			client.Discard(len(mark))
-		}
-		_, err := io.Copy(fromClient, client)
-		disconnect()
-		fromClient.CloseWithError(err)
+		a.client.pass(a.Given.In, fromClient, a.cancel)
+		fromClient.Close()
 	}()
 	select {
 	case <-a.conn.Done():
 	case <-ctx.Done():
 	}
-	if connected.Err() == nil { // the SDK has ended the connection
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if context.Cause(a.client.connected) != io.EOF {
 		return failure.Failed("the client sent a line of over 10 MiB").WithHint("atm send %s --attach FILE", cmp.Or(a.nameIfKnown(), "NAME"))
 	}
-	return ctx.Err()
+	return nil
 }
 
 func (a *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
@@ -215,6 +212,9 @@ func (a *agent) update(session acp.SessionId, u acp.SessionUpdate) error {
 	return a.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: session, Update: u})
 }
 
+// leaveTimeout is how long a client that has closed stdin may take to receive a message.
+const leaveTimeout = 1800 * time.Millisecond
+
 // show shows a message to the client, and marks it as read once the client has received it.
 func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Item) {
 	if !teamdir.IsReply(it.Message) {
@@ -225,7 +225,10 @@ func (a *agent) show(ctx context.Context, session acp.SessionId, it *maildir.Ite
 			return
 		}
 	}
-	if output.WaitUntilRead(ctx, a.Given.Out, time.Now().Add(time.Hour)) == nil {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(a.client.connected, func() { time.AfterFunc(leaveTimeout, stop) })()
+	if output.WaitUntilRead(waiting, a.Given.Out, time.Now().Add(time.Hour)) == nil {
 		a.Me.MarkRead(context.WithoutCancel(ctx), it.ID) // if that fails it is shown again
 	}
 }
@@ -236,8 +239,17 @@ func (a *agent) rpcError(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: app.JoinFilled("; ", e.Message, e.Hint), Data: e}
 }
 
-// Cancel has nothing to do: the connection ends the context of the session's prompt. atm needs no authentication and
-// offers none of the other methods.
+// cancel cancels the prompts of a session.
+func (a *agent) cancel(session acp.SessionId) {
+	for p := range a.prompts.Range {
+		if p := p.(*prompt); p.session == session {
+			p.cancel()
+		}
+	}
+}
+
+// Cancel has nothing to do: the prompts were cancelled when the line was read. atm needs no authentication and offers none
+// of the other methods.
 func (a *agent) Cancel(context.Context, acp.CancelNotification) error { return nil }
 
 func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (out acp.AuthenticateResponse, err error) {

@@ -457,6 +457,45 @@ func TestNotReceived(t *testing.T) {
 	}
 }
 
+// A client may be a file: each request is answered, what is sent is sent, and what is cancelled is cancelled.
+func TestClientThatLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	asked, cancelled := wire.NewID(), wire.NewID()
+	prompt := func(id int, session wire.ID) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}`, id, session)
+	}
+	c := r.Command("atm", "acp", "bob", "--as", "me")
+	c.Stdin = strings.NewReader(strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
+		prompt(2, asked),
+		prompt(3, cancelled),
+		prompt(4, cancelled),
+		fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, cancelled),
+		`{"jsonrpc":"2.0","id":"<5>","method":"session/prompt","params":{}}`,
+		`{"jsonrpc":"2.0","id":6,"method":"session/load","params":{"sessionId":"none","cwd":"/","mcpServers":[]}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`, // without an end of line
+	}, "\n"))
+	out, err := c.Output()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		`"id":1,"result":{.*"agentInfo"`, `"id":2,"result":{"stopReason":"cancelled"}`, `"id":3,"result":{"stopReason":"cancelled"}`,
+		`"id":4,"result":{"stopReason":"cancelled"}`, `"id":"\\u003c5\\u003e","error":`, `"id":6,"error":`, `"id":7,"result":{"sessionId":`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if got := r.Atm("ls", "bob", "--count"); got != "1" {
+		t.Errorf("%s unread, not the one that was not cancelled", got)
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
 // Links become part of the text, embedded texts follow it, images and data are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,9 @@ import (
 // prompt is an open session/prompt. The client sees it as a tool call, whose title says what the member does.
 type prompt struct {
 	*agent
-	ctx     context.Context // ends with the prompt, when it is cancelled or when the client leaves
+	ctx     context.Context // ends with the prompt, when it is cancelled or, after it is sent, when the client leaves
+	end     context.CancelFunc
+	cancel  context.CancelFunc
 	session acp.SessionId
 	message *wire.Message
 
@@ -38,14 +40,18 @@ type prompt struct {
 
 // Prompt sends a message and shows the member's reaction until the message is answered.
 func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
+	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, questions: map[string]context.CancelFunc{}}
+	ctx, p.cancel = context.WithCancel(ctx)
+	defer p.cancel()
+	a.prompts.Store(p, true)
+	defer a.prompts.Delete(p)
+	a.client.begin("")
 	if err := a.enter(""); err != nil {
 		return out, a.rpcError(err)
 	}
-	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, questions: map[string]context.CancelFunc{}}
 	defer p.asking.Wait()
-	var end context.CancelFunc
-	p.ctx, end = context.WithCancel(ctx)
-	defer end()
+	p.ctx, p.end = context.WithCancel(ctx)
+	defer p.end()
 	o, err := p.outgoing(r)
 	if err != nil {
 		return out, a.rpcError(err)
@@ -55,19 +61,15 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 		p.showMessage(it)
 	}
 	response, err := a.Root.Ask(p.ctx, o, teamdir.Observer{Sent: p.showSent, Event: p.showEvent, Message: p.showMessage})
-	if err != nil && p.title == "" {
+	if err != nil && p.title == "" && ctx.Err() == nil {
 		return out, a.rpcError(err)
 	}
-	if ctx.Err() == nil {
+	if p.ctx.Err() == nil {
 		return p.finish(response, err)
 	}
 	p.asking.Wait()
-	select {
-	case <-a.conn.Done(): // the client has left, and the member goes on
-	default:
-		if p.title != "" {
-			p.showProgress(p.withdraw(), acp.ToolCallStatusFailed)
-		}
+	if ctx.Err() != nil && p.title != "" { // else the client has left, and the member goes on
+		p.showProgress(p.withdraw(), acp.ToolCallStatusFailed)
 	}
 	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 }
@@ -101,6 +103,7 @@ func (p *prompt) showSent(r *teamdir.Response) {
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), forecast)
 	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.showQuestions()
+	context.AfterFunc(p.client.connected, p.end)
 }
 
 func (p *prompt) showProgress(title string, status acp.ToolCallStatus) {

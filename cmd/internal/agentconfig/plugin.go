@@ -18,6 +18,7 @@ const (
 // them for `atm install --plugin`.
 type Plugin struct {
 	Add, Remove [][]string // commands of the tool; $DIR is the marketplace
+	Asks        bool       // Add asks the person, and waits for the answer
 }
 
 // Plugins are the tools that have plugins.
@@ -37,6 +38,7 @@ var Plugins = map[string]Plugin{
 	"gemini": {
 		Add:    [][]string{{"gemini", "extensions", "install", "$DIR/plugins/gemini"}},
 		Remove: [][]string{{"gemini", "extensions", "uninstall", "atm"}},
+		Asks:   true, // whether to trust the directory, and the extension
 	},
 }
 

@@ -144,7 +144,10 @@ func (s *Scope) MayWrite() error {
 	if err != nil || !running {
 		return err
 	}
-	info, _ := runinfo.Read(s.Team.Dir(), name)
+	info, err := runinfo.Read(s.Team.Dir(), name)
+	if err != nil {
+		return failure.Refused("whether this process is of %s, which is running, is unknown: %w", name, err)
+	}
 	if run := os.Getenv("ATM_RUN"); run != "" && run == info.Run {
 		if by := s.startedBy(process.Parent()); by == (wire.Address{}) || by == s.Me.Address() {
 			return nil
@@ -188,7 +191,7 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return nil
 	}
 	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
-	// stopping anybody.
+	// stopping anybody. A copy that cannot be read lets no agent stop it.
 	rules, isSaved, err := s.Team.PolicyFor(to)
 	if !isSaved && who != "" {
 		rules, _, err = s.Team.PolicyFor(who)

@@ -13,16 +13,13 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
-	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -83,74 +80,6 @@ type restorer struct {
 
 	sent     []*sentCopy // that were read and are not restored yet
 	sentSize int         // their bytes
-}
-
-// sentCopy is an entry of an index of sent mail.
-type sentCopy struct {
-	team  *teamdir.Team
-	entry string // its name in the backup
-	dir   string // in the team
-	data  []byte
-	err   error
-}
-
-// Content is what Check finds in a backup.
-type Content struct {
-	SHA256   string
-	Messages int
-}
-
-// Check reads a backup to its end. It returns an error if the file is none or is cut off. Without it a backup that was
-// cut off between two files would pass for a whole one: a tar ends in zeros.
-func Check(from io.ReadSeeker) (c Content, err error) {
-	sum := sha256.New()
-	files := tar.NewReader(io.TeeReader(from, sum))
-	if _, err = checkFormat(files); err != nil {
-		return c, err
-	}
-	for {
-		h, err := files.Next()
-		if err != nil { // Restore restores what comes before the damage, and reports it
-			break
-		}
-		if _, below, _ := strings.Cut(h.Name, "/"); isMessage(below) {
-			c.Messages++
-		}
-	}
-	_, err = io.Copy(sum, from)
-	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	if err == nil {
-		_, err = from.Seek(-1024, io.SeekEnd)
-	}
-	end, bad := io.ReadAll(from)
-	if err = cmp.Or(err, bad); err == nil && len(bytes.Trim(end, "\x00")) > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		err = fmt.Errorf("the backup is damaged or cut off: %w", err)
-	}
-	return c, err
-}
-
-// isMessage reports whether a path in a team is a message's.
-func isMessage(name string) bool {
-	agent, below, _ := strings.Cut(name, "/")
-	return wire.IsName(agent) && messages().MatchString(below)
-}
-
-// checkFormat reads the first file of a backup, and reports whether the root has format 2 (see teamdir.Root.RaiseFormat).
-func checkFormat(files *tar.Reader) (isRaised bool, err error) {
-	h, err := files.Next()
-	if err != nil || h.Name != rootdir.FormatFile {
-		return false, fmt.Errorf("not an atm backup: it does not begin with %s", rootdir.FormatFile)
-	}
-	format, err := io.ReadAll(io.LimitReader(files, 64))
-	if err == nil {
-		if err = rootdir.CheckFormat(format); err != nil {
-			err = fmt.Errorf("the backup has %w", err)
-		}
-	}
-	return strings.TrimSpace(string(format)) == "2", err
 }
 
 // Restore restores a backup. It replaces nothing: it skips messages whose id exists, the events of a mailbox that has
@@ -424,66 +353,6 @@ func (r *restorer) restoreBatch() (err error) {
 	return err
 }
 
-// readSent has a copy of a sent message restored with others.
-func (r *restorer) readSent(c *sentCopy, name string, content io.Reader) (err error) {
-	if c.data, err = io.ReadAll(io.LimitReader(content, wire.MaxFile+1)); err != nil {
-		return err
-	}
-	if len(c.data) > wire.MaxFile { // it is none
-		return r.restoreFile(c.team, name, io.MultiReader(bytes.NewReader(c.data), content))
-	}
-	r.sent, r.sentSize = append(r.sent, c), r.sentSize+len(c.data)
-	if len(r.sent) < maxBatch && r.sentSize < maxBatchSize {
-		return nil
-	}
-	return r.restoreSent()
-}
-
-// restoreSent restores the copies of sent messages that were read, side by side.
-func (r *restorer) restoreSent() (err error) {
-	byDir := map[string][]*sentCopy{}
-	for _, c := range r.sent {
-		dir := c.team.Dir().Join(c.dir)
-		byDir[dir] = append(byDir[dir], c)
-	}
-	for _, those := range byDir {
-		publishSent(those)
-	}
-	for _, c := range r.sent {
-		failed := asRefusal(c.err)
-		if why, isRefused := errors.AsType[refusal](failed); isRefused {
-			r.refuse(c.entry, string(why))
-		} else if failed != nil {
-			err = cmp.Or(err, fmt.Errorf("restore %s: %w", letter.Escape(c.entry), failed))
-		}
-	}
-	r.sent, r.sentSize = nil, 0
-	return err
-}
-
-// publishSent restores copies into their common directory.
-func publishSent(all []*sentCopy) {
-	team, name := all[0].team.Dir(), all[0].dir
-	dir, err := (*durable.Root)(nil), team.MkdirAll(name)
-	if err == nil {
-		dir, err = team.Sub(name)
-	}
-	if err != nil {
-		for _, c := range all {
-			c.err = err
-		}
-		return
-	}
-	defer dir.Close()
-	for some := range slices.Chunk(all, 16) {
-		var wg sync.WaitGroup
-		for _, c := range some {
-			wg.Go(func() { c.err = publish(dir, path.Base(c.entry), bytes.NewReader(c.data), false) })
-		}
-		wg.Wait()
-	}
-}
-
 // restoreAttachment restores a file whose name says what its content is.
 func (r *restorer) restoreAttachment(t *teamdir.Team, name string, content io.Reader) error {
 	want := path.Base(name)
@@ -537,12 +406,6 @@ func publish(dir *durable.Root, name string, from io.Reader, sync bool) error {
 		err = nil
 	}
 	return err
-}
-
-// isSentIndex reports whether a file is a copy of a message that an agent has sent.
-func isSentIndex(name string) bool {
-	_, below, _ := strings.Cut(name, "/")
-	return strings.HasPrefix(below, "sent/") && !strings.HasPrefix(below, "sent/once/")
 }
 
 // syncDirs makes the names of restored files survive a power cut.

@@ -46,6 +46,7 @@ const (
 	ackWait    = 20 * time.Second // after which the server delivers again
 	maxTries   = 10               // per message; then it goes to bad
 	apiTimeout = 5 * time.Second
+	lookTime   = time.Second // for the lock: whoever looks whether a bridge runs holds it for an instant
 )
 
 // Bridge is this machine's end for one team. Only one goroutine may call Run or Once.
@@ -60,6 +61,7 @@ type Bridge struct {
 
 	way          transport            // to the other hosts
 	peer         wire.Name            // the only one that it leads to; "": all that are trusted
+	isStranger   bool                 // the peer has called, and has not proved that it is the host whose name it says
 	key          ed25519.PrivateKey   // this host's
 	isContinuous bool                 // under Run, not Once
 	reconnected  chan struct{}        // to the server
@@ -197,11 +199,11 @@ func (b *Bridge) lock(ctx context.Context) (unlock func(), err error) {
 	if b.peer != "" {
 		mode = lockfile.Shared
 	}
-	all, err := b.Team.Locks().Lock(ctx, "bridge", mode, 0, nil)
+	all, err := b.Team.Locks().Lock(ctx, "bridge", mode, lookTime, nil)
 	if err != nil || b.peer == "" {
 		return func() { all.Unlock() }, err
 	}
-	one, err := b.Team.Locks().Lock(ctx, teamdir.BridgeLock(b.peer), lockfile.Exclusive, 0, nil)
+	one, err := b.Team.Locks().Lock(ctx, teamdir.BridgeLock(b.peer), lockfile.Exclusive, lookTime, nil)
 	if err != nil {
 		all.Unlock()
 		return nil, err

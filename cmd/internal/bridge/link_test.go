@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/hostkey"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -233,6 +235,41 @@ func TestLinkStrangers(t *testing.T) {
 	}
 }
 
+// For one that calls under the name of a host, and is not that host, nothing is noted.
+func TestLinkCalledByStranger(t *testing.T) {
+	t.Parallel()
+	_, laptop, build := twoLinked(t)
+	must(t, laptop.Once(t.Context()))
+	build.send("bob", "alice@main.laptop", nil)
+	key, err := newMachine(t, "", "laptop", "alice").keys().Generate("laptop")
+	must(t, err)
+	for about, theirs := range map[string]greeting{
+		"another key":  {Protocol: protocol, Team: "main", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+		"another team": {Protocol: protocol, Team: "other", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+		"a newer atm":  {Protocol: protocol + 1, Team: "main", Host: "laptop", Key: hostkey.EncodeKey(key), Peer: "build"},
+	} {
+		line, err := json.Marshal(theirs)
+		must(t, err)
+		build.eventually("free", func() bool { // of the bridge that laptop had called
+			b := &Bridge{Root: build.Root, Team: build.Team, Host: build.Host, Report: build.Report, Warn: build.Warn}
+			in := bytes.NewReader(append(line, '\n'))
+			must(t, b.ThroughStreams(in, io.Discard, "1", func(wire.Name) error { return nil }))
+			if err = b.Once(t.Context()); err == nil {
+				t.Errorf("%s: it is let in", about)
+			}
+			_, isHeld := errors.AsType[*lockfile.HeldError](err)
+			return !isHeld
+		})
+		if why := build.Team.HeldReason("laptop"); why != "" {
+			t.Errorf("%s: it is noted of laptop: %s", about, why)
+		}
+	}
+	must(t, laptop.Once(t.Context()))
+	if len(laptop.unread("alice")) != 1 {
+		t.Error("laptop itself did not get its mail")
+	}
+}
+
 // A raw is the other side of a session, which may write anything.
 type raw struct {
 	t    *testing.T
@@ -350,6 +387,56 @@ func TestLinkHostile(t *testing.T) {
 		go r.write(frame{Type: "envelope", N: 3, Data: build.sign(&Envelope{ToHost: "laptop"}, mail("bob@main.build"))})
 		if f := r.read("ack"); f.N != 3 || f.Error != "" || len(laptop.unread("alice")) != 1 {
 			t.Errorf("%+v; alice has %d", f, len(laptop.unread("alice")))
+		}
+	})
+}
+
+// What a host writes reaches it however slow the other side is: a disk there may be.
+func TestLinkSlow(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) *raw {
+		laptop, build := newMachine(t, "", "laptop", "alice"), newMachine(t, "", "build", "bob")
+		allTrust(t, laptop, build)
+		return rawTo(t, laptop, "build")
+	}
+	t.Run("it does not read, and is there", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for range 100 {
+			r.write(frame{Type: "ping"})
+		}
+		r.write(frame{Type: "pong", N: 1})
+		select {
+		case <-r.here.ponged:
+		case <-r.here.ctx.Done():
+			t.Error(context.Cause(r.here.ctx))
+		}
+	})
+	t.Run("the session is closed while nothing is read", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for range cap(r.here.out) + 1 { // the first one is being written
+			r.here.write(frame{Type: "ping"})
+		}
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for r.here.ctx.Err() == nil { // it is not silent
+				r.write(frame{Type: "ping"})
+				time.Sleep(time.Second)
+			}
+		}()
+		r.here.close()
+		<-stopped
+	})
+	t.Run("objects", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t)
+		for n := range uint64(10 * maxServes) { // each is whole before the next is asked for
+			r.write(frame{Type: "get", N: n + 1, SHA256: "x"})
+			if f := r.read("chunk"); f.N != n+1 || !f.End {
+				t.Fatalf("%+v", f)
+			}
 		}
 	})
 }

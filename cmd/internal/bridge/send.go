@@ -67,8 +67,11 @@ func (b *Bridge) noteHeld(ctx context.Context, host wire.Name, err error) {
 	}
 }
 
-// noteAllHeld notes why no mail can be sent.
+// noteAllHeld notes why no mail can be sent. What a stranger calls itself says nothing of the host of that name.
 func (b *Bridge) noteAllHeld(ctx context.Context, err error) {
+	if b.isStranger {
+		return
+	}
 	b.sending.Lock()
 	defer b.sending.Unlock()
 	hosts, _ := b.hosts()

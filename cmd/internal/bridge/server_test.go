@@ -28,28 +28,25 @@ import (
 // While both run, mail arrives at once, also for a host that is trusted later.
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, -1, t.TempDir())
+	s := startServer(t, t.TempDir())
 	laptop, build := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob")
 	laptop.run()
 	build.run()
 	laptop.eventually("connected", func() bool { return strings.Contains(laptop.log(), "connected to") })
 	build.eventually("connected", func() bool { return strings.Contains(build.log(), "connected to") })
 	allTrust(t, laptop, build)
-	began := time.Now()
 	id := laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
-	if took := time.Since(began); took > 9*pollEvery {
-		t.Errorf("a key that was trusted took %v to count", took)
-	}
 	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
 	laptop.eventually("told that bob has read it", func() bool { return strings.Contains(laptop.log(), "read at bob@build") })
-	began = time.Now()
-	for i := range 20 {
+	began := time.Now()
+	const n = 40
+	for i := range n {
 		laptop.send("alice", "bob@main.build", nil)
 		build.eventually("delivered", func() bool { return len(build.unread("bob")) == i+1 })
 	}
-	if took := time.Since(began); took > 15*pollEvery {
-		t.Errorf("20 messages took %v", took)
+	if took := time.Since(began); took > n*pollEvery { // each at a look that nothing has hinted at
+		t.Errorf("%d messages took %v", n, took)
 	}
 }
 
@@ -57,26 +54,28 @@ func TestRunning(t *testing.T) {
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := startServer(t, -1, dir)
-	laptop, build := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "build", "bob")
+	s := startServer(t, dir)
+	var address atomic.Value // of the server: after a restart somebody else may have its port
+	address.Store(s.Addr().String())
+	url := relayTo(t, func() string { return address.Load().(string) }, func() func() bool { return func() bool { return true } })
+	laptop, build := newMachine(t, url, "laptop", "alice"), newMachine(t, url, "build", "bob")
 	allTrust(t, laptop, build)
 	laptop.run()
 	build.run()
 	laptop.send("alice", "bob@main.build", nil)
 	build.eventually("delivered", func() bool { return len(build.unread("bob")) == 1 })
 	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
-	port := s.Addr().(*net.TCPAddr).Port
 	s.Shutdown()
 	s.WaitForShutdown()
 	laptop.send("alice", "bob@main.build", nil)
 	laptop.eventually("told that the connection is lost", func() bool { return strings.Contains(laptop.log(), "lost the connection") })
-	if err := newMachine(t, s.ClientURL(), "cloud").Once(t.Context()); err == nil || !strings.Contains(err.Error(), "connect to nats://") {
+	if err := newMachine(t, url, "cloud").Once(t.Context()); err == nil || !strings.Contains(err.Error(), "connect to nats://") {
 		t.Errorf("once, without a server: %v", err)
 	}
 	if len(laptop.waiting("build")) != 1 {
 		t.Error("the outbox does not keep it")
 	}
-	startServer(t, port, dir)
+	address.Store(startServer(t, dir).Addr().String())
 	build.eventually("delivered after the restart", func() bool { return len(build.unread("bob")) == 2 })
 	laptop.eventually("rid of it", func() bool { return len(laptop.waiting("build")) == 0 })
 }
@@ -84,31 +83,47 @@ func TestServerRestart(t *testing.T) {
 // A connection that carries nothing any more, and is not closed, is replaced.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, -1, t.TempDir())
-	relay, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { relay.Close() })
+	s := startServer(t, t.TempDir())
 	var conns atomic.Int32
 	var isSilent atomic.Bool // the first one
-	go func() {
-		for in, err := relay.Accept(); err == nil; in, err = relay.Accept() {
-			out, _ := net.Dial("tcp", s.Addr().String())
-			isFirst := conns.Add(1) == 1
-			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
-				go io.Copy(writer(func(p []byte) (int, error) {
-					if isFirst && isSilent.Load() {
-						return len(p), nil
-					}
-					return pair[0].Write(p)
-				}), pair[1])
-			}
-		}
-	}()
-	laptop := newMachine(t, "nats://"+relay.Addr().String(), "laptop", "alice")
+	url := relayTo(t, s.Addr().String, func() (carries func() bool) {
+		isFirst := conns.Add(1) == 1
+		return func() bool { return !isFirst || !isSilent.Load() }
+	})
+	laptop := newMachine(t, url, "laptop", "alice")
 	laptop.run()
 	laptop.eventually("connected", func() bool { return strings.Contains(laptop.log(), "connected to") })
 	isSilent.Store(true)
 	laptop.eventually("connected again", func() bool { return conns.Load() > 1 })
+}
+
+// relayTo passes connections on to a server, as long as they carry what is written, and returns its own URL.
+func relayTo(t *testing.T, server func() string, begin func() (carries func() bool)) (url string) {
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { relay.Close() })
+	go func() {
+		for in, err := relay.Accept(); err == nil; in, err = relay.Accept() {
+			out, err := net.Dial("tcp", server())
+			if err != nil {
+				in.Close()
+				continue
+			}
+			carries := begin()
+			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+				go func() {
+					io.Copy(writer(func(p []byte) (int, error) {
+						if !carries() {
+							return len(p), nil
+						}
+						return pair[0].Write(p)
+					}), pair[1])
+					pair[0].Close()
+				}()
+			}
+		}
+	}()
+	return "nats://" + relay.Addr().String()
 }
 
 type writer func([]byte) (int, error)
@@ -205,7 +220,7 @@ func TestStreamThatDropsTheOldest(t *testing.T) {
 
 func TestOneBridgeAHost(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, -1, t.TempDir())
+	s := startServer(t, t.TempDir())
 	laptop, other := newMachine(t, s.ClientURL(), "laptop", "alice"), newMachine(t, s.ClientURL(), "laptop", "alice")
 	stop := laptop.run()
 	server := laptop.connectForTest(t)

@@ -21,6 +21,7 @@ import (
 //	get n, sha256       chunk n, data; its last one with end or error     stop n: no more of them
 //	rows data           the envelope of the members' states
 //	all                 all-sent, once all that there is has been taken by the other side
+//	ping                I am here
 //	ping n              pong n: all that came before it was read
 type frame struct {
 	Type   string `json:"type"`
@@ -40,7 +41,7 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc // ends the session
 
-	out        chan []byte
+	out        chan written
 	slots      chan struct{} // one for each envelope without an answer
 	deliveries chan delivery
 	allSent    chan struct{}
@@ -60,6 +61,12 @@ type session struct {
 	hasWritten, hasRead chan struct{} // closed once that goroutine has ended
 }
 
+// written is a line to be written; nil: the end.
+type written struct {
+	line   []byte
+	before func() // is called just before
+}
+
 type sent struct {
 	answer chan string // why it was not taken; "": it was
 	*Envelope
@@ -68,7 +75,7 @@ type sent struct {
 // newSession begins a session over two streams.
 func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 	s := &session{
-		in: in, end: end, out: make(chan []byte, 4), slots: make(chan struct{}, window), deliveries: make(chan delivery, window),
+		in: in, end: end, out: make(chan written, 4), slots: make(chan struct{}, window), deliveries: make(chan delivery, window),
 		allSent: make(chan struct{}, 1), pings: make(chan uint64, 8), ponged: make(chan struct{}, 1), sent: map[uint64]sent{},
 		offers: map[string]func() (io.ReadCloser, error){}, contents: map[string][]byte{}, fetches: map[uint64]*io.PipeWriter{},
 		serves: map[uint64]context.CancelFunc{}, hasWritten: make(chan struct{}), hasRead: make(chan struct{}),
@@ -78,11 +85,12 @@ func newSession(in *bufio.Reader, out io.Writer, end func()) *session {
 		defer close(s.hasWritten)
 		for {
 			select {
-			case line := <-s.out:
-				if line == nil {
+			case w := <-s.out:
+				if w.line == nil {
 					return
 				}
-				if _, err := out.Write(line); err != nil {
+				w.before()
+				if _, err := out.Write(w.line); err != nil {
 					s.cancel(err)
 					return
 				}
@@ -116,16 +124,15 @@ func (s *session) start() {
 
 // close ends the session once what it has to say is written, or half a second later.
 func (s *session) close() {
-	timeout := time.After(500 * time.Millisecond)
+	writing, stop := context.WithTimeout(s.ctx, 500*time.Millisecond)
+	defer stop()
 	select {
-	case s.out <- nil:
-	case <-s.ctx.Done():
-	case <-timeout:
+	case s.out <- written{}:
+	case <-writing.Done():
 	}
 	select {
 	case <-s.hasWritten:
-	case <-s.ctx.Done():
-	case <-timeout:
+	case <-writing.Done():
 	}
 	s.cancel(errors.New("closed"))
 	s.end()
@@ -136,10 +143,12 @@ func (s *session) close() {
 }
 
 // write has a frame written. It does nothing once the session has ended.
-func (s *session) write(f frame) {
+func (s *session) write(f frame) { s.writeAfter(func() {}, f) }
+
+func (s *session) writeAfter(before func(), f frame) {
 	line, _ := json.Marshal(f)
 	select {
-	case s.out <- append(line, '\n'):
+	case s.out <- written{append(line, '\n'), before}:
 	case <-s.ctx.Done():
 	}
 }
@@ -226,6 +235,9 @@ func (s *session) handle(f frame) error {
 	case "all-sent":
 		notify(s.allSent)
 	case "ping":
+		if f.N == 0 { // it only says that the other side is there
+			break
+		}
 		select {
 		case s.pings <- f.N:
 		default:
@@ -346,10 +358,11 @@ func (s *session) serve(f frame) error {
 		if err != nil {
 			last.Error = letter.Clip(err.Error(), 300)
 		}
-		s.write(last)
-		s.mu.Lock()
-		delete(s.serves, f.N)
-		s.mu.Unlock()
+		s.writeAfter(func() { // the other side may ask for another once it has read this
+			s.mu.Lock()
+			delete(s.serves, f.N)
+			s.mu.Unlock()
+		}, last)
 		stop()
 	}()
 	return nil

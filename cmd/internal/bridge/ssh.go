@@ -371,7 +371,7 @@ func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, nam
 		return failure.Usage("--stdio talks to the bridge of another machine: %v", err).WithHint("there: atm bridge --ssh HOST")
 	}
 	l := &link{Bridge: b, isServed: true}
-	b.way, b.peer = l, theirs.Host
+	b.way, b.peer, b.isStranger = l, theirs.Host, true
 	if err = name(theirs.Peer); err != nil {
 		return err
 	}
@@ -387,6 +387,7 @@ func (b *Bridge) ThroughStreams(in io.Reader, out io.Writer, version string, nam
 			if err := l.meet(theirs.Key); err != nil {
 				return nil, finalError{err}
 			}
+			b.isStranger = false
 		}
 		line, _ := json.Marshal(mine)
 		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {

@@ -22,16 +22,16 @@ import (
 // that.
 func TestPackagesNameNoCommands(t *testing.T) {
 	mayName := map[string]string{ // a file, or one text
-		"mailbox/letter/frame.go":       "how a message is answered stands with it, also where no command shows it",
-		"mailbox/letter/letter.go":      "the same of what a message is cut by",
-		"internal/maildir/frames.go":    "what hooks hand over is mail",
-		"ptyrun/letter.go":              "what it types into an agent is mail",
-		"ptyrun/sessions/input.go":      "the same of what people say in a session",
-		"internal/teamdir/later.go":     "a notice of what was not delivered is mail",
-		"internal/teamdir/due.go":       "a reminder is mail, and kept",
-		"internal/teamdir/notify.go":    "so is a question to the lead",
-		"internal/teamdir/edits.go":     "so is what two members at one file are told",
-		"internal/teamdir/subscribe.go": "so is a notice that was asked for",
+		"mailbox/letter/frame.go":           "how a message is answered stands with it, also where no command shows it",
+		"mailbox/letter/letter.go":          "the same of what a message is cut by",
+		"internal/maildir/frames.go":        "what hooks hand over is mail",
+		"ptyrun/letter.go":                  "what it types into an agent is mail",
+		"ptyrun/sessions/input.go":          "the same of what people say in a session",
+		"internal/teamdir/later_deliver.go": "a notice of what was not delivered is mail",
+		"internal/teamdir/due.go":           "a reminder is mail, and kept",
+		"internal/teamdir/notify.go":        "so is a question to the lead",
+		"internal/teamdir/edits.go":         "so is what two members at one file are told",
+		"internal/teamdir/subscribe.go":     "so is a notice that was asked for",
 
 		"a dropped file has at most %d MiB; atm send %s --attach FILE takes any size": "kept as the reason beside the file",
 		"%s still runs: atm stop %s":             "of a detail, which goes to other hosts",

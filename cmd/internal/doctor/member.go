@@ -126,12 +126,27 @@ func (d *doctor) checkMailbox(b *maildir.Box, h maildir.Health, err error) {
 func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) {
 	name := b.Agent()
 	d.checkSharing(m)
+	if err := t.CheckPolicy(name); err != nil {
+		fix := d.moveAway(b.Path()+"/run/policy.json", err)
+		if m.Running {
+			fix = fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name))
+		}
+		d.add("policy.bad", "error", fix, "until its next start nobody may answer its questions, and no agent may stop it: %v", err)
+	}
 	if !m.Running {
-		info, _ := runinfo.Read(t.Dir(), name)
+		info, err := runinfo.Read(t.Dir(), name)
+		if err != nil {
+			d.add("runner.bad", "warning", d.moveAway(b.Path()+"/run/"+runinfo.File, err),
+				"what its last runner left running is unknown: %v", err)
+		}
 		if left, _ := process.Leftovers(info.Run); len(left) > 0 {
 			d.add("runner.gone", "warning", "atm stop "+string(name), "its runner is gone, but %s still runs", left[0])
 		}
 		return
+	}
+	if _, err := runinfo.Read(t.Dir(), name); err != nil {
+		d.add("runner.bad", "error", fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name)),
+			"whose its processes are is unknown, so that they may not use its mail: %v", err)
 	}
 	if m.Runner.NotRecorded != "" {
 		d.add("runner.recording", "warning", "df -h "+policy.Quote(t.Dir().Path()),

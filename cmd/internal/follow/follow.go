@@ -132,9 +132,11 @@ func (f *follower) run(ctx context.Context) error {
 	lastSeen := time.Now()
 	for {
 		err := f.connect(ctx)
+		triedAt := time.Now()
 		if err == nil {
 			err = f.serve(ctx, news)
-			lastSeen = time.Now()
+			triedAt = time.Now()
+			lastSeen = triedAt
 			f.hangUp()
 		}
 		switch {
@@ -144,7 +146,7 @@ func (f *follower) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case errors.Is(f.note(err), errEnded):
 			return nil
-		case time.Since(lastSeen) > patience:
+		case triedAt.Sub(lastSeen) > patience:
 			return err
 		}
 		select {

@@ -295,6 +295,37 @@ func TestKilledBesideThePush(t *testing.T) {
 	}
 }
 
+// A server may queue late what it was given before a kill, and a turn may take that out of the queue while the process
+// looks where it is.
+func TestTakenBetweenTwoLooks(t *testing.T) {
+	s := newScene(t)
+	m := s.send("Once.", nil)
+	claimedAt := time.Now().Add(-11 * time.Second) // its time is over
+	_, err := s.bob.HandOver(t.Context(), maildir.Recipient{Owner: maildir.PushedTo("T"), Call: "push 1", Now: claimedAt}, maildir.ReadOptions{})
+	must(t, err)
+	looks := 0
+	s.odd = func(method string) (string, bool) {
+		if method == "thread/queue/list" || method == "thread/items/list" {
+			switch looks++; looks {
+			case 3: // after two at the beginning, the first one before it is given once more
+				s.queue = []queued{{ID: "q", ClientID: string(m.ID)}}
+			case 4:
+				s.status, s.turn = codex.Active, "U1"
+				s.take(s.queue[0])
+				s.queue = nil
+			}
+		}
+		return "", false
+	}
+	s.follow()
+	eventually(t, "the message to be read", s.isRead(m))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.asked, "thread/queue/add") {
+		t.Error("it was given twice")
+	}
+}
+
 // Nothing is given to a thread whose program has ended, although the server still has it.
 func TestThePersonHasLeft(t *testing.T) {
 	s := newScene(t)

@@ -74,16 +74,16 @@ func (f *follower) settleItems(ctx context.Context, turn string, items []codex.I
 }
 
 // isInside reports whether the server has the message, and settles it if the agent has it.
-func (f *follower) isInside(ctx context.Context, id wire.ID) (bool, error) {
+func (f *follower) isInside(ctx context.Context, id wire.ID) (is bool, err error) {
+	if f.inside, err = f.queue(ctx); err != nil { // first: what leaves it meanwhile is among the items
+		return false, err
+	}
 	items, err := f.client.Items(ctx, f.thread, maxItems)
 	if err = ignoreRefusal(err); err != nil {
 		return false, err
 	}
 	if slices.ContainsFunc(items, func(i codex.Item) bool { return i.ClientID == string(id) }) {
 		return true, f.settleItems(ctx, "", items)
-	}
-	if f.inside, err = f.queue(ctx); err != nil {
-		return false, err
 	}
 	_, isQueued := f.inside[id]
 	return isQueued, nil

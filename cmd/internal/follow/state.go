@@ -22,10 +22,10 @@ func (f *follower) recover(ctx context.Context) error {
 		return err
 	}
 	f.status = thread.Status
-	if err := f.settle(ctx, ""); err != nil {
+	if f.inside, err = f.queue(ctx); err != nil { // first: what leaves it meanwhile is among the items
 		return err
 	}
-	if f.inside, err = f.queue(ctx); err != nil {
+	if err := f.settle(ctx, ""); err != nil {
 		return err
 	}
 	return f.note(f.untaken)

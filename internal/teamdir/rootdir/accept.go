@@ -79,8 +79,10 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 		return e
 	}
 	saved, _ := f.place.noted(f.Path)
-	written := f.place.written(f.Path)
+	written, err := f.place.written(f.Path)
 	switch {
+	case err != nil:
+		return f.unaccepted("%v", err)
 	case content != saved.Content:
 		f.place.remember(f.Path, append(written, tracked.Files...))
 		return f.unaccepted("%s", tracksIn(f.Path, tracked, saved.Content != ""))

@@ -103,11 +103,16 @@ func (p Place) readOwn(file string, max int64) ([]byte, error) {
 
 // written returns the files of a root that git tracked when it should not have. They are a stranger's also when git
 // tracks them no longer, as after git rm --cached.
-func (p Place) written(root string) (names []string) {
-	if data, err := p.readOwn(p.noteFile(root, writtenSuffix), maxWritten); err == nil {
-		json.Unmarshal(data, &names)
+func (p Place) written(root string) (names []string, err error) {
+	file := p.noteFile(root, writtenSuffix)
+	data, err := p.readOwn(file, maxWritten)
+	if err != nil { // there is none
+		return nil, nil
 	}
-	return names
+	if err = json.Unmarshal(data, &names); err != nil {
+		return nil, fmt.Errorf("%s, which says what git has written into %s, is damaged: %w", file, root, err)
+	}
+	return names, nil
 }
 
 // remember sets what written returns, as far as that can be noted.
@@ -117,9 +122,10 @@ func (p Place) remember(root string, names []string) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	file, before := p.noteFile(root, writtenSuffix), p.written(root)
+	file := p.noteFile(root, writtenSuffix)
+	before, unreadable := p.written(root)
 	switch {
-	case slices.Equal(names, before):
+	case unreadable == nil && slices.Equal(names, before):
 	case len(names) == 0:
 		os.Remove(file)
 	default:

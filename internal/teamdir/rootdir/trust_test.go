@@ -106,6 +106,14 @@ func TestWrittenByGit(t *testing.T) {
 	is(t, "forgotten", reason(t, p), "git has written main/team.toml in ROOT, and tracks it no longer")
 	p.Flag = filepath.Join(app, ".atm")
 	is(t, "named", reason(t, p), "git has written main/team.toml in ROOT, and tracks it no longer")
+	names := p.noteFile(p.Flag, writtenSuffix)
+	whole, err := os.ReadFile(names)
+	must(t, err)
+	must(t, os.WriteFile(names, []byte(`{"names":["main/team.toml"]}`), 0o600))
+	if why := reason(t, p); !strings.Contains(why, "which says what git has written into ROOT, is damaged") {
+		t.Errorf("a list of another shape: %q", why)
+	}
+	must(t, os.WriteFile(names, whole, 0o600))
 	must(t, os.Remove(filepath.Join(app, ".atm", "main", "team.toml")))
 	is(t, "removed", reason(t, p), "")
 	put(t, app, ".atm/main/team.toml", "mine")

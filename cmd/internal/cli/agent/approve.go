@@ -61,7 +61,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	ctx, stop := app.Interruptible(c.Context)
 	defer stop()
 	if c.NArg() == 0 {
-		return whichQuestion(ctx, s)
+		return whichQuestion(ctx, c, s)
 	}
 	s, err := s.Acting()
 	if err != nil {
@@ -78,7 +78,7 @@ func answerQuestion(c *cli.Context, s *app.Scope, p *command.Printer) error {
 
 // whichQuestion is the error for an answer to no question. It names the open ones, and takes not even the only one: it
 // may not be the one that the user has seen.
-func whichQuestion(ctx context.Context, s *app.Scope) error {
+func whichQuestion(ctx context.Context, c *cli.Context, s *app.Scope) error {
 	e := failure.Usage("%s needs ID|NAME", s.Given.Verb).WithHint("atm pending lists the open questions")
 	list, err := s.Team.PendingQuestions(ctx)
 	for _, q := range list {
@@ -86,7 +86,7 @@ func whichQuestion(ctx context.Context, s *app.Scope) error {
 	}
 	if err == nil && len(list) == 1 {
 		e.Message += fmt.Sprintf("; one question is open: %s: %s", list[0].Agent, subject(list[0]))
-		e.WithHint("%s %s", s.Given.Verb, e.Candidates[0])
+		e.WithHint("%s", cmdline.LineOf(c).Completed(e.Candidates[0]))
 	}
 	return e
 }

@@ -63,7 +63,7 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 		return p.PrintUnlessError(err, map[string]any{"claims": append([]teamdir.Claim{}, all...)}, claimLines(s, all))
 	}
 	if len(o.words) == 0 {
-		return failure.Usage("which claim? atm claim lists them").WithHint("atm claim --release PATH")
+		return failure.Usage("which claim? atm claim lists them").WithHint("%s", cmdline.LineOf(c).Completed("PATH"))
 	}
 	var paths []string
 	for _, word := range o.words {

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	"github.com/agentteammail/atm/cmd/internal/output"
@@ -59,9 +60,15 @@ func event(c *cli.Context) error {
 		}
 		return ingest(c.Context, p, o)
 	}
-	if o.isRouted || !c.Args().Present() {
-		return failure.Usage("event needs a KIND or --stdin, and --route needs --stdin").
-			WithHint("atm event turn_started turn_id=7; for a stream of events: atm event --stdin")
+	line := cmdline.LineOf(c)
+	if o.isRouted {
+		stream := *line
+		stream.Words = nil
+		return failure.Usage("--route needs --stdin").WithHint("%s", stream.Completed("--stdin"))
+	}
+	if !c.Args().Present() {
+		return failure.Usage("event needs a KIND or --stdin").
+			WithHint("%s; for a stream of events: %s", line.Completed("turn_started", "turn_id=7"), line.Completed("--stdin"))
 	}
 	e, err := compose(c.Args().First(), c.Args().Tail())
 	if errors.Is(err, errNotPair) {

@@ -2,6 +2,7 @@
 //
 //	line.go     Sort: flags may stand anywhere
 //	flag.go     the flags of all commands, and what is known of a flag
+//	example.go  a command's example, and how it completes what was typed
 //	value.go    flags for lists, counts, choices and durations
 //	suggest.go  an unknown word or flag: what was probably meant, and what exists
 package cmdline
@@ -67,7 +68,8 @@ func Sort(app *cli.App, typed []string) (l *Line, first error) {
 		case programAt > 0 && len(l.Words) > programAt:
 			l.Words, rest = append(append(l.Words, word), rest...), nil
 		case word == "--" && len(l.Words) < programAt: // run --as bob -- claude
-			return l, failure.Usage("%s needs NAME before --", l.Command.HelpName).WithHint("%s", Example(l.Command))
+			l.Words = append([]string{""}, rest...)
+			return l, failure.Usage("%s needs NAME before --", l.Command.HelpName).WithHint("%s", l.Completed())
 		case word == "--" && strings.Trim(l.Command.ArgsUsage, "[]") == "NAME…" && len(rest) > 0: // team add bob -- claude
 			return l, failure.Usage("%s takes only names", l.Command.HelpName).WithHint("to start a program: atm run NAME -- CMD")
 		case word == "--":
@@ -212,7 +214,7 @@ func CheckWords(c *cli.Context) error {
 	isNameless := len(words) > 0 && words[0] == "" && // "$UNSET"
 		(strings.HasPrefix(command.ArgsUsage, "NAME") || command.ArgsUsage == "FILE")
 	if isNameless || len(words) < len(names)-strings.Count(" "+command.ArgsUsage, " [") {
-		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", strings.ReplaceAll(firstLine(command.UsageText), "    ", "; "))
+		return failure.Usage("%s needs %s", command.HelpName, command.ArgsUsage).WithHint("%s", LineOf(c).Completed())
 	}
 	if len(words) > 0 && command.ArgsUsage == "FILE" && c.App.Command(words[0]) != nil { // backup list
 		return failure.Usage("%q is not the name of a file", words[0]).WithHint("%s", Example(command))

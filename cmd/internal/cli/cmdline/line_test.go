@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		{"ls bob done", `unexpected argument "done"`, "atm ls bob --done"},
 		{"reply", "atm reply needs ID [TEXT…]", "atm reply 9f3a1c"},
 		{"run", "atm run needs NAME", "atm run bob -- claude"},
-		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- claude"},
+		{"run --as bob -- bash -x", "atm run needs NAME before --", "atm run bob -- bash -x"},
 		{"team add bob -- claude", "atm team add takes only names", "atm run NAME -- CMD"},
 		{"team 30", `unknown command "team 30"`, "atm team add"},
 		{"team send bob hi", `unknown command "team send"`, "atm send bob hi"},

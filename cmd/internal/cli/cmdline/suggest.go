@@ -246,27 +246,3 @@ func BadValue(c *cli.Context, err error) error {
 
 // Synopsis returns a command and the names of its arguments.
 func Synopsis(c *cli.Command) string { return strings.TrimSpace(c.HelpName + " " + c.ArgsUsage) }
-
-// Example returns the first example of a command, without its explanation.
-func Example(c *cli.Command) string {
-	example, _, _ := strings.Cut(firstLine(c.UsageText), "    ")
-	return example
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
-}
-
-// Explained returns the examples of some commands that say what they do, each with that.
-func Explained(program *cli.App, names ...string) (examples [][2]string) {
-	for _, name := range names {
-		for line := range strings.Lines(program.Command(name).UsageText) {
-			example, explanation, isExplained := strings.Cut(strings.TrimSuffix(line, "\n"), "    ")
-			if isExplained || example == "EOF" { // of the text above
-				examples = append(examples, [2]string{example, strings.TrimSpace(explanation)})
-			}
-		}
-	}
-	return examples
-}

@@ -52,7 +52,7 @@ func MessageText(c *cli.Context, words []string) (string, error) {
 	}
 	p := PrinterOf(c)
 	if !HasText(p.In) {
-		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.Example(c.Command))
+		return "", failure.Usage("no text").WithHint("%s; or pipe it in", cmdline.LineOf(c).Completed())
 	}
 	if err := p.CheckStdin(); err != nil {
 		return "", err

@@ -36,7 +36,7 @@ in:new|cur|done, since: and until:. Newest first.`,
 			}
 		}
 		if len(words) == 0 {
-			return failure.Usage("atm search needs WORDS").WithHint("atm search WORDS from:NAME to:NAME")
+			return failure.Usage("atm search needs WORDS").WithHint("%s", cmdline.LineOf(c).Completed("WORDS", "from:NAME", "to:NAME"))
 		}
 		s.Team.Progress = p.Progress("searching: %d messages")
 		items, err := command.Search(c.Context, s, words)

@@ -114,7 +114,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		words = append([]string{strings.Join(names, ",")}, words...)
 	}
 	if len(words) == 0 || strings.TrimSpace(words[0]) == "" {
-		return nil, nil, noRecipient(s)
+		return nil, nil, noRecipient(c, s)
 	}
 	if name := words[0]; len(words) <= 2 && wire.IsName(name) && name != "all" && !s.IsMember(name) {
 		_, err := s.Member(name)
@@ -133,7 +133,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 		return len(all) == 0 || slices.ContainsFunc(all, func(name string) bool { return !s.IsMember(name) && !s.IsGroup(name) })
 	}
 	if strings.Contains(words[0], " ") && slices.ContainsFunc(split, isStranger) { // a text
-		return nil, nil, noRecipient(s)
+		return nil, nil, noRecipient(c, s)
 	}
 	list, n := words[0], 1
 	for ; n < len(words); n++ {
@@ -146,7 +146,7 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	}
 	names = slices.DeleteFunc(strings.FieldsFunc(list, isSeparator), func(name string) bool { return name == "and" })
 	if len(names) == 0 {
-		return nil, nil, noRecipient(s)
+		return nil, nil, noRecipient(c, s)
 	}
 	if list = strings.Join(names, ","); list != words[0] && !isStranger(words[0]) { // else "to bob", which is refused
 		return nil, nil, failure.Usage("recipients must be one word, separated by commas").
@@ -155,9 +155,18 @@ func recipients(c *cli.Context, s *app.Scope) (names, words []string, err error)
 	return append([]string{strings.TrimSuffix(words[0], ":")}, cmdline.List(c, "cc")...), words[1:], nil
 }
 
-func noRecipient(s *app.Scope) error {
-	return failure.Usage("to whom? members: %s", app.Join(s.Names())).
-		WithHint("atm send NAME \"text\"").WithCandidates(app.Strings(s.Names())...)
+// noRecipient is the error for a message to nobody: its words, if there are some, are the text.
+func noRecipient(c *cli.Context, s *app.Scope) error {
+	e := failure.Usage("to whom? members: %s", app.Join(s.Names())).WithCandidates(app.Strings(s.Names())...)
+	if c.IsSet("to") || c.Bool("all") {
+		return e.WithHint(`atm send NAME "text"`)
+	}
+	line, text := *cmdline.LineOf(c), c.Args().Slice()
+	if len(text) > 0 && strings.Trim(text[0], ", ") == "" {
+		text = text[1:]
+	}
+	line.Words = append([]string{""}, text...)
+	return e.WithHint("%s", line.Completed("NAME", `"text"`))
 }
 
 // send sends a message to its recipients, or as the answer to its parent.

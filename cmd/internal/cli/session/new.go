@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/cmd/internal/app"
+	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
 	sessions "github.com/agentteammail/atm/session"
@@ -29,8 +30,11 @@ var newCommand = &cli.Command{
 func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	o := sessions.Options{Channel: c.String("channel"), Alone: !c.Bool("another")}
 	name := cmp.Or(c.String("agent"), c.Args().First())
-	if name == "" || c.IsSet("agent") && c.Args().Present() {
+	if c.IsSet("agent") && (name == "" || c.Args().Present()) {
 		return failure.Usage("session new needs one agent").WithHint("atm session new --agent NAME")
+	}
+	if name == "" {
+		return failure.Usage("session new needs one agent").WithHint("%s", cmdline.LineOf(c).Completed("NAME"))
 	}
 	var err error
 	if o.Goal, err = wire.ParseUUID(c.String("goal")); c.IsSet("goal") && err != nil {

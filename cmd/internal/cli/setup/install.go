@@ -70,6 +70,10 @@ func install(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.Plugin && !r.DryRun && agentconfig.Plugins[r.Tool].Asks && !canAsk(c) {
+		return failure.Usage("%s asks before it takes a plugin, and here is no terminal on which to answer", r.Tool).
+			WithHint("in a terminal: %s", cmdline.LineOf(c).Completed())
+	}
 	p, installs := command.PrinterOf(c), c.Command.Name == "install"
 	installer := newInstaller(p.Given)
 	found, _, err := rootdir.Find(p.Place())

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/cmd/internal/output"
 	"github.com/agentteammail/atm/teams/policy"
 )
 
@@ -74,7 +75,7 @@ func (p plugin) commands(adds bool) (lines [][]string) {
 	return lines
 }
 
-// add has the tool take the plugin. The person answers what the tool asks, and the tool's own words are shown.
+// add has the tool take the plugin. The person answers what the tool asks, and the tool's own words are shown; see canAsk.
 func (p plugin) add(c *cli.Context) error {
 	if err := p.write(c.App); err != nil {
 		return err
@@ -91,11 +92,20 @@ func (p plugin) remove(c *cli.Context) error {
 	return errors.Join(runEach(c, p.commands(false)), os.RemoveAll(p.dir))
 }
 
-// runEach runs commands up to the first that fails.
+// canAsk reports whether a person sees what a program asks, and can answer it.
+func canAsk(c *cli.Context) bool {
+	return output.IsTerminal(c.App.Reader) && output.IsTerminal(c.App.ErrWriter)
+}
+
+// runEach runs commands up to the first that fails. If nobody can answer what they ask, they find the end of their input
+// in place of the answer.
 func runEach(c *cli.Context, lines [][]string) error {
 	for i, line := range lines {
 		cmd := exec.CommandContext(c.Context, line[0], line[1:]...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.App.Reader, c.App.ErrWriter, c.App.ErrWriter
+		cmd.Stdout, cmd.Stderr = c.App.ErrWriter, c.App.ErrWriter
+		if canAsk(c) {
+			cmd.Stdin = c.App.Reader
+		}
 		if err := cmd.Run(); err != nil {
 			return failure.Failed("%s: %w", policy.QuoteAll(line), err).WithHint("%s", shellLines(lines[i:]))
 		}

@@ -1,0 +1,219 @@
+package teamdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	atOnce      = 100             // how many messages are delivered at once
+	atOnceSize  = 16 << 20        // their bytes, but for the last one
+	deliverTime = 2 * time.Second // for which a call of DeliverLater goes on
+	laterEvery  = 3 * time.Second // how often KeepDelivering looks at least, since clocks jump
+)
+
+// KeepDelivering delivers what is due to be sent, and tells of killed runners (TellKilled), until the context ends. While
+// nothing is due, it costs a look into two directories every three seconds.
+func (t *Team) KeepDelivering(ctx context.Context) {
+	for ctx.Err() == nil {
+		t.TellKilled(ctx)
+		next, err := t.DeliverLater(ctx)
+		pause := laterEvery
+		if until := time.Until(next); err == nil && !next.IsZero() && until < pause {
+			pause = max(until, time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// DeliverLater delivers the messages that are due, unless another process does that now, or nothing in the store may act.
+// While nothing is due, it costs one look into a directory. next is when the next one is due; zero: none is known.
+//
+// What cannot be delivered now, as on a full disk, stays and is tried again. What can not be delivered at all is set
+// aside, and its sender gets a notice.
+func (t *Team) DeliverLater(ctx context.Context) (next time.Time, err error) {
+	due, next, err := t.dueLater()
+	if err != nil || len(due) == 0 {
+		return next, err
+	}
+	lock, err := t.lockLater(ctx, 0)
+	if _, isHeld := errors.AsType[*lockfile.HeldError](err); isHeld {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return next, err
+	}
+	posts, err := t.deliverDue(ctx)
+	lock.Unlock()
+	t.root.pushAll(ctx, posts)
+	if err == nil {
+		if due, next, err = t.dueLater(); len(due) > 0 {
+			next = due[0].At
+		}
+	}
+	return next, err
+}
+
+// dueLater lists the messages that are due, and returns the time of the next one.
+func (t *Team) dueLater() (due []Later, next time.Time, err error) {
+	all, err := t.Later(ToBeSent)
+	n, now := len(all), time.Now()
+	if first := slices.IndexFunc(all, func(l Later) bool { return l.At.After(now) }); first >= 0 {
+		n, next = first, all[first].At
+	}
+	return all[:n], next, err
+}
+
+// deliverDue delivers what is due, and goes on after an error. The lock is held.
+func (t *Team) deliverDue(ctx context.Context) (posts []*maildir.Post, errs error) {
+	due, _, err := t.dueLater()
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); len(due) > 0 && ctx.Err() == nil && time.Since(began) < deliverTime; {
+		n, some, err := t.deliverSome(ctx, due)
+		due, posts, errs = due[n:], append(posts, some...), errors.Join(errs, err)
+	}
+	return posts, errs
+}
+
+// leaving is a message that is being delivered when it is due.
+type leaving struct {
+	Later
+	post    *maildir.Post
+	unknown []error // why recipients cannot get it, until somebody does something about it
+	err     error   // why it cannot be delivered now
+}
+
+// deliverSome delivers the first of some messages side by side, and returns how many are over with for now. The lock is
+// held.
+func (t *Team) deliverSome(ctx context.Context, due []Later) (n int, posts []*maildir.Post, errs error) {
+	mayAct := t.BeforeLook()
+	var all []*leaving
+	bad, size := map[Later]string{}, 0
+	for n < min(len(due), atOnce) && size < atOnceSize {
+		l := due[n]
+		n++
+		m, err := t.LaterMessage(l)
+		wrong, isBad := errors.AsType[*maildir.BadError](err)
+		switch {
+		case err == nil:
+			out := t.prepareLeaving(l, m)
+			all, posts = append(all, out), append(posts, out.post)
+			size += len(m.Body) + len(m.Payload) + len(m.Meta) + len(m.Extra)
+		case isBad && wrong.Unreadable == nil:
+			bad[l] = wrong.Reason
+		case !errors.Is(err, maildir.ErrNotFound):
+			errs = errors.Join(errs, err)
+		}
+	}
+	if err := mayAct(ctx); err != nil {
+		return len(due), nil, err
+	}
+	for l, reason := range bad {
+		errs = errors.Join(errs, t.setLaterAside(l, nil, reason))
+	}
+	maildir.Deliver(ctx, posts...)
+	for _, out := range all {
+		errs = errors.Join(errs, t.finishLeaving(ctx, out))
+	}
+	return n, posts, errors.Join(errs, t.Dir().Sync(LaterDir))
+}
+
+func (t *Team) prepareLeaving(l Later, m *wire.Message) *leaving {
+	out := &leaving{Later: l, post: &maildir.Post{Message: m, Given: true}}
+	if sender := t.Box(l.From); sender.Exists() {
+		out.post.Sender = sender
+	}
+	for _, a := range unique(m.To) {
+		switch box, err := t.root.recipient(m.From, a); {
+		case err == nil:
+			out.post.To = append(out.post.To, box)
+		case isFinal(err):
+			out.unknown = append(out.unknown, err)
+		default:
+			out.err = cmp.Or(out.err, err)
+		}
+	}
+	return out
+}
+
+// LaterObstacle returns why a message cannot be delivered now to a recipient who may get it later; nil: nothing is known.
+func (t *Team) LaterObstacle(l Later) error {
+	m, err := t.LaterMessage(l)
+	if err != nil {
+		return nil
+	}
+	return t.prepareLeaving(l, m).err
+}
+
+// isFinal reports whether an error says that a recipient cannot get a message until somebody does something about it. Which
+// hosts are trusted may depend on the environment of a process: another one may know this one.
+func isFinal(err error) bool {
+	if _, isHost := errors.AsType[*UnknownHostError](err); isHost {
+		return false
+	}
+	_, isTaken := errors.AsType[*maildir.IDTakenError](err)
+	_, isContent := errors.AsType[*maildir.ContentError](err)
+	return isTaken || isContent || errors.Is(err, maildir.ErrNoAgent) || errors.Is(err, ErrNoTeam)
+}
+
+// finishLeaving removes a message that all recipients have, or sets it aside for those that cannot get it. Otherwise it
+// stays, and is tried again: those that have it do not get it twice.
+func (t *Team) finishLeaving(ctx context.Context, out *leaving) error {
+	for _, o := range out.post.Outcomes {
+		if isFinal(o.Err) {
+			out.unknown = append(out.unknown, o.Err)
+		} else {
+			out.err = cmp.Or(out.err, o.Err)
+		}
+	}
+	m := out.post.Message
+	switch {
+	case out.err != nil:
+		return out.err
+	case len(out.unknown) == 0:
+		return t.Dir().Remove(out.file())
+	}
+	reason := (&UnreadableError{errors.Join(out.unknown...)}).Error()
+	if sender := out.post.Sender; sender != nil {
+		notice := &wire.Message{
+			ID: wire.Derive("undelivered", m.ID, m.From), Type: wire.TypeNotice, From: m.From, To: []wire.Address{m.From},
+			InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", SentAt: time.Now().UTC(), Origin: orCommand(nil),
+			Subject: "not delivered: " + letter.OneLine(m.Title(), 200),
+			Body:    fmt.Sprintf("Your message %s was not delivered: %s. To try again: atm retry %s", m.ID.Short(6), reason, m.ID.Short(6)),
+		}
+		post := &maildir.Post{Message: notice, To: []*maildir.Box{sender}, Derived: IsNoticeFrom(m.From)}
+		if maildir.Deliver(ctx, post); post.Outcomes[0].Err != nil && !isFinal(post.Outcomes[0].Err) {
+			return post.Outcomes[0].Err
+		}
+	}
+	return t.setLaterAside(out.Later, m, reason)
+}
+
+// setLaterAside moves a message that cannot be delivered out of the way. m is nil if the file is no message. The lock is
+// held.
+func (t *Team) setLaterAside(l Later, m *wire.Message, reason string) error {
+	to := l
+	to.State = Undelivered
+	if err := t.Dir().MkdirAll(laterDirs[Undelivered]); err != nil {
+		return err
+	}
+	t.Dir().Replace(to.file()+ReasonSuffix, []byte(reason+"\n"), false) // for people, so an error does not matter
+	if m != nil {
+		t.Box(l.From).NoteSent(m)
+	}
+	return t.moveLater(l, Undelivered)
+}
