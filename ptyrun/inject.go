@@ -249,6 +249,10 @@ func (r *runner) compose(t *typing, now time.Time) (bool, error) {
 	if t.items = t.claim.Items; len(t.items) == 0 {
 		return false, errNotInjected // they were read meanwhile, or a hook handed them over
 	}
+	for _, id := range idsOf(t.items) { // the log says so, too, but perhaps after the turn: urgent mail would interrupt its own
+		begun := wire.Event{Kind: wire.EventInjecting}.With("id", string(id))
+		r.queue.Apply(&begun, now)
+	}
 	rest, why := r.typable(t.items)
 	switch {
 	case gate != control.GateOpen:

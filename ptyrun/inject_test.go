@@ -3,7 +3,9 @@ package ptyrun
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -166,16 +168,32 @@ func TestMailIsData(t *testing.T) {
 	}
 }
 
+// hearing is a follower that notes which messages the runner has heard of, which are queued right behind that.
+type hearing struct {
+	noFollower
+	sync.Map
+}
+
+func (h *hearing) WhyWithheld(m *wire.Message) string {
+	h.Store(m.ID, true)
+	return ""
+}
+
 // What waits together is typed together, but for what needs another form; the order stays.
 func TestFormsDoNotMix(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
+	r, heard := newRig(t).fake(testagent.Options{}), &hearing{}
+	r.opt.Follow = func(Followed) Follower { return heard }
+	r.run().idle()
 	r.send("THINK 2s [sent]")
 	r.wait("the turn", r.has("turn_started"))
 	var ids []wire.ID
 	for _, body := range []string{"one", "two", "see a.png", "see b.png", "five"} {
 		ids = append(ids, r.send(body))
 	}
+	r.wait("all to be queued", func() bool {
+		return !slices.ContainsFunc(ids, func(id wire.ID) bool { _, is := heard.Load(id); return !is })
+	})
 	must(t, os.WriteFile(filepath.Join(r.opt.Dir, "sent"), nil, 0o600))
 	r.wait("all", func() bool { return len(r.submitted()) == 4 })
 	got := r.submitted()[1:]

@@ -44,7 +44,7 @@ var quick = timing{
 	render: 2 * time.Second, quiet: 40 * time.Millisecond,
 	accept: 3 * time.Second, retryReturn: 300 * time.Millisecond,
 	unanswered: 300 * time.Millisecond, unstarted: 2 * time.Second, settle: 60 * time.Millisecond, stale: 500 * time.Millisecond, backoff: 30 * time.Millisecond,
-	leftovers: 250 * time.Millisecond, logged: time.Second,
+	leftovers: 250 * time.Millisecond, logged: 15 * time.Second,
 }
 
 // rig is a team: alice writes, bob is run, carol leads.
