@@ -59,7 +59,7 @@ func (b *Box) has(d folder, id wire.ID) (bool, error) { return b.store.root.Exis
 
 // locate finds the folder of the message with this full id, without listing a directory.
 func (b *Box) locate(id wire.ID) (d folder, ok bool, err error) {
-	for _, d := range b.foldersOf(id) {
+	for _, d := range append(b.foldersOf(id), b.unread()) { // once more: it may become unread again meanwhile
 		if there, err := b.has(d, id); there || err != nil {
 			return d, there, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -310,5 +311,23 @@ func TestSender(t *testing.T) {
 		if got := b.Sender(); got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
+	}
+}
+
+// A message that becomes unread again while it is looked for is found.
+func TestFindWhatIsPutBack(t *testing.T) {
+	t.Parallel()
+	bob, m := newBob(t), message("x")
+	unread, owed := filepath.Join(bob.Path(), "inbox/new", fileOf(m.ID)), filepath.Join(bob.Path(), "inbox/cur", fileOf(m.ID))
+	must(t, os.WriteFile(owed, encoded(t, m), 0o600))
+	whole, _ := wire.ParseFragment(string(m.ID))
+	for range 3000 {
+		done := make(chan error, 1)
+		go func() { done <- os.Rename(owed, unread) }()
+		if found, err := bob.Match(whole); err != nil || len(found) != 1 {
+			t.Fatalf("found %v, %v", found, err)
+		}
+		must(t, <-done)
+		must(t, os.Rename(unread, owed))
 	}
 }
