@@ -38,19 +38,19 @@ type acpAgent struct {
 }
 
 func mainACP() int {
-	a := &acpAgent{begun: make(chan bool)}
+	a := &acpAgent{begun: make(chan bool, 1)}
 	in, fromClient := io.Pipe() // the connection reads nothing before a.conn is set
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
 	go func() {
 		client := bufio.NewReader(os.Stdin)
-		line, err := client.ReadSlice('\n')
-		for ; len(line) > 0; line, err = client.ReadSlice('\n') {
-			isPrompt := bytes.Contains(line, []byte(`"method":"session/prompt"`))
+		line, err := client.ReadBytes('\n')
+		for ; err == nil; line, err = client.ReadBytes('\n') {
 			fromClient.Write(line)
-			if isPrompt && err == nil { // the connection starts requests in any order, and a cancel may be next
+			if bytes.Contains(line, []byte(`"method":"session/prompt"`)) { // the connection starts requests in any order, and a cancel may be next
 				<-a.begun
 			}
 		}
+		fromClient.Write(line)
 		fromClient.CloseWithError(err)
 	}()
 	<-a.conn.Done()
