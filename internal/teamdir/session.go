@@ -77,9 +77,12 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) (h Hold) {
 // isMuted reports whether human input to an agent is forbidden, by the policy of its runner, else by team.toml, and
 // why. A team.toml with mistakes forbids it.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
-	p, err := t.PolicyNow(agent)
+	var p policy.Policy
+	var err error
 	if running, _ := t.Running(agent); running {
 		p, _, err = t.PolicyFor(agent)
+	} else {
+		p, err = t.PolicyNow(agent)
 	}
 	if err != nil {
 		return true, fmt.Sprintf("atm cannot tell whether team.toml allows it: %v", err)
