@@ -8,25 +8,27 @@ COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 GO       ?= go
 LDFLAGS   = -s -w -X main.version=$(VERSION) -X github.com/agentteammail/atm/cmd/internal/cli/command.commit=$(COMMIT)
-# Without the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
-TAGS      = -tags urfave_cli_no_docs
-FLAGS     = $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
-BUILD     = CGO_ENABLED=0 $(GO) build $(FLAGS)
+# All that compiles has the same flags, so that each package is compiled once, and not again in another clone. Without
+# the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
+export GOFLAGS := $(GOFLAGS) -trimpath -buildvcs=false -tags=urfave_cli_no_docs
+export CGO_ENABLED = 0
+BUILD     = $(GO) build -ldflags '$(LDFLAGS)'
 
-# The race detector needs a C compiler; without one the tests run without it.
-RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+# Packages that start goroutines are tested with the race detector, which needs a C compiler; without one they are tested
+# without it. It makes all of a test four to ten times slower, so the others do without, and so do tests whose goroutines
+# only start processes.
+RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+RACED    := $(filter-out $(addprefix cmd/internal/,bench crashtest machines realagents), $(shell grep -rlE '^[[:space:]]*go [a-z]|\.Go[^a-zA-Z]' \
+	--include='*.go' cmd internal mailbox ptyrun reducer session teams watcher wire | xargs -n1 dirname | sort -u))
 
 # At its end a program with the race detector would sleep for a second.
 export GORACE = atexit_sleep_ms=0
-
-# No code of these starts goroutines: with the race detector the tests would take four to ten times as long.
-PURE = cmd/internal/agentconfig internal/tomlfile ptyrun/driver ptyrun/driver/agents ptyrun/screen reducer
 
 # The tests wait more than they compute, so two packages are tested per processor.
 PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Without the debugger's symbols sixty test programs are linked in two thirds of the time; check vets them.
-TESTFLAGS = $(TAGS) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
+TESTFLAGS = -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
 
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -41,7 +43,7 @@ build:
 
 install:
 	@mkdir -p '$(PREFIX)/bin'
-	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install $(FLAGS) ./cmd/...
+	GOBIN='$(abspath $(PREFIX))/bin' $(GO) install -ldflags '$(LDFLAGS)' ./cmd/...
 	@mkdir -p '$(PREFIX)/share/man/man1'; '$(PREFIX)/bin/atm' help --man >'$(PREFIX)/share/man/man1/atm.1'
 	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
@@ -84,8 +86,8 @@ demo-team: build
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
 test:
-	$(GO) test $(TESTFLAGS) $(PURE:%=./%)
-	$(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(addprefix %/,$(PURE)),$(shell $(GO) list ./...))
+	$(GO) test $(TESTFLAGS) $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...))
+	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) $(RACED:%=./%)
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \

@@ -15,7 +15,7 @@ import (
 func TestExamples(t *testing.T) {
 	bin := t.TempDir()
 	for dir, pkg := range map[string]string{"..": "./internal/testagent/cmd/fakeagent", "manager": ".", "acp": ".", "alone": ".", "team": "."} {
-		build := exec.Command("go", "build", "-ldflags=-w", "-o", bin+"/", pkg)
+		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", bin+"/", pkg)
 		build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as most tests build what they run
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build %s in %s: %v\n%s", pkg, dir, err, out)

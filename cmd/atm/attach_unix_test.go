@@ -21,6 +21,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -79,7 +80,7 @@ func (s *stage) open(deaf bool, args ...string) *window {
 		s.t.Fatal(err)
 	}
 	c := w.command
-	c.Path = filepath.Join(racing, "atm")
+	c.Path = filepath.Join(testprogram.Racing, "atm")
 	c.Stdin, c.Stdout, c.Stderr = w.slave, w.slave, w.slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must(s.t, c.Start())

@@ -14,6 +14,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
@@ -22,7 +23,7 @@ import (
 func (s *stage) rows(width int, args ...string) []string {
 	s.t.Helper()
 	c := s.command(args...)
-	c.Path = filepath.Join(racing, "atm")
+	c.Path = filepath.Join(testprogram.Racing, "atm")
 	terminal, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(width), Rows: 50})
 	must(s.t, err)
 	defer terminal.Close()

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,22 +18,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/agentteammail/atm/cmd/internal/testteam"
-
-	// The programs are built from these: go test caches a result only while the imports of the test are unchanged.
-	_ "github.com/agentteammail/atm/cmd/internal/acpagent"
-	_ "github.com/agentteammail/atm/cmd/internal/bridge"
-	_ "github.com/agentteammail/atm/cmd/internal/mcp"
-	_ "github.com/agentteammail/atm/cmd/internal/runner"
-	_ "github.com/agentteammail/atm/cmd/internal/tui"
-	_ "github.com/agentteammail/atm/cmd/internal/web"
-	_ "github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testprogram"
 )
 
-// racing is the directory of the programs that have the race detector if the tests have it. Before it on PATH is an atm
-// that never does: it starts with a quarter of the processor's time, and few verbs have goroutines.
-var racing string
-
-// raced are the scripts of the verbs that have goroutines of their own: their atm is from racing.
+// raced are the scripts of the verbs that have goroutines of their own: their atm has the race detector if the tests have it.
 var raced = []string{"approve_by_hand", "ask", "events", "mail_me", "on", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
 
 func must(t testing.TB, err error) {
@@ -64,7 +49,6 @@ func speak(socket string, lines []string) {
 	}
 }
 
-// TestMain builds the programs and puts them first on PATH.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv("ATM_SOCKET"); socket != "" {
 		speak(socket, os.Args[1:])
@@ -76,30 +60,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	bin, err := os.MkdirTemp("", "atm-programs")
-	racing = filepath.Join(bin, "racing")
-	build := func(cgo string, args ...string) error {
-		cmd := exec.Command("go", append([]string{"build", "-tags", "urfave_cli_no_docs", "-ldflags=-w"}, args...)...)
-		cmd.Env, cmd.Stderr = append(os.Environ(), "CGO_ENABLED="+cgo), os.Stderr
-		return cmd.Run()
-	}
-	info, _ := debug.ReadBuildInfo()
-	race := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-	cgo := map[bool]string{false: "0", true: "1"}[race] // the race detector needs it
-	err = cmp.Or(err,
-		build("0", "-o", bin+"/", ".", "../../internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent"),
-		build(cgo, "-race="+strconv.FormatBool(race), "-o", racing+"/", "../..."),
-		os.Setenv("PATH", strings.Join([]string{bin, racing, os.Getenv("PATH")}, string(os.PathListSeparator))))
-	if err != nil {
-		panic(err)
-	}
 	// The programs wait more than they compute.
 	flag.Parse()
 	flag.Set("test.parallel", "8")
-	testteam.ClearEnviron()
-	code := m.Run()
-	os.RemoveAll(bin)
-	os.Exit(code)
+	testteam.Main(m)
 }
 
 // TestScripts runs the manual: testdata/script/*.txtar.
@@ -124,7 +88,7 @@ func TestScripts(t *testing.T) {
 			// The race detector would sleep a second at the end of each process.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			if name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"); slices.Contains(raced, name) {
-				env.Setenv("PATH", racing+string(os.PathListSeparator)+env.Getenv("PATH"))
+				env.Setenv("PATH", testprogram.Racing+string(os.PathListSeparator)+env.Getenv("PATH"))
 			}
 			return os.Mkdir(home, 0o700)
 		},

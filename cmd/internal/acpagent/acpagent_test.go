@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testteam.Main(m, map[string]func(string, []string) int{"atm-acp": Main})
+	testteam.Main(m)
 }
 
 // fixture is a team of bob, me and lead.

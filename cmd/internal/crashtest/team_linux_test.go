@@ -43,7 +43,7 @@ func TestStressUpDown(t *testing.T) {
 		cycles, until, deaf = 20, time.Now().Add(stressTime(t)), "HUP,INT,TERM"
 	}
 	w := newWorld(t, memory(t), append(slices.Clone(started), "me")...)
-	agent := filepath.Join(programs, "fakeagent")
+	agent := lookPath(t, "fakeagent")
 	w.want(os.WriteFile(filepath.Join(w.team(), "team.toml"), fmt.Appendf(nil, teamToml, agent, deaf), 0o600))
 	// Whatever happens to this test, nothing is left of its team.
 	t.Cleanup(func() {

@@ -20,11 +20,16 @@ import (
 	"github.com/agentteammail/atm/internal/testprogram"
 )
 
-// programs is the directory of the built commands: atm, its runner, and the agent of tests.
-var programs string
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
-func TestMain(m *testing.M) {
-	testprogram.Main(m, &programs, "../../../cmd/atm", "../../../cmd/atm-runner", "../../../internal/testagent/cmd/fakeagent")
+// lookPath finds one of the programs.
+func lookPath(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // A world is a root that processes work on, and the record of what they said.
@@ -44,7 +49,7 @@ func newWorld(t testing.TB, dir string, members ...string) *world {
 	t.Helper()
 	w := &world{t: t, atm: os.Getenv("ATM_BINARY"), home: t.TempDir(), root: filepath.Join(dir, "root"), record: newRecord()}
 	if w.atm == "" {
-		w.atm = filepath.Join(programs, "atm")
+		w.atm = lookPath(t, "atm")
 	}
 	w.must(append([]string{"init"}, members...)...)
 	return w

@@ -35,7 +35,7 @@ import (
 
 func TestMain(m *testing.M) {
 	lookEvery, retry = 100*time.Millisecond, 50*time.Millisecond
-	testteam.Main(m, map[string]func(string, []string) int{"atm-codex": Main})
+	testteam.Main(m)
 }
 
 func must(t testing.TB, err error) {

@@ -110,8 +110,8 @@ func (h *host) outbox() []string {
 }
 
 func (h *host) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(programs, program), append([]string{"--root", h.root()}, args...)...)
-	cmd.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=" + h.dir,
+	cmd := exec.Command(program, append([]string{"--root", h.root()}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=" + h.dir,
 		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"), "XDG_STATE_HOME=" + filepath.Join(h.dir, "state")}
 	cmd.Dir = h.dir
 	cmd.WaitDelay = time.Second

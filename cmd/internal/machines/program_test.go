@@ -19,12 +19,7 @@ import (
 	"github.com/agentteammail/atm/internal/testprogram"
 )
 
-// programs is the directory of what was built.
-var programs string
-
-func TestMain(m *testing.M) {
-	testprogram.Main(m, &programs, "../../../cmd/atm", "../../../cmd/atm-bridge", "github.com/nats-io/nats-server/v2")
-}
+func TestMain(m *testing.M) { testprogram.Main(m, "github.com/nats-io/nats-server/v2") }
 
 // A program is a process that is started again whenever it has ended, until its test is over.
 type program struct {
@@ -149,7 +144,7 @@ func newServers(t testing.TB, dir string, n int) (all []*program, addresses []st
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		server := cmp.Or(os.Getenv("ATM_MACHINES_SERVER"), filepath.Join(programs, "nats-server")) // the variable names an older one
+		server := cmp.Or(os.Getenv("ATM_MACHINES_SERVER"), "nats-server") // the variable names an older one
 		all = append(all, start(t, name, filepath.Join(dir, name+".log"), func() *exec.Cmd {
 			return exec.Command(server, "-c", config)
 		}))

@@ -26,7 +26,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestMain(m *testing.M) { testteam.Main(m, nil) }
+func TestMain(m *testing.M) { testteam.Main(m) }
 
 // elsewhere is a program of which this test is no process.
 var elsewhere = process.Info{PID: -1}

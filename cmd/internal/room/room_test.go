@@ -21,7 +21,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func TestMain(m *testing.M) { testteam.Main(m, nil) }
+func TestMain(m *testing.M) { testteam.Main(m) }
 
 type team struct{ *testteam.Team }
 

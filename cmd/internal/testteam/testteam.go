@@ -11,36 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/agentteammail/atm/cmd/internal/app"
-	"github.com/agentteammail/atm/cmd/internal/cli"
-	"github.com/agentteammail/atm/cmd/internal/output"
-	"github.com/agentteammail/atm/cmd/internal/runner"
-	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testprogram"
 )
 
-// Main runs the tests of a package. On their PATH are atm, atm-runner, fakeagent and the given programs: the test's own
-// binary under these names.
-func Main(m *testing.M, programs map[string]func(version string, words []string) int) {
-	commands := map[string]func(){
-		"atm": func() { os.Exit(cli.Run("dev", os.Args[1:])) },
-		"atm-runner": func() {
-			os.Exit(runner.Main("dev", os.Args[1:], output.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
-		},
-		"fakeagent": func() { os.Exit(testagent.Main()) },
-	}
-	for name, program := range programs {
-		commands[name] = func() { os.Exit(program("dev", os.Args[1:])) }
-	}
-	testscript.Main(tests{m}, commands)
-}
-
-type tests struct{ *testing.M }
-
-func (t tests) Run() int {
+// Main runs the tests of a package, with atm's programs and fakeagent first on their PATH.
+func Main(m *testing.M) {
 	ClearEnviron()
-	return t.M.Run()
+	testprogram.Main(m)
 }
 
 // ClearEnviron removes what the environment says to atm and to agents. If an agent runs the tests, atm would know by what

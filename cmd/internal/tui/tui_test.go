@@ -35,7 +35,7 @@ import (
 var update = flag.Bool("update", false, "write the golden screens")
 
 func TestMain(m *testing.M) {
-	testteam.Main(m, map[string]func(string, []string) int{"atm-tui": Main})
+	testteam.Main(m)
 }
 
 type team struct {

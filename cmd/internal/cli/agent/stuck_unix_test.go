@@ -26,7 +26,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testteam.Main(m, map[string]func(string, []string) int{"stuckrunner": stuckRunner})
+	if dir := os.Getenv("STUCK_RUNNER"); dir != "" {
+		stuckRunner(dir, os.Args[1])
+		return
+	}
+	testteam.Main(m)
 }
 
 // stuck is a runner that greets and answers so many times how it is, and nothing else.
@@ -54,18 +58,18 @@ func (s *stuck) Stop(ctx context.Context) (control.Outcome, error) {
 	return control.Outcome{}, ctx.Err()
 }
 
-// stuckRunner is bob's runner, which has started a program and claimed his unread mail. Words: the team's directory and
-// how often it answers.
-func stuckRunner(_ string, words []string) int {
+// stuckRunner is bob's runner in the directory of a team, which has started a program and claimed his unread mail, and
+// answers so often.
+func stuckRunner(team, often string) {
 	run := "run-of-" + strconv.Itoa(os.Getpid())
 	program := exec.Command("sh", "-c", `trap "" TERM HUP; while :; do sleep 1; done`)
 	program.Env = append(os.Environ(), "ATM_RUN="+run)
-	answers, err := strconv.Atoi(words[1])
-	dir, openErr := durable.Open(words[0])
+	answers, err := strconv.Atoi(often)
+	dir, openErr := durable.Open(team)
 	if err := cmp.Or(err, openErr, program.Start()); err != nil {
 		panic(err)
 	}
-	box, runDir := maildir.NewStore(dir, "main").Box("bob"), filepath.Join(words[0], "bob", "run")
+	box, runDir := maildir.NewStore(dir, "main").Box("bob"), filepath.Join(team, "bob", "run")
 	hold, err := box.Store().HoldRunner(context.Background(), "bob")
 	if err != nil {
 		panic(err)
@@ -84,7 +88,6 @@ func stuckRunner(_ string, words []string) int {
 	s := &stuck{}
 	s.answers.Store(int32(answers))
 	server.Serve(context.Background(), s)
-	return 0
 }
 
 // start starts a stuck runner, and returns its process and its program's.
@@ -93,7 +96,12 @@ func start(t *testing.T, answers int) (team *testteam.Team, runner *exec.Cmd, ru
 	team = testteam.New(t, "bob", "me")
 	team.Atm("send", "bob", "hello", "--as", "me")
 	dir := filepath.Join(team.Dir, ".atm", "main")
-	runner = team.Command("stuckrunner", dir, fmt.Sprint(answers))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner = team.Command(self, fmt.Sprint(answers))
+	runner.Env = append(runner.Env, "STUCK_RUNNER="+dir)
 	runner.Stderr = os.Stderr
 	if err := runner.Start(); err != nil {
 		t.Fatal(err)
