@@ -117,12 +117,12 @@ func TestStderrFlood(t *testing.T) {
 // A flood of updates loses no word, makes the agent wait while nobody receives, and leaves its place in the order.
 func TestFlood(t *testing.T) {
 	r := script(t, `read x
-		seq 10000 | sed 's/.*/{"jsonrpc":"2.0","method":"_agent\/note"}/'
-		seq 10000 | sed 's/.*/{"jsonrpc":"2.0","method":"session\/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"word &\\n"}}}}/'
+		seq 2000 | sed 's/.*/{"jsonrpc":"2.0","method":"_agent\/note"}/'
+		seq 2000 | sed 's/.*/{"jsonrpc":"2.0","method":"session\/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"word &\\n"}}}}/'
 		finish 3; read x
 		yes '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"plan","entries":[]}}}'`).ready()
 	end := r.asks("Go.")
-	if s := end.Field("response"); strings.Count(s, "word ") != 10000 || !strings.HasSuffix(s, "\nword 10000\n") {
+	if s := end.Field("response"); strings.Count(s, "word ") != 2000 || !strings.HasSuffix(s, "\nword 2000\n") {
 		t.Errorf("the response has %d bytes and ends with %q", len(s), s[max(0, len(s)-20):])
 	}
 	deltas := ""
@@ -132,7 +132,7 @@ func TestFlood(t *testing.T) {
 	if deltas != end.Field("response") {
 		t.Errorf("the deltas have %d bytes", len(deltas))
 	}
-	if lines := r.Lines(); len(lines) > maxLines+10 || lines[len(lines)-2] != "  word 10000" {
+	if lines := r.Lines(); len(lines) > maxLines+10 || lines[len(lines)-2] != "  word 2000" {
 		t.Errorf("%d lines, the last are %q", len(lines), lines[len(lines)-3:])
 	}
 	// The receiver stops.

@@ -89,7 +89,7 @@ func checkWords(t *testing.T, text string, piece, cols int) {
 func TestTranscriptIsBounded(t *testing.T) {
 	var s screen
 	s.resize(80, 24)
-	for range 100 {
+	for range 40 {
 		s.say(strings.Repeat("é", maxWords))
 		s.say(strings.Repeat("\n", maxWords))
 		s.undrawn.Reset()

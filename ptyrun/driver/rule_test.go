@@ -44,6 +44,10 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		if f.Plain || f.Protocol != "" || f.Unproven { // no recordings
 			continue
 		}
+		if seen[f.Name] == nil {
+			t.Errorf("%s.toml: no recording of it: record its screens into testdata/screens/%s-WHAT.bin (CONTRIBUTING.md), or say unproven = true", f.Name, f.Name)
+			continue
+		}
 		lines := strings.Split(string(f.Text), "\n")
 		for what, isNeeded := range seen[f.Name].rulesOf(builtIn(f.Name)) {
 			at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, what) })

@@ -164,7 +164,7 @@ func TestProgress(t *testing.T) {
 		"\x1b]9;4;3\a\x1b]9;4;5\a": "indeterminate", "\x1b]9;4;3\a\x1b]9;4;0\x18": "indeterminate", "\x1b]9;4\a": "", "\x1b]9;4;\a": "", "\x1b]9;4;1;5000\a": "",
 		"\x1b]9;4;33\a": "", "\x1b]9;It is done\a": "", "\x1b]9;4;1;" + strings.Repeat("5", 1<<20) + "\a": "",
 	} {
-		for _, size := range []int{1, 1 << 21} {
+		for _, size := range []int{1 + len(feed)>>12, 1 << 21} {
 			s := written([]byte(feed), func() int { return size })
 			s.draw()
 			if s.Progress() != want {

@@ -34,7 +34,7 @@ func must(t testing.TB, err error) {
 }
 
 func TestMain(m *testing.M) {
-	testteam.Main(m, map[string]func(string, []string) int{"atm-web": Main})
+	testteam.Main(m)
 }
 
 // A team has the member me, which runs its commands.
