@@ -16,9 +16,9 @@ BUILD     = $(GO) build -ldflags '$(LDFLAGS)'
 
 # Packages that start goroutines are tested with the race detector, which needs a C compiler; without one they are tested
 # without it. It makes all of a test four to ten times slower, so the others do without, and so do tests whose goroutines
-# only start processes.
+# only start programs, which have tests of their own; race has it for all.
 RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
-RACED    := $(filter-out $(addprefix cmd/internal/,bench crashtest machines realagents), $(shell grep -rlE '^[[:space:]]*go [a-z]|\.Go[^a-zA-Z]' \
+RACED    := $(filter-out cmd/atm $(addprefix cmd/internal/,bench crashtest machines realagents), $(shell grep -rlE '^[[:space:]]*go [a-z]|\.Go[^a-zA-Z]' \
 	--include='*.go' cmd internal mailbox ptyrun reducer session teams watcher wire | xargs -n1 dirname | sort -u))
 
 # At its end a program with the race detector would sleep for a second.
@@ -124,7 +124,8 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -p 1 -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./internal/maildir ./ptyrun ./cmd/internal/crashtest ./cmd/internal/claudeteam
+	ATM_STRESS=$(DURATION) $(GO) test -p 1 -count=1 -v -run 'Stress|Kill|Machine|ByteByByte|Flood|TwentyPages' -timeout 60m \
+		./internal/maildir ./session ./ptyrun ./ptyrun/driver $(addprefix ./cmd/internal/,claudeteam crashtest web)
 
 # Three hosts, three NATS servers, and everything breaks; then how fast it is: make machines DURATION=5m
 machines:

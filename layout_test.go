@@ -43,7 +43,7 @@ var layers = strings.Fields(
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
 		"cmd/atm cmd/atm-runner cmd/atm-codex cmd/atm-acp cmd/atm-bridge cmd/atm-claude cmd/atm-mcp cmd/atm-tui cmd/atm-web " +
 		// What only tests use, and tests of the whole.
-		"internal/testtree internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
+		"internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
 		"cmd/internal/crashtest cmd/internal/machines cmd/internal/windows cmd/internal/packaging cmd/internal/realagents cmd/internal/bench")
 
 // importers are the packages that import a module that is not ours; tests may import more.
@@ -72,7 +72,7 @@ var importers = map[string][]string{
 	"golang.org/x/term":                      {"internal/testagent", "cmd/internal/output", "cmd/internal/cli/session"},
 	"golang.org/x/sys":                       {"internal/durable", "internal/maildir", "ptyrun/process", "internal/teamdir/rootdir", "cmd/internal/output", "cmd/internal/doctor"},
 	"mvdan.cc/sh":                            {"teams/policy"},
-	"pgregory.net/rapid":                     {"internal/testframe"},
+	"pgregory.net/rapid":                     {"internal/testframe", "internal/testround"},
 }
 
 func TestImports(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -24,7 +25,7 @@ var frames = regexp.MustCompile(`\[/?atm\b[^\]]*\]`)
 // where a program gets all of it as one line.
 func TestFrames(t *testing.T) {
 	opencode, _ := driver.Named("opencode") // which acts on nothing in a text
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
 		var items []*maildir.Item
 		for i := range rapid.IntRange(1, 3).Draw(t, "messages") {

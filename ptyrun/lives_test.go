@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -107,7 +108,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 // A flood neither blocks nor grows the runner, and its last lines are right.
 func TestFlood(t *testing.T) {
 	megabytes := 3
-	if os.Getenv("ATM_STRESS") != "" {
+	if testround.IsLong {
 		megabytes = 12 // a recording holds ten
 	}
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")

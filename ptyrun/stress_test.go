@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/runinfo"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
@@ -167,22 +167,11 @@ func (p *runnerProcess) kill() {
 	p.Wait()
 }
 
-// stressFor returns how long a stress test lasts: ATM_STRESS, or d.
-func stressFor(t *testing.T, d time.Duration) time.Duration {
-	if s := os.Getenv("ATM_STRESS"); s != "" {
-		var err error
-		if d, err = time.ParseDuration(s); err != nil {
-			t.Fatal("ATM_STRESS: ", err)
-		}
-	}
-	return d
-}
-
 // A runner is killed again and again while mail comes in: at any moment, between a text and its return key, or right
 // after that. Every message is submitted or unread; a repeat says so; no text runs into another, a dialog or a turn;
 // each life keeps the order; and no process is left.
 func TestStressKills(t *testing.T) {
-	d := stressFor(t, 5*time.Second)
+	d := testround.Lasts(t, 5*time.Second)
 	r := newRig(t)
 	end := time.Now().Add(d)
 	var mu sync.Mutex
@@ -193,7 +182,7 @@ func TestStressKills(t *testing.T) {
 			for n := 0; time.Now().Before(end); n++ {
 				mark := fmt.Sprintf("number %d.%d;", s, n)
 				body := mark + " Pong, please."
-				switch rand.IntN(8) {
+				switch testround.Rand.IntN(8) {
 				case 0:
 					body = mark + " CONFIRM [make test]"
 				case 1:
@@ -205,7 +194,7 @@ func TestStressKills(t *testing.T) {
 				mu.Lock()
 				sent[mark] = id
 				mu.Unlock()
-				time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+				time.Sleep(time.Duration(testround.Rand.IntN(200)) * time.Millisecond)
 			}
 		})
 	}
@@ -213,11 +202,11 @@ func TestStressKills(t *testing.T) {
 	var runs []string
 	kills, between, behind := 0, 0, 0
 	for time.Now().Before(end) {
-		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: profiles[rand.IntN(len(profiles))]}})
+		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: profiles[testround.Rand.IntN(len(profiles))]}})
 		runs = append(runs, p.run)
-		switch rand.IntN(3) {
+		switch testround.Rand.IntN(3) {
 		case 0:
-			time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
+			time.Sleep(time.Duration(testround.Rand.IntN(2500)) * time.Millisecond)
 		case 1:
 			if r.last(testagent.Typed, 3*time.Second) {
 				between++

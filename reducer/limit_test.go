@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,7 +93,7 @@ var hostile = []string{
 
 // A value of the wrong type counts as absent, and a State survives its JSON.
 func TestHostileValues(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		var s State
 		for i, fields := range rapid.SliceOfN(rapid.SampledFrom(hostile), 0, 40).Draw(t, "lines") {
 			e, err := wire.DecodeEvent(line(i+1, fields))

@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -111,7 +112,7 @@ func played(t *rapid.T, lines []string) (events []wire.Event) {
 
 // Invariants that hold after any events: a State is valid, and folding goes on from its JSON.
 func TestAlways(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		var s, snapped State // folded in one go, and through JSON at random
 		for _, e := range played(t, lines(t, 60)) {
 			s.Apply(&e)
@@ -273,7 +274,7 @@ func story(t *rapid.T) (out []step) {
 
 // The fold agrees with the model.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		steps := story(t)
 		if rapid.Bool().Draw(t, "at random") {
 			steps = rapid.SliceOfN(rapid.Custom(anyStep), 0, 25).Draw(t, "steps")
@@ -299,7 +300,7 @@ func TestModel(t *testing.T) {
 // A repeated event changes nothing. Here repeats are found by event_id; late-and-repeated.txt has those that are found
 // by content.
 func TestTwiceIsOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		var s State
 		for i, e := range played(t, lines(t, 40)) {
 			e.Seq, e.EventID = uint64(2*i+1), cmp.Or(e.EventID, fmt.Sprint("own-", i))

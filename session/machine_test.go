@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 	"github.com/agentteammail/atm/wire/foreign"
 )
@@ -227,11 +227,7 @@ func TestMachine(t *testing.T) {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		top = dir
 	}
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("25") // each check changes files a hundred times
-		defer f.Value.Set(f.DefValue)
-	}
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 25, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "team-")
 		must(t, err)
 		m := &machine{st: openTeam(t, path), models: map[wire.UUID]*model{}}

@@ -1,7 +1,6 @@
 package watcher
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -10,16 +9,13 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
 // TestEachOnceWhateverHappens does what can happen to a mailbox in random
 // order, and then waits for everything that was sent: each message once.
 func TestEachOnceWhateverHappens(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("12") // in each of eight, which wait for the most part
-		defer f.Value.Set(f.DefValue)
-	}
 	for _, notifies := range []bool{true, false} {
 		t.Run(fmt.Sprintf("notifies %t", notifies), func(t *testing.T) {
 			if !notifies {
@@ -28,7 +24,7 @@ func TestEachOnceWhateverHappens(t *testing.T) {
 			for n := range 4 {
 				t.Run(fmt.Sprint(n), func(t *testing.T) {
 					t.Parallel()
-					rapid.Check(t, func(r *rapid.T) { eachOnce(t, r) })
+					testround.Check(t, 12, func(r *rapid.T) { eachOnce(t, r) })
 				})
 			}
 		})

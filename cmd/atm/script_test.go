@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,9 +19,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/testprogram"
 )
-
-// raced are the scripts of the verbs that have goroutines of their own: their atm has the race detector if the tests have it.
-var raced = []string{"approve_by_hand", "ask", "events", "mail_me", "on", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -87,9 +83,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SPEAK", self)
 			// The race detector would sleep a second at the end of each process.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
-			if name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"); slices.Contains(raced, name) {
-				env.Setenv("PATH", testprogram.Racing+string(os.PathListSeparator)+env.Getenv("PATH"))
-			}
+			env.Setenv("PATH", testprogram.Racing+string(os.PathListSeparator)+env.Getenv("PATH"))
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -291,9 +292,7 @@ func (a said) each(word string, f func(agent wire.Name, rest string, n int)) {
 // all wanted lines were printed (ten times as long at most). It returns what they printed.
 func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, wanted ...string) said {
 	t.Helper()
-	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
-		lasting = d
-	}
+	lasting = testround.Lasts(t, lasting)
 	var mu sync.Mutex
 	a, words := said{}, map[string]int{}
 	begin := time.Now()

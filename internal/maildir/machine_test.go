@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -406,11 +406,7 @@ func (m *machine) Check(t *rapid.T) {
 // the event log has no gap.
 func TestMachine(t *testing.T) {
 	top := scratch(t)
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("40") // each has thirty actions
-		defer f.Value.Set(f.DefValue)
-	}
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 40, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "machine-")
 		must(t, err)
 		defer os.RemoveAll(path)

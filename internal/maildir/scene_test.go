@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -510,9 +511,6 @@ func (sc scene) run(t *testing.T, top string, at *failing) {
 	sc.end(r)
 }
 
-// stressed runs are complete, and last as long as ATM_STRESS says.
-var stressed = os.Getenv("ATM_STRESS") != ""
-
 // Each file operation of each scene fails once, and all operations fail from each point on. No acknowledged message is
 // lost, none is torn or doubled, no fsync is repeated, and repeating the operation succeeds.
 func TestFaults(t *testing.T) {
@@ -527,7 +525,7 @@ func TestFaults(t *testing.T) {
 				for k := 1; k <= clean.n; k++ {
 					for i, errno := range errnos {
 						onward := i > 0 // EIO once, one of the other errors from there on
-						if i > 0 && i != 1+k%3 && !stressed {
+						if i > 0 && i != 1+k%3 && !testround.IsLong {
 							continue
 						}
 						at := &failing{k: k, err: errno, onward: onward}
@@ -589,7 +587,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
 			first, step := 1, 1
-			if !stressed && !strings.HasPrefix(name, "drop") { // only some, since starting a process is slow
+			if !testround.IsLong && !strings.HasPrefix(name, "drop") { // only some, since starting a process is slow
 				step = 4
 				first = 1 + rand.IntN(step)
 			}

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -231,11 +232,7 @@ func anyHandover(t *rapid.T) string {
 
 // The queue agrees with the model, and names nothing twice.
 func TestModel(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		f.Value.Set("3000") // of a fifth of a millisecond each
-		defer f.Value.Set(f.DefValue)
-	}
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 3000, func(t *rapid.T) {
 		p := newPlayer()
 		for _, line := range rapid.SliceOfN(rapid.Custom(anyHandover), 0, 60).Draw(t, "lines") {
 			got, _ := p.play(line)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -34,7 +35,9 @@ var roles = map[string]func(*Log){"append": appender, "tear": tearer, "archive":
 // killSegment makes the segments small, so that there are many.
 const killSegment = 8 << 10
 
-func random() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+func random() *rand.Rand {
+	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+}
 
 // failed prints an error, unless many processes waiting for a lock explain it.
 func failed(err error) bool {
@@ -124,10 +127,7 @@ func follow(t *testing.T, l *Log, after uint64, stop <-chan struct{}) (names map
 // archived. Every event that was reported as appended is there once, numbers have no gap, and followers see each event
 // once and in order.
 func TestKilled(t *testing.T) {
-	duration := 2 * time.Second
-	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
-		duration = d / 2
-	}
+	duration := testround.Lasts(t, 4*time.Second) / 2
 	smallSegments(t, killSegment)
 	path := scratch(t)
 	l := openLog(t, path, nil)

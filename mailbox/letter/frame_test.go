@@ -12,12 +12,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Whatever senders write, who knows only the rule finds the messages that there are, each with its own text, in a pipe
 // and on terminals of any width.
-func TestFrames(t *testing.T) { rapid.Check(t, checkFrames) }
+func TestFrames(t *testing.T) { testround.Check(t, 100, checkFrames) }
 
 func FuzzFrames(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkFrames)) }
 
@@ -252,7 +253,7 @@ func TestRows(t *testing.T) {
 
 // No row of a wrapped line but its first begins in column 0.
 func TestWrap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		width := rapid.IntRange(20, 200).Draw(t, "width")
 		line := "bob asks: " + Escape(testframe.Hostile().Draw(t, "text"))
 		for _, screen := range testframe.Rows(Wrap(line, width), width) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -319,7 +320,7 @@ var sequence = regexp.MustCompile(`(?s)\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\a\x1b]*(
 
 // stride is the number of bytes between two readings: with 1 it takes two minutes.
 func stride() int {
-	if os.Getenv("ATM_STRESS") != "" {
+	if testround.IsLong {
 		return 1
 	}
 	return 41
@@ -328,6 +329,7 @@ func stride() int {
 // Programs draw without frames, and a pipe cuts anywhere: after no byte may a half-drawn screen, a dialog or a busy
 // screen be read as a prompt. In a row of equal characters, mostly rules, the test reads only at the ends.
 func TestCapturesByteByByte(t *testing.T) {
+	t.Parallel()
 	var last []byte
 	for _, c := range captures {
 		b := recording(t, c.file)

@@ -19,6 +19,7 @@ var unrecorded = regexp.MustCompile(`# (?:.*; )?not recorded: .*\d`)
 // Every rule of a built-in file holds for some recorded screen, or says which version needs it: a rule that nothing needs
 // is deleted.
 func TestEveryRuleIsNeeded(t *testing.T) {
+	t.Parallel()
 	seen := map[string]*seenScreens{}
 	files, err := filepath.Glob(filepath.Join(recordings, "*.bin"))
 	if err != nil {
@@ -35,7 +36,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 			seen[d.Name] = &seenScreens{texts: map[string]bool{}, bars: map[screen.Progress]bool{}, rules: map[*agents.Row]bool{}}
 		}
 		s := screen.New(100, 30, 100)
-		for piece := range slices.Chunk(recording(t, file), 500) {
+		for piece := range slices.Chunk(recording(t, file), 1000) {
 			s.Write(piece)
 			seen[d.Name].add(d, LookAt(s))
 		}

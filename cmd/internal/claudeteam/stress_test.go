@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -61,12 +62,7 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 
 // Both sides write while the sync is killed repeatedly: nothing is lost, and every repeat is marked.
 func TestStress(t *testing.T) {
-	duration := 2 * time.Second
-	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
-		duration = d
-	} else if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	duration := testround.Lasts(t, 2*time.Second)
 	staleAfter = 3 * time.Second
 	defer func() { staleAfter = 10 * time.Second }()
 	dir := t.TempDir()
@@ -91,7 +87,7 @@ func TestStress(t *testing.T) {
 	writing, writeNoMore := context.WithCancel(context.Background())
 	reading, readNoMore := context.WithCancel(context.Background())
 	again := func(ctx context.Context) bool {
-		time.Sleep(rand.N(40 * time.Millisecond))
+		time.Sleep(time.Duration(testround.Rand.Int64N(int64(40 * time.Millisecond))))
 		return ctx.Err() == nil
 	}
 	var mu sync.Mutex
@@ -130,7 +126,7 @@ func TestStress(t *testing.T) {
 	kills := 0
 	for end := time.Now().Add(duration); time.Now().Before(end); kills++ {
 		cmd := begin()
-		time.Sleep(30*time.Millisecond + rand.N(200*time.Millisecond))
+		time.Sleep(30*time.Millisecond + time.Duration(testround.Rand.Int64N(int64(200*time.Millisecond))))
 		must(t, cmd.Process.Kill())
 		cmd.Wait()
 	}

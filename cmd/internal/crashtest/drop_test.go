@@ -4,12 +4,13 @@ package crashtest
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // drop puts a file into somebody's inbox: text, JSON, what is no JSON, an event, what is too large
@@ -19,29 +20,29 @@ func (w *world) drop() {
 	t, text := w.write()
 	name := "note-" + string(t)
 	content := []byte(text)
-	if rand.IntN(2) == 0 {
+	if testround.Rand.IntN(2) == 0 {
 		name += ".json"
 		content, _ = json.Marshal(one(
-			map[string]any{"body": text, "requires_ack": rand.IntN(2) == 0},
-			map[string]any{"body": text, "from": "alice", "id": newID(rand.IntN(3))},
+			map[string]any{"body": text, "requires_ack": testround.Rand.IntN(2) == 0},
+			map[string]any{"body": text, "from": "alice", "id": newID(testround.Rand.IntN(3))},
 			map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text}))
-		if rand.IntN(4) == 0 {
+		if testround.Rand.IntN(4) == 0 {
 			content = []byte(`{"body": "` + strings.ReplaceAll(text, "\n", " "))
 		}
-	} else if rand.IntN(32) == 0 {
+	} else if testround.Rand.IntN(32) == 0 {
 		content = append(content, make([]byte, 1200_000)...) // binary, and long
 	}
 	w.begin(t, item{kind: "drop", from: name, cut: true}, me)
 	var isThere, isWhole bool
 	at := filepath.Join(w.team(), me, "inbox", one("", "", "", "new"), name)
-	switch rand.IntN(4) {
+	switch testround.Rand.IntN(4) {
 	case 0, 1:
 		isThere, isWhole = w.moveIn(at, content, string(t))
 	case 2:
 		isThere, isWhole = w.writeSlowly(at, content, len(content))
 	case 3: // whoever wrote it died, perhaps before the end
 		head := headLine.FindIndex(content)[1]
-		isThere, isWhole = w.writeSlowly(at, content, head+rand.IntN(len(content)-head+1))
+		isThere, isWhole = w.writeSlowly(at, content, head+testround.Rand.IntN(len(content)-head+1))
 	}
 	defer w.locked()()
 	it := w.items[key{me, t}]
@@ -79,7 +80,7 @@ func (w *world) writeSlowly(at string, content []byte, n int) (there, whole bool
 	}
 	defer f.Close()
 	for left := content[:n]; len(left) > 0; pause(3) {
-		m := 1 + rand.IntN(len(left))
+		m := 1 + testround.Rand.IntN(len(left))
 		if _, err := f.Write(left[:m]); err != nil {
 			return false, false
 		}

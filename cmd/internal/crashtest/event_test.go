@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // noting is an action that appends one event, given as words.
@@ -109,7 +110,7 @@ func (w *world) tear() {
 	defer lock.Close()
 	w.want(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	line := `{"seq":1000000,"at":"2026-11-20T09:46:47.635359455Z","team":"main","agent":"` + me + `","source":"cli","kind":"torn"}`
-	w.tearLog(me, line[:1+rand.IntN(len(line)-1)])
+	w.tearLog(me, line[:1+testround.Rand.IntN(len(line)-1)])
 }
 
 // tearLog writes something behind the last line of a log, and returns where.
@@ -139,7 +140,7 @@ type follower struct {
 // follow reads on until over, by one process after another, each of them killed.
 func (f *follower) follow(over func() bool) {
 	for !over() {
-		kill := time.Duration(20+rand.IntN(1500)) * time.Millisecond
+		kill := time.Duration(20+testround.Rand.IntN(1500)) * time.Millisecond
 		args := []string{"events", f.agent, "--follow", "--json", "--since", fmt.Sprint(f.last)}
 		f.read(f.run(call{args: args, kill: kill, exits: []int{130}}))
 	}
@@ -195,7 +196,7 @@ func (w *world) see() {
 	if r.code == 0 && args[len(args)-1] == "--json" && !json.Valid([]byte(r.out)) {
 		w.wrong("it prints no JSON: %s", r)
 	}
-	if rand.IntN(4) == 0 {
+	if testround.Rand.IntN(4) == 0 {
 		w.spoil(me, one("gone", "torn", "zeros", "old"))
 	}
 }
@@ -210,7 +211,7 @@ func (w *world) spoil(agent, how string) {
 	case "gone":
 		err = os.Remove(path)
 	case "torn":
-		err = os.Truncate(path, int64(rand.IntN(200)))
+		err = os.Truncate(path, int64(testround.Rand.IntN(200)))
 	case "zeros":
 		err = os.WriteFile(path, make([]byte, 100), 0o600)
 	case "old":

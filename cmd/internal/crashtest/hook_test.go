@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // A session is one of Claude Code, as far as its hooks tell: what it would say at each of them, in
@@ -96,7 +97,7 @@ func (s *session) uses() []hookCall {
 		return m
 	}
 	said := "ok\n"
-	if rand.IntN(20) == 0 {
+	if testround.Rand.IntN(20) == 0 {
 		said = strings.Repeat("a line that the tool printed\n", 20_000)
 	}
 	done := fields("tool_response", map[string]any{"stdout": said, "stderr": "", "interrupted": false})
@@ -118,7 +119,7 @@ func (s *session) stops(active bool) hookCall {
 // useTool runs a tool: some ask before, and some are a sub-agent's.
 func (s *session) useTool() {
 	for i, h := range s.uses() {
-		if i != 1 && i != 2 || rand.IntN(6) == 0 {
+		if i != 1 && i != 2 || testround.Rand.IntN(6) == 0 {
 			s.tell(h)
 		}
 	}
@@ -130,24 +131,24 @@ func (w *world) live() {
 	s := w.newSession(one(readers...))
 	s.mortal = true
 	s.tell(s.starts("startup"))
-	for range 1 + rand.IntN(4) {
+	for range 1 + testround.Rand.IntN(4) {
 		s.tell(s.prompts())
-		for range rand.IntN(3) {
+		for range testround.Rand.IntN(3) {
 			s.useTool()
 		}
-		if rand.IntN(8) == 0 {
+		if testround.Rand.IntN(8) == 0 {
 			continue // interrupted: no hook says so
 		}
 		for active := false; s.tell(s.stops(active)) != "" && !w.isBroken(); active = true {
-			if rand.IntN(2) == 0 {
+			if testround.Rand.IntN(2) == 0 {
 				s.useTool()
 			}
 		}
-		if rand.IntN(6) == 0 {
+		if testround.Rand.IntN(6) == 0 {
 			s.tell(s.starts(one("compact", "resume")))
 		}
 	}
-	if rand.IntN(4) > 0 {
+	if testround.Rand.IntN(4) > 0 {
 		s.tell(s.ends("prompt_input_exit"))
 	}
 	w.add("sessions", 1)
@@ -157,7 +158,7 @@ func (w *world) live() {
 // text that the model gets.
 func (s *session) tell(h hookCall) (text string) {
 	n := 1
-	if s.mortal && rand.IntN(5) == 0 {
+	if s.mortal && testround.Rand.IntN(5) == 0 {
 		n = 2
 	}
 	texts := make([]string, n)
@@ -165,8 +166,8 @@ func (s *session) tell(h hookCall) (text string) {
 	for i := range n {
 		both.Go(func() {
 			c := s.call(h)
-			if s.mortal && rand.IntN(3) == 0 { // mostly while it handles mail
-				c.kill = time.Millisecond + time.Duration(rand.IntN(20_000))*time.Microsecond
+			if s.mortal && testround.Rand.IntN(3) == 0 { // mostly while it handles mail
+				c.kill = time.Millisecond + time.Duration(testround.Rand.IntN(20_000))*time.Microsecond
 			}
 			began := time.Now()
 			texts[i] = s.answer(h, n, began, s.run(c))
@@ -190,7 +191,7 @@ func (s *session) calling(h hookCall) action {
 			if h.event != "SessionEnd" {
 				s.tell(s.uses()[0]) // the program goes on
 			}
-			s.handOut(s.agent, rand.IntN(2) == 0)
+			s.handOut(s.agent, testround.Rand.IntN(2) == 0)
 		},
 	}
 }

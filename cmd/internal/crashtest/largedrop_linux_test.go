@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // diskUse is how much disk the files below a directory take: a file with two names once.
@@ -42,12 +44,12 @@ func diskUse(t *testing.T, dir string) (n int64) {
 func TestStressLargeDrops(t *testing.T) {
 	const size, files = 24 << 20, 8
 	kills := 40
-	if os.Getenv("ATM_STRESS") != "" {
+	if testround.IsLong {
 		kills = 400
 	}
 	w := newWorld(t, memory(t), "alice", "bob")
 	dropped := map[string]bool{} // their hashes
-	r := rand.NewChaCha8([32]byte{byte(rand.Int())})
+	r := rand.NewChaCha8([32]byte{byte(testround.Rand.Int())})
 	looks := [][]string{{"read", "--peek", "--as", "bob"}, {"ls", "--as", "bob"}, {"team"}, {"watch", "bob", "--no-follow"}}
 	killed, allowed := 0, diskUse(t, w.root)+1<<20
 	for i := range kills {
@@ -66,7 +68,7 @@ func TestStressLargeDrops(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(500+rand.IntN(1<<(8+rand.IntN(8))))*time.Microsecond, func() { cmd.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(500+testround.Rand.IntN(1<<(8+testround.Rand.IntN(8))))*time.Microsecond, func() { cmd.Process.Kill() })
 		if cmd.Wait() != nil {
 			killed++
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // A powercut is a world on a disk whose power is cut.
@@ -86,7 +88,7 @@ func (p *powercut) comeBack(mountOptions ...string) {
 // workAndCut cuts the power while many are at work.
 func (p *powercut) workAndCut(n int) {
 	var over atomic.Bool
-	timer := time.AfterFunc(time.Duration(20+rand.IntN(500))*time.Millisecond, func() {
+	timer := time.AfterFunc(time.Duration(20+testround.Rand.IntN(500))*time.Millisecond, func() {
 		p.setBroken(true)
 		p.volume.cut()
 		over.Store(true)
@@ -143,7 +145,7 @@ func (p *powercut) takeBackup(n int) {
 // the states of all.
 func (p *powercut) goOn() {
 	me := one(readers...)
-	torn := fmt.Sprintf(`{"seq":%d,"at":"2026-`, rand.Uint32()) + strings.Repeat("\x00", rand.IntN(20))
+	torn := fmt.Sprintf(`{"seq":%d,"at":"2026-`, rand.Uint32()) + strings.Repeat("\x00", testround.Rand.IntN(20))
 	log := p.tearLog(me, torn)
 	p.mail(me)
 	p.readAll(me)

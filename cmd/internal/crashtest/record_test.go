@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // A record is what was tried, what processes said is done, and what is wrong.
@@ -148,7 +150,7 @@ func (r *record) report(t testing.TB, about string) {
 	line := fmt.Sprintf("%s, %s: %d messages, %d events: %s; %s", t.Name(), about, r.count["messages"], r.count["log lines"],
 		strings.Join(promises, ", "), strings.Join(others, ", "))
 	t.Log(line)
-	if os.Getenv("ATM_STRESS")+os.Getenv("ATM_POWERCUT") != "" {
+	if testround.IsLong || os.Getenv("ATM_POWERCUT") != "" {
 		fmt.Println(line)
 	}
 	r.failed(t)

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 var (
@@ -84,25 +86,17 @@ func (w *world) work(jobs []job, over func() bool) {
 // stressed runs a test for as long as ATM_STRESS says, or for d in memory. Most happens there in
 // a second; half of a longer time is spent on a disk, whose syncs take their time.
 func stressed(t *testing.T, d time.Duration, test func(t *testing.T, dir string, d time.Duration)) {
-	if os.Getenv("ATM_STRESS") == "" {
+	if !testround.IsLong {
 		test(t, memory(t), d)
 		return
 	}
-	d = stressTime(t)
+	d = testround.Lasts(t, d)
 	if dir := os.Getenv("ATM_STRESS_DIR"); dir != "" {
 		test(t, dir, d)
 		return
 	}
 	t.Run("memory", func(t *testing.T) { test(t, memory(t), d/2) })
 	t.Run("disk", func(t *testing.T) { test(t, t.TempDir(), d/2) })
-}
-
-func stressTime(t *testing.T) time.Duration {
-	d, err := time.ParseDuration(os.Getenv("ATM_STRESS"))
-	if err != nil {
-		t.Fatal("ATM_STRESS: ", err)
-	}
-	return d
 }
 
 // Senders, readers, droppers and keepers work on one team, and one process in three is killed.
@@ -254,7 +248,7 @@ func (w *world) someTarget() target {
 	for k, it := range w.items {
 		isSeen := me == "carol" || it.shown > 0
 		if k.agent == me && it.id != "" && it.from == "alice" && time.Since(it.at) < time.Second && isSeen {
-			if n++; rand.IntN(n) == 0 {
+			if n++; testround.Rand.IntN(n) == 0 {
 				id = it.id
 			}
 		}
@@ -269,7 +263,7 @@ func (w *world) someTarget() target {
 // kept for later.
 func (w *world) tryAction(a action) {
 	again := slices.Contains(a.args, "--id") || len(a.events) > 0 && strings.Contains(a.stdin+strings.Join(a.args, ""), "event_id")
-	if !again || rand.IntN(2) == 0 {
+	if !again || testround.Rand.IntN(2) == 0 {
 		w.try(a.call)
 		return
 	}
@@ -295,7 +289,7 @@ func (w *world) sendAgain() {
 	n := len(w.retries)
 	var c call
 	if n > 0 {
-		c = w.retries[rand.IntN(n)]
+		c = w.retries[testround.Rand.IntN(n)]
 	}
 	w.mu.Unlock()
 	if n > 0 {
@@ -305,7 +299,7 @@ func (w *world) sendAgain() {
 }
 
 func (w *world) sendBatch() {
-	a := w.batching(1+rand.IntN(20), false)
+	a := w.batching(1+testround.Rand.IntN(20), false)
 	a.slowly = true
 	w.try(a.call)
 }
@@ -318,7 +312,7 @@ func (w *world) sendToErin() {
 }
 
 func (w *world) streamSlowly() {
-	a := w.streaming(one(readers...), 1+rand.IntN(30), false)
+	a := w.streaming(one(readers...), 1+testround.Rand.IntN(30), false)
 	a.slowly = true
 	w.try(a.call)
 }
@@ -335,7 +329,7 @@ func (w *world) putBack() {
 func newID(days int) string {
 	ms := time.Now().AddDate(0, 0, -days).UnixMilli()
 	return fmt.Sprintf("%08x-%04x-7%03x-%x%03x-%012x",
-		ms>>16, ms&0xffff, rand.IntN(1<<12), 8+rand.IntN(4), rand.IntN(1<<12), rand.Int64N(1<<48))
+		ms>>16, ms&0xffff, testround.Rand.IntN(1<<12), 8+testround.Rand.IntN(4), testround.Rand.IntN(1<<12), rand.Int64N(1<<48))
 }
 
 // read reads what there is, and somebody takes its output: all of it, or the beginning, as a pager
@@ -346,16 +340,16 @@ func (w *world) read() {
 	if me == "erin" {
 		c.exits = []int{3} // retired
 	}
-	switch rand.IntN(24) {
+	switch testround.Rand.IntN(24) {
 	default:
 	case 0, 1, 2, 3, 4, 5, 6, 7:
-		n := rand.IntN(1 << (4 + rand.IntN(12)))
+		n := testround.Rand.IntN(1 << (4 + testround.Rand.IntN(12)))
 		c.exits = append(c.exits, 1)
 		c.taker = func(out *os.File) string {
 			// At most for 1.5 s: one who reads nothing for 2 s is taken for one who reads later.
 			out.SetReadDeadline(time.Now().Add(1200 * time.Millisecond))
 			b, _ := io.ReadAll(io.LimitReader(out, int64(n)))
-			if rand.IntN(20) == 0 {
+			if testround.Rand.IntN(20) == 0 {
 				pause(400)
 			}
 			return string(b)
@@ -403,9 +397,9 @@ func (w *world) wait() {
 	if me == "erin" {
 		c.exits = []int{4, 3, 1} // retired, perhaps while it waits
 	}
-	if rand.IntN(3) == 0 {
+	if testround.Rand.IntN(3) == 0 {
 		c.args = []string{"read", "--follow", "--as", one(readers...)}
-		c.reader, c.kill = c.args[3], time.Duration(20+rand.IntN(800))*time.Millisecond
+		c.reader, c.kill = c.args[3], time.Duration(20+testround.Rand.IntN(800))*time.Millisecond
 	}
 	w.run(c)
 }

@@ -5,12 +5,12 @@ package crashtest
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // lease is how long a message of a shared inbox is somebody's.
@@ -35,10 +35,7 @@ type shared struct {
 // lasts, what was finished is given to nobody, what was given out before says so, and in the end all
 // of it can be finished.
 func TestStressTake(t *testing.T) {
-	d := 3 * time.Second
-	if os.Getenv("ATM_STRESS") != "" {
-		d = stressTime(t)
-	}
+	d := testround.Lasts(t, 3*time.Second)
 	w := &shared{newWorld(t, memory(t), takers...), map[string][]*taken{}}
 	w.must("team", "add", "jobs", "--shared")
 	end := time.Now().Add(d)
@@ -102,7 +99,7 @@ func (w *shared) take(who string, kill time.Duration, wait ...string) *taken {
 // handle is what a taker does with a message.
 func (w *shared) handle(m *taken) {
 	pause(100)
-	switch rand.IntN(10) {
+	switch testround.Rand.IntN(10) {
 	case 0:
 		return // forgotten
 	case 1:

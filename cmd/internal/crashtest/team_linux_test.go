@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // started is a team whose members are run: test agents, in odd ways hard to end.
@@ -39,8 +41,8 @@ func TestStressUpDown(t *testing.T) {
 	t.Parallel()
 	// One round, with all that there is in it; what ignores SIGTERM takes its time.
 	cycles, until, deaf := 1, time.Now(), "HUP,INT"
-	if os.Getenv("ATM_STRESS") != "" {
-		cycles, until, deaf = 20, time.Now().Add(stressTime(t)), "HUP,INT,TERM"
+	if testround.IsLong {
+		cycles, until, deaf = 20, time.Now().Add(testround.Lasts(t, 0)), "HUP,INT,TERM"
 	}
 	w := newWorld(t, memory(t), append(slices.Clone(started), "me")...)
 	agent := lookPath(t, "fakeagent")
@@ -99,7 +101,7 @@ func (w *world) upAndDown(n int) {
 			})
 		}
 		both.Wait()
-		for range 1 + rand.IntN(3) {
+		for range 1 + testround.Rand.IntN(3) {
 			w.killOne(one(started...))
 			pause(200)
 		}
@@ -130,7 +132,7 @@ func (w *world) killOne(name string) {
 		return
 	}
 	pid, what := run.Runner, "runners killed"
-	if rand.IntN(2) == 0 {
+	if testround.Rand.IntN(2) == 0 {
 		pid, what = run.PID, "agents killed"
 	}
 	// Only what is this team's: the number may be another's by now.

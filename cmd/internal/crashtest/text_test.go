@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"math/rand/v2"
 	"regexp"
 	"strings"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // A token is the name of a text: every text that a test sends has one of its
@@ -27,11 +28,11 @@ var (
 
 // write makes a token, and a text that has about so many bytes.
 func write(size int) (token, string) {
-	t := token(fmt.Sprintf("%016x", rand.Uint64()))
+	t := token(fmt.Sprintf("%016x", testround.Rand.Uint64()))
 	var b strings.Builder
 	for b.Len() < size {
-		for range 10 + rand.IntN(60) {
-			b.WriteByte("abcdefghijklmnopqrstuvwxyz "[rand.IntN(27)])
+		for range 10 + testround.Rand.IntN(60) {
+			b.WriteByte("abcdefghijklmnopqrstuvwxyz "[testround.Rand.IntN(27)])
 		}
 		b.WriteString(".\n")
 	}
@@ -45,13 +46,13 @@ func sum(lines string) string {
 
 // someSize is the size of a text: most are a few lines.
 func someSize() int {
-	switch rand.IntN(30) {
+	switch testround.Rand.IntN(30) {
 	case 0:
-		return 20_000 + rand.IntN(60_000)
+		return 20_000 + testround.Rand.IntN(60_000)
 	case 1, 2, 3:
 		return 4000
 	}
-	return rand.IntN(500)
+	return testround.Rand.IntN(500)
 }
 
 // tokenOf is the token of a text, "" if it has none; whole says that nothing

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/testprogram"
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 func TestMain(m *testing.M) { testprogram.Main(m) }
@@ -136,8 +136,8 @@ func (l *slowLines) Read(p []byte) (int, error) {
 	if *l == "" {
 		return 0, io.EOF
 	}
-	if rand.IntN(5) == 0 {
-		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+	if testround.Rand.IntN(5) == 0 {
+		time.Sleep(time.Duration(testround.Rand.IntN(3000)) * time.Microsecond)
 	}
 	n := copy(p, (*l)[:strings.IndexByte(string(*l), '\n')+1])
 	*l = (*l)[n:]
@@ -214,10 +214,10 @@ func (w *world) mustRun(c call) result {
 
 // mortal is after how long a process is killed: one in three is.
 func mortal() time.Duration {
-	if rand.IntN(3) > 0 {
+	if testround.Rand.IntN(3) > 0 {
 		return 0
 	}
-	return time.Duration(300+rand.IntN(1<<(6+rand.IntN(11)))) * time.Microsecond
+	return time.Duration(300+testround.Rand.IntN(1<<(6+testround.Rand.IntN(11)))) * time.Microsecond
 }
 
 // try runs a process that may be killed.
@@ -228,7 +228,7 @@ func (w *world) try(c call) result {
 	return w.run(c)
 }
 
-func one[T any](of ...T) T { return of[rand.IntN(len(of))] }
+func one[T any](of ...T) T { return of[testround.Rand.IntN(len(of))] }
 
 // pause waits for up to so many milliseconds.
-func pause(ms int) { time.Sleep(time.Duration(rand.IntN(1000*ms+1)) * time.Microsecond) }
+func pause(ms int) { time.Sleep(time.Duration(testround.Rand.IntN(1000*ms+1)) * time.Microsecond) }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,7 +20,7 @@ import (
 // our last, whichever tool hands the answer over, and none of the marks by which such tools say who speaks.
 func TestFrames(t *testing.T) {
 	bob, all := team(t, nil), t
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		hostile := testframe.Hostile()
 		h := &handover.Handover{Handover: &maildir.Handover{GivenUp: rapid.IntRange(0, 2).Draw(t, "more")}}
 		for i := range rapid.IntRange(1, 4).Draw(t, "messages") {

@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentteammail/atm/internal/testframe"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // A document keeps its form, and its texts are as the text shows them.
 func TestFrames(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testround.Check(t, 100, func(t *rapid.T) {
 		text := testframe.Hostile().Draw(t, "text")
 		raw, _ := json.Marshal(map[string]any{"messages": []any{map[string]any{"body": text, text: 12345678901234567}}})
 		var got struct{ Messages []map[string]json.RawMessage }

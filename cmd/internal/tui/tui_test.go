@@ -27,6 +27,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/testteam"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/internal/testround"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -583,7 +584,7 @@ func TestLarge(t *testing.T) {
 	w.shows(`10001 unread`)
 	t.Logf("first screen %v, a page %v, new %v", first, scroll, time.Since(began))
 	const limit = 300 * time.Millisecond
-	if os.Getenv("ATM_STRESS") != "" && (first > limit || scroll > limit/10) { // if nothing else runs
+	if testround.IsLong && (first > limit || scroll > limit/10) { // if nothing else runs
 		t.Errorf("first screen %v, a page %v", first, scroll)
 	}
 	w.leave()

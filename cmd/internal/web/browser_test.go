@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/agentteammail/atm/internal/testround"
 )
 
 // A tab is a tab of a real browser.
@@ -242,7 +244,7 @@ func TestTwentyPages(t *testing.T) {
 	}
 	pages := processes(chromedp.FromContext(b.ctx).Browser.Process().Pid)
 	const window = 2 * time.Second
-	for end := time.Now().Add(10 * time.Minute); os.Getenv("ATM_STRESS") != ""; {
+	for end := time.Now().Add(10 * time.Minute); testround.IsLong; {
 		server, browser := used(t, s.server.Process.Pid), used(t, pages...)
 		time.Sleep(window)
 		server, browser = used(t, s.server.Process.Pid)-server, used(t, pages...)-browser
