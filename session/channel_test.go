@@ -64,10 +64,10 @@ func TestReceive(t *testing.T) {
 	}
 
 	// What its store says does not count is not received.
-	st.CheckVerdict = func(agent wire.Name, m *wire.Message) error { return fmt.Errorf("%s: %s", agent, m.From) }
+	st.CheckInput = func(agent wire.Name, m *wire.Message) error { return fmt.Errorf("%s: %s", agent, m.From) }
 	tell(t, st, "", reject)
 	receives("")
-	st.CheckVerdict = nil
+	st.CheckInput = nil
 	receives(reject.String())
 
 	// Input waits while the session is paused.

@@ -23,13 +23,13 @@ type Input struct {
 func (in Input) For(id wire.UUID) bool { return in.Session == "" || in.Session == id }
 
 // InputOf returns the human input in a message to an agent, as the package's InputOf does, unless it is the agent's own,
-// which may only abort its session, or approves or rejects a draft and CheckVerdict says that it does not count.
+// which may only abort its session, or CheckInput says that it does not count.
 func (st *Store) InputOf(agent wire.Name, m *wire.Message) (Input, bool) {
 	in, ok := InputOf(m)
 	self := wire.Address{Agent: agent, Team: st.mail.Team}
 	_, by := m.FromAgent()
 	isOwn := (m.From == self || by == self) && in.Kind != "abort"
-	isRefused := in.IsVerdict() && st.CheckVerdict != nil && st.CheckVerdict(agent, m) != nil
+	isRefused := ok && st.CheckInput != nil && st.CheckInput(agent, m) != nil
 	if !ok || isOwn || isRefused {
 		return Input{}, false
 	}

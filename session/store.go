@@ -62,8 +62,9 @@ type Store struct {
 
 // OpenOptions say how a team's sessions are used.
 type OpenOptions struct {
-	// CheckVerdict returns why a message that approves or rejects a draft of an agent does not count. Nil: each counts.
-	CheckVerdict func(agent wire.Name, m *wire.Message) error
+	// CheckInput returns why human input to an agent, such as an abort or a verdict on a draft, does not count. Nil: all
+	// counts.
+	CheckInput func(agent wire.Name, m *wire.Message) error
 
 	LockTimeout time.Duration // how long to wait for a lock; 0: five seconds
 

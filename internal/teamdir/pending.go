@@ -142,7 +142,7 @@ func (t *Team) draftQuestion(agent wire.Name, sessionID wire.UUID, d session.Dra
 	}
 }
 
-// draftAnswer returns the first answer to a whole draft that counts (CheckVerdict), or nil. Every answer is a message in
+// draftAnswer returns the first answer to a whole draft that counts (CheckInput), or nil. Every answer is a message in
 // the mailbox of the draft's agent.
 func (t *Team) draftAnswer(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
 	rg := maildir.Range{

@@ -114,7 +114,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	}
 	t.LockTimeout, t.BeforeLook, t.Appended = r.LockTimeout, r.BeforeLook, t.tellSubscribers
 	if err == nil {
-		o := session.OpenOptions{CheckVerdict: t.CheckVerdict, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook, Appended: t.Appended}
+		o := session.OpenOptions{CheckInput: t.CheckInput, LockTimeout: t.LockTimeout, BeforeLook: t.BeforeLook, Appended: t.Appended}
 		t.sessions, err = session.Open(d.Path(), o)
 	}
 	if err != nil {

@@ -22,16 +22,25 @@ var ErrForbidden = errors.New("team.toml says")
 // Sessions returns the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return t.sessions }
 
-// CheckVerdict returns why a message to an agent that approves or rejects a draft does not count; nil: it does. It must
-// come from a member of the team that may answer the agent's questions, and must have been sent with atm.
-func (t *Team) CheckVerdict(agent wire.Name, m *wire.Message) error {
+// CheckInput returns why human input to an agent does not count; nil: it does. What approves or rejects a draft must have
+// been sent with atm, by a member of the team that may answer the agent's questions. An abort counts as its sender's stop
+// would, also as a dropped file: with no name it is from "drop".
+func (t *Team) CheckInput(agent wire.Name, m *wire.Message) error {
+	in, _ := session.InputOf(m)
 	isInAgent, by := m.FromAgent()
-	isSent := m.Origin != nil && m.Origin.Via == "cli"
-	if m.From.Team != t.Name || m.From.Host != "" || by != (wire.Address{}) || !isSent {
-		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
-	}
+	isForeign := m.From.Team != t.Name || m.From.Host != ""
 	p, _, err := t.PolicyFor(agent)
-	return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))
+	switch {
+	case in.IsVerdict() && (isForeign || by != (wire.Address{}) || m.Origin == nil || m.Origin.Via != "cli"):
+		return fmt.Errorf("the draft of %s is %w: the answer was not given with atm approve or atm reject by a member", agent, policy.ErrNotYours)
+	case in.IsVerdict():
+		return cmp.Or(err, p.CheckAnswerer(agent, m.From.Agent, isInAgent))
+	case in.Kind != "abort":
+		return nil
+	case isForeign || by.Team != "" && by.Team != t.Name:
+		return fmt.Errorf("%s may not stop %s: it is of another team", m.From, agent)
+	}
+	return cmp.Or(err, p.CheckActor("stop", agent, cmp.Or(by.Agent, m.From.Agent), isInAgent))
 }
 
 // CheckSessionsAllowed returns an ErrForbidden if team.toml sets enabled = false for sessions with a member.
@@ -176,9 +185,7 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	m, err = session.Message(id, in.Input)
 	if err == nil {
 		m.Origin, m.From = orCommand(in.Origin), in.From.Address()
-		if in.Input.IsVerdict() { // else it would be sent, and not count
-			err = t.CheckVerdict(agent, m)
-		}
+		err = t.CheckInput(agent, m) // else it would be sent, and not count
 		if _, counts := t.Sessions().InputOf(agent, m); err == nil && !counts {
 			err = &session.Error{Reason: fmt.Sprintf("%s speaks in its own session with events, not as a person", agent)}
 		}

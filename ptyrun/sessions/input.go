@@ -14,8 +14,9 @@ import (
 // WhyWithheld says why human input must not be typed now. An abort never is: it is carried out.
 func (f *follower) WhyWithheld(m *wire.Message) string {
 	in, ok := session.InputOf(m)
+	_, counts := f.Store.InputOf(f.agent, m)
 	switch {
-	case !ok:
+	case !ok, in.Kind == "abort" && !counts: // it is typed as what it is: Body
 		return ""
 	case in.Kind == "abort":
 		f.run.Retry("sessions", f.carryOutAborts)
@@ -46,10 +47,13 @@ func (f *follower) Admit(ids []wire.ID) []wire.ID {
 // agent were to approve it. A verdict that does not count stays what it is, with a line that says so.
 func (f *follower) Body(m *wire.Message) string {
 	in, ok := session.InputOf(m)
-	if !ok || !in.IsVerdict() {
+	_, counts := f.Store.InputOf(f.agent, m)
+	switch {
+	case ok && in.Kind == "abort" && !counts:
+		return "(an abort that does not count: its sender may not stop this agent)\n" + letter.Typable(m.Body)
+	case !ok || !in.IsVerdict():
 		return m.Body
-	}
-	if _, counts := f.Store.InputOf(f.agent, m); !counts {
+	case !counts:
 		return "(an answer to a draft that does not count: atm pending)\n" + letter.Typable(m.Body)
 	}
 	what := "Your draft " + string(in.DraftID)

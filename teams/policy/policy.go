@@ -71,6 +71,24 @@ func (p Policy) CheckAnswerer(asker, answerer wire.Name, inAgent bool) error {
 	return fmt.Errorf("the question of %s is %w: %s", asker, ErrNotYours, why)
 }
 
+// CheckActor returns why by may not act on agent, as verb says: stop, interrupt, type into it. An agent may act on itself,
+// and on others only if it is the lead. Who has said no name may at a terminal; who has said one must be a person, or the
+// lead, if team.toml names people.
+func (p Policy) CheckActor(verb string, agent, by wire.Name, inAgent bool) error {
+	isLead := by == p.Lead && by != ""
+	switch {
+	case isLead, by == agent:
+		return nil
+	case inAgent && p.Lead == "":
+		return fmt.Errorf("an agent may %s others only as the team's lead, which team.toml names none of", verb)
+	case inAgent:
+		return fmt.Errorf("an agent may %s others only as the team's lead, who is %s", verb, p.Lead)
+	case by != "" && len(p.People) > 0 && !slices.Contains(p.People, by):
+		return fmt.Errorf("%s may not %s %s: only people and the lead may: %s", by, verb, agent, join(append(slices.Clone(p.People), p.Lead)))
+	}
+	return nil
+}
+
 // join lists names once each, without the empty one of a missing lead.
 func join(names []wire.Name) string {
 	var list []string

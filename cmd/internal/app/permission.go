@@ -157,8 +157,8 @@ func (s *Scope) MayWrite() error {
 		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
-// MayAct refuses to do something to another member from an agent's environment, unless the agent is the lead, and
-// anything in a root that nobody here accepted. verb goes into the message.
+// MayAct refuses to do something to another member that Policy.CheckActor refuses, and anything in a root that nobody here
+// accepted. verb goes into the message.
 func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return cmp.Or(s.CheckAccepted(), s.MayStop(verb, to))
 }
@@ -187,7 +187,7 @@ func (s *Scope) warnOf(unaccepted error) {
 // MayStop is MayAct for what must work in any root, such as stopping an agent.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, isInAgent := s.Actor()
-	if !isInAgent || who == to {
+	if who == to || who == "" && !isInAgent {
 		return nil
 	}
 	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
@@ -196,19 +196,19 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !isSaved && who != "" {
 		rules, _, err = s.Team.PolicyFor(who)
 	}
-	lead := rules.Lead
-	if err != nil || who == lead && who != "" {
+	if err != nil && !isInAgent {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	e := failure.Refused("an agent may %s others only as the team's lead, which team %q has none of", verb, s.Team.Name)
-	if lead != "" {
-		e = failure.Refused("an agent may %s others only as the team's lead, who is %s", verb, lead)
+	if err = rules.CheckActor(verb, to, who, isInAgent); err == nil {
+		return nil
 	}
-	asked := s.whomToAsk(who, rules, to)
-	if asked == "" {
-		return e.WithHint("ask your person")
+	if asked := s.whomToAsk(who, rules, to); asked != "" {
+		return failure.Refused("%w", err).WithHint("ask: atm send %s \"Please %s %s: …\"", asked, verb, to)
 	}
-	return e.WithHint("ask: atm send %s \"Please %s %s: …\"", asked, verb, to)
+	return failure.Refused("%w", err).WithHint("ask your person")
 }
 
 // whomToAsk returns the member to ask for what only a person or the lead may do to another: the lead, a person, or that

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,10 +10,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// CheckRight is control.Handler's for an agent, whose processes descend from the process owner (0: unknown). A person has
-// every right, and answers under a name that may. An agent may only look: the lead may also act for others, and press
-// keys if it may answer; an agent's own processes may end its turn or its program, and neither type into it nor answer
-// what it asks. Whose process pid is weighs more than what it says: by.
+// CheckRight is control.Handler's for an agent, whose processes descend from the process owner (0: unknown). Everybody may
+// look. Who may answer is Policy.CheckAnswerer's, and so is which agents may press keys, since they might answer by that;
+// the rest is Policy.CheckActor's. Whose process pid is weighs more than what it says: by.
 func (s *Scope) CheckRight(p policy.Policy, agent wire.Name, owner int, right control.Right, pid int, by string) error {
 	if right == control.Look {
 		return nil
@@ -26,16 +24,15 @@ func (s *Scope) CheckRight(p policy.Policy, agent wire.Name, owner int, right co
 	if of.Team == s.Team.Name {
 		by = string(of.Agent)
 	}
-	isOwn, isLead := wire.Name(by) == agent, wire.Name(by) == p.Lead && by != ""
+	verb := "act on"
+	if right == control.Keys {
+		verb = "type into"
+	}
 	switch {
 	case of.Team != "" && of.Team != s.Team.Name:
 		return fmt.Errorf("%s is of another team", of)
 	case right == control.Answer, right == control.Keys && isAgents:
 		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
-	case !isAgents, isLead && !isOwn, isOwn && right == control.Act:
-		return nil
-	case isOwn:
-		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
 	}
-	return fmt.Errorf("of the agents only the lead may do that to %s", agent)
+	return p.CheckActor(verb, agent, wire.Name(by), isAgents)
 }

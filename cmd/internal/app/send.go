@@ -169,7 +169,7 @@ func (s *Scope) outgoing(ctx context.Context, m *Submission, isPerson bool, orig
 		default:
 			err = s.MayAnswer(policy.Question{Agent: to.Agent, Kind: policy.KindDraft})
 			if err == nil {
-				err = s.Team.CheckVerdict(to.Agent, o.Message)
+				err = s.Team.CheckInput(to.Agent, o.Message)
 			}
 		}
 		if err != nil {
