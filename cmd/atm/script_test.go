@@ -37,7 +37,7 @@ import (
 var racing string
 
 // raced are the scripts of the verbs that have goroutines of their own: their atm is from racing.
-var raced = []string{"approve_by_hand", "ask", "events", "mail_me", "on", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
+var raced = []string{"approve_by_hand", "ask", "attach", "down", "events", "mail_me", "on", "pending", "run", "session", "up", "up_foreground", "wait", "watch"}
 
 func must(t testing.TB, err error) {
 	t.Helper()
