@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
 )
 
 func TestBatchMessage(t *testing.T) {
@@ -62,6 +63,7 @@ func TestBatch(t *testing.T) {
 	s := newScope(t)
 	p, out := newPrinter(s, true)
 	b := &batch{ctx: t.Context(), s: s, p: p, progress: func(int) {}}
+	bobs := deliverTo(t, s, "bob", wire.Message{Body: "bob's"}, "alice")
 	const first = "01890000-0000-7000-8000-0000000000aa"
 	for i, line := range []string{
 		`{"to":"bob","body":"one","id":"` + first + `"}`,
@@ -70,12 +72,13 @@ func TestBatch(t *testing.T) {
 		`{"to":"bob","body":"an answer","in_reply_to":"01890000-0000-7000-8000-0000000000ab"}`,
 		`{"to":"bob","body":"one, mended","supersedes":"` + first + `"}`,
 		`{"to":"bob","body":"not mine","supersedes":"01890000-0000-7000-8000-0000000000ac"}`,
+		`{"to":"bob","body":"bob's","supersedes":"` + string(bobs.ID) + `"}`,
 		`{"to":"nobody","body":"x"}`,
 		`{"to":"bob","body":"last"}`,
 	} {
 		b.add(batchLine{n: i + 1, text: []byte(line)})
 	}
-	b.add(batchLine{n: 9, err: fmt.Errorf("too long")})
+	b.add(batchLine{n: 10, err: fmt.Errorf("too long")})
 	b.send()
 	must(t, b.printErr)
 	var got []string
@@ -95,11 +98,11 @@ func TestBatch(t *testing.T) {
 		}
 		got = append(got, fmt.Sprint(r.Line, " ", word, " ", len(r.Delivered)))
 	}
-	want := []string{"1 sent 1", "2 usage 0", "3 sent 1", "4 sent 1", "5 sent 1", "6 refused 0", "7 not_found 0", "8 sent 1", "9 failed 0"}
+	want := []string{"1 sent 1", "2 usage 0", "3 sent 1", "4 sent 1", "5 sent 1", "6 refused 0", "7 refused 0", "8 not_found 0", "9 sent 1", "10 failed 0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if b.sent != 5 || b.last != 9 || !b.isAnyBad {
+	if b.sent != 5 || b.last != 10 || !b.isAnyBad {
 		t.Errorf("sent %d, last line %d, any bad: %v", b.sent, b.last, b.isAnyBad)
 	}
 	var texts []string
@@ -110,5 +113,19 @@ func TestBatch(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff([]string{"an answer", "one, mended", "last"}, texts); diff != "" {
 		t.Error("bob has: ", diff)
+	}
+}
+
+// One bad line among good ones is a failure, and good ones alone are none.
+func TestBatchIsBad(t *testing.T) {
+	s := newScope(t)
+	for line, isBad := range map[string]bool{`{"to":"bob","body":"x"}`: false, `not json`: true, `{"to":["bob","zed"],"body":"x"}`: true} {
+		p, _ := newPrinter(s, true)
+		b := &batch{ctx: t.Context(), s: s, p: p, progress: func(int) {}}
+		b.add(batchLine{n: 1, text: []byte(line)})
+		b.send()
+		if b.isAnyBad != isBad {
+			t.Errorf("%s: %v", line, b.isAnyBad)
+		}
 	}
 }

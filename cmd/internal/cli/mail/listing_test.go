@@ -88,7 +88,7 @@ func TestPrintLinesLimit(t *testing.T) {
 	for range 5 {
 		items = append(items, &maildir.Item{Message: &wire.Message{ID: wire.NewID(), Body: "x"}, State: maildir.Done})
 	}
-	for limit, want := range map[int][2]int{0: {5, 2}, 3: {3, 4}, 5: {5, 2}, 9: {5, 2}} {
+	for limit, want := range map[int][2]int{0: {5, 2}, 3: {3, 4}, 4: {4, 3}, 5: {5, 2}, 9: {5, 2}} {
 		p, out := newPrinter(s, true)
 		l := newListing(p, items, nil)
 		l.More = 2
