@@ -1,0 +1,64 @@
+package mail
+
+import (
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A slip in an id is not sent as the text of an ack; words are.
+func TestLooksLikeID(t *testing.T) {
+	for word, want := range map[string]bool{
+		"9f3alc": true, "#9f3a1c0": true, "0000x2": true, "oo00c2": true,
+		"merged": false, "v1": false, "2nd-try": false, "later": false, "abc12xyz9": false, "step42": false,
+	} {
+		if looksLikeID(word) != want {
+			t.Errorf("%s: %v", word, !want)
+		}
+	}
+}
+
+func TestIsAckText(t *testing.T) {
+	for word, want := range map[string]bool{
+		"on it": true, "after lunch": true, "merged": false, "9f3a1c": false, "9f3a1c 0000ab": false, "see 9f3a1c": false,
+	} {
+		if isAckText(word) != want {
+			t.Errorf("%q: %v", word, !want)
+		}
+	}
+}
+
+// One holds what is in one's inbox, and what one has taken: not what others have, nor what one has sent.
+func TestFindHeld(t *testing.T) {
+	s := newScope(t)
+	jobs := s.Team.Box("carol")
+	must(t, jobs.Share())
+	take := func(by wire.Name) {
+		t.Helper()
+		_, err := jobs.Lease(t.Context(), s.Team.Box(by).Address(), time.Hour, maildir.ReadOptions{}, func(*maildir.Item, maildir.Lease) (bool, error) { return true, nil })
+		must(t, err)
+	}
+	mine := deliverTo(t, s, "bob", wire.Message{Body: "mine"}, "alice")
+	taken := deliverTo(t, s, "bob", wire.Message{Body: "taken"}, "carol")
+	take("alice")
+	others := deliverTo(t, s, "bob", wire.Message{Body: "taken by somebody else"}, "carol")
+	take("me")
+	free := deliverTo(t, s, "bob", wire.Message{Body: "nobody has it"}, "carol")
+	sent := deliverTo(t, s, "alice", wire.Message{Body: "sent"}, "bob")
+	for _, tt := range []struct {
+		m        *wire.Message
+		isHeld   bool
+		isLeased bool
+	}{{mine, true, false}, {taken, true, true}, {others, false, false}, {free, false, false}, {sent, false, false}} {
+		held, err := findHeld(t.Context(), s, string(tt.m.ID), false)
+		if (err == nil) != tt.isHeld || held.isLeased != tt.isLeased {
+			t.Errorf("%s: leased %v, %v", tt.m.Body, held.isLeased, err)
+		}
+	}
+	must(t, jobs.EndLease(t.Context(), taken.ID, s.Me.Address()))
+	if _, err := findHeld(t.Context(), s, string(taken.ID), true); err == nil {
+		t.Error("what was given back is held")
+	}
+}
