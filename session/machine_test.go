@@ -227,7 +227,7 @@ func TestMachine(t *testing.T) {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		top = dir
 	}
-	testround.Check(t, 25, func(t *rapid.T) {
+	testround.Check(t, 8, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "team-")
 		must(t, err)
 		m := &machine{st: openTeam(t, path), models: map[wire.UUID]*model{}}

@@ -406,7 +406,7 @@ func (m *machine) Check(t *rapid.T) {
 // the event log has no gap.
 func TestMachine(t *testing.T) {
 	top := scratch(t)
-	testround.Check(t, 40, func(t *rapid.T) {
+	testround.Check(t, 15, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "machine-")
 		must(t, err)
 		defer os.RemoveAll(path)

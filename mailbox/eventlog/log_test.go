@@ -210,7 +210,7 @@ func TestTooLongLine(t *testing.T) {
 		follower := l.Follow(0)
 		t.Cleanup(follower.Close)
 		same(t, read(t, follower), "1 a", "2 b")
-		path, length := segmentPath(l, 1), int64(64<<20)
+		path, length := segmentPath(l, 1), int64(8<<20)
 		grow := func() {
 			info, err := os.Stat(path)
 			must(t, err)
@@ -250,7 +250,7 @@ func TestTooLongLine(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			look()
 			runtime.ReadMemStats(&now)
-			if n := now.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			if n := now.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 				t.Errorf("%s, %s: %d KiB were allocated", name, what, n>>10)
 			}
 		}
