@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -32,10 +33,9 @@ func must(t testing.TB, err error) {
 }
 
 func TestMain(m *testing.M) {
-	testagent.RunIfReexecuted()
 	liveOn()
 	flag.Set("test.parallel", "4") // tests mostly wait, except floods, which run alone
-	os.Exit(m.Run())
+	testprogram.Main(m)
 }
 
 // quick is the timing for a program that draws at once.

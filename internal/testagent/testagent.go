@@ -28,6 +28,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -77,21 +78,14 @@ func (o *Options) flags() *flag.FlagSet {
 func (o *Options) ignores(signal string) bool { return strings.Contains(o.Trap, signal) }
 
 const (
-	optionsEnv = "FAKEAGENT_OPTIONS" // makes a test binary the program: its value is the Options
+	optionsEnv = "FAKEAGENT_OPTIONS" // the Options, as JSON
 	orphanEnv  = "FAKEAGENT_ORPHAN"  // makes a process the orphan: its value is the duration
 )
 
-// RunIfReexecuted must be the first call in TestMain. In a process that Command describes, it runs the program and does
-// not return.
-func RunIfReexecuted() {
-	if os.Getenv(optionsEnv) != "" {
-		os.Exit(Main())
-	}
-}
-
-// Command returns the arguments and the environment that make this test binary the program.
+// Command returns the arguments and the environment of the program that is fakeagent on PATH, where package testprogram
+// puts it.
 func Command(o Options) (argv, env []string, err error) {
-	exe, err := os.Executable()
+	exe, err := exec.LookPath("fakeagent")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,8 +18,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Main builds the programs, puts them first on PATH, runs the tests of a package, and ends the process. More are packages
-// whose programs it builds as well.
+// Beside are the programs beside atm, and atm, for Main.
+const Beside = "./cmd/atm..."
+
+// Main builds programs, puts them first on PATH, runs the tests of a package, and ends the process: see Build.
 func Main(m *testing.M, more ...string) {
 	if err := Build(more...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -28,9 +30,10 @@ func Main(m *testing.M, more ...string) {
 	os.Exit(m.Run())
 }
 
-// Build builds the programs, and puts them first on PATH. They lie in bin/test, where all packages share them: what is
-// there already and made of the same source is not built again. atm and what stands for an agent never have the race
-// detector, with which each start takes four times as long; the programs beside atm have it if the test has it.
+// Build builds atm, what stands for an agent, and the programs of more packages, and puts them on PATH in this order. They
+// lie in bin/test, where all packages share them: what is there already and made of the same source is not built again.
+// The first ones never have the race detector, with which each start takes four times as long; the others have it if the
+// test has it.
 func Build(more ...string) error {
 	top, err := top()
 	if err != nil {
@@ -41,18 +44,20 @@ func Build(more ...string) error {
 		return err
 	}
 	defer lock.Unlock()
-	plain, beside := []string{"./cmd/atm", "./internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent"}, []string{"./cmd/atm..."}
-	if err := build(top, "plain", false, append(plain, more...)); err != nil {
+	plain := []string{"./cmd/atm", "./internal/testagent/cmd/fakeagent", "github.com/coder/acp-go-sdk/example/agent"}
+	if err := build(top, "plain", false, plain); err != nil {
 		return err
 	}
 	kind := "other"
 	if isRacing() {
 		kind = "race"
 	}
-	if err := build(top, kind, isRacing(), beside); err != nil {
-		return err
+	if len(more) > 0 {
+		if err := build(top, kind, isRacing(), more); err != nil {
+			return err
+		}
 	}
-	if err := lookAtSource(top, append(plain, beside...)); err != nil {
+	if err := lookAtSource(top, append(plain, more...)); err != nil {
 		return err
 	}
 	Racing = filepath.Join(top, "bin", "test", kind)

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/process"
 	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -25,12 +26,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testagent.RunIfReexecuted()
 	if err := process.Subreaper(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	testprogram.Main(m)
 }
 
 // rig is an agent with an owner that keeps what is told, and answers as people choose.

@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -29,9 +30,8 @@ func must(t testing.TB, err error) {
 }
 
 func TestMain(m *testing.M) {
-	testagent.RunIfReexecuted()
 	flag.Set("test.parallel", "4") // tests mostly wait
-	os.Exit(m.Run())
+	testprogram.Main(m)
 }
 
 // rig is a team: alice writes, bob is run.

@@ -20,7 +20,7 @@ import (
 	"github.com/agentteammail/atm/internal/testround"
 )
 
-func TestMain(m *testing.M) { testprogram.Main(m) }
+func TestMain(m *testing.M) { testprogram.Main(m, testprogram.Beside) }
 
 // lookPath finds one of the programs.
 func lookPath(t testing.TB, name string) string {

@@ -19,7 +19,9 @@ import (
 	"github.com/agentteammail/atm/internal/testprogram"
 )
 
-func TestMain(m *testing.M) { testprogram.Main(m, "github.com/nats-io/nats-server/v2") }
+func TestMain(m *testing.M) {
+	testprogram.Main(m, testprogram.Beside, "github.com/nats-io/nats-server/v2")
+}
 
 // A program is a process that is started again whenever it has ended, until its test is over.
 type program struct {

@@ -18,7 +18,7 @@ import (
 // Main runs the tests of a package, with atm's programs and fakeagent first on their PATH.
 func Main(m *testing.M) {
 	ClearEnviron()
-	testprogram.Main(m)
+	testprogram.Main(m, testprogram.Beside)
 }
 
 // ClearEnviron removes what the environment says to atm and to agents. If an agent runs the tests, atm would know by what
