@@ -85,9 +85,10 @@ demo-team: build
 	@$(BUILD) -o bin/fakeagent ./internal/testagent/cmd/fakeagent
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
+# What takes longest begins first.
 test:
-	$(GO) test $(TESTFLAGS) $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...))
-	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) $(RACED:%=./%)
+	$(GO) test $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...))
+	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%)
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \
@@ -96,7 +97,7 @@ quick: gofmt
 	$(GO) vet ./...
 	@$(GO) test $(TESTFLAGS) -skip 'Kill|Fault|Full|Flood|Many|ByteByByte|ShellsAgree|nightly' \
 		$(filter-out $(addprefix github.com/agentteammail/atm/,$(HEAVY)),$(shell $(GO) list ./...))
-	@[ -z '$(RUN)' ] || $(GO) test $(TESTFLAGS) ./cmd/atm -run 'Scripts/($(RUN))'
+	@[ -z '$(RUN)' ] || $(GO) test $(TESTFLAGS) ./cmd/atm -run 'Scripts/^($(RUN))$$'
 
 race:
 	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./...

@@ -34,7 +34,7 @@ func must(t testing.TB, err error) {
 
 func TestMain(m *testing.M) {
 	liveOn()
-	flag.Set("test.parallel", "4") // tests mostly wait, except floods, which run alone
+	flag.Set("test.parallel", "6") // tests mostly wait, except floods, which run alone
 	testprogram.Main(m)
 }
 

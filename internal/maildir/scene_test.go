@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -586,11 +585,14 @@ func TestKilledAtEachStep(t *testing.T) {
 	top := scratch(t)
 	t.Run("scenes", func(t *testing.T) {
 		for name, sc := range scenes {
-			first, step := 1, 1
-			if !testround.IsLong && !strings.HasPrefix(name, "drop") { // only some, since starting a process is slow
-				step = 4
-				first = 1 + rand.IntN(step)
+			step := 6 // only some, since starting a process is slow
+			if strings.HasPrefix(name, "drop") {
+				step = 2
 			}
+			if testround.IsLong {
+				step = 1
+			}
+			first := 1 + testround.Rand.IntN(step)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				for k := first; ; k += step {
