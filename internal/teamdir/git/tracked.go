@@ -33,6 +33,12 @@ var (
 	ErrNoGit = errors.New("git is not installed or not on PATH")
 )
 
+// BusyError is ErrBusy with git's lock, which a git that was killed has left.
+type BusyError struct{ Lock string }
+
+func (e *BusyError) Error() string        { return ErrBusy.Error() + ": " + e.Lock }
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
 // maxAnswer is how long git may take to list an index.
 const maxAnswer = 5 * time.Second
 
@@ -149,12 +155,12 @@ func (x index) entries(ctx context.Context, environ []string) (list string, err 
 	info, free := os.Lstat(lock)
 	// git writes files first and its new index, at one go, at the end.
 	if free == nil && (info.Size() == 0 || time.Since(info.ModTime()).Abs() < time.Second) {
-		return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+		return "", &BusyError{lock}
 	}
 	next := ""
 	if free == nil { // the new index waits, perhaps for somebody to write a commit's message
 		if next, err = x.list(ctx, environ, "GIT_INDEX_FILE="+lock); err != nil {
-			return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+			return "", &BusyError{lock}
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(x.gitDir, "index")); !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +169,7 @@ func (x index) entries(ctx context.Context, environ []string) (list string, err 
 		}
 	}
 	if free == nil && next != list {
-		return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+		return "", &BusyError{lock}
 	}
 	return list, nil
 }
