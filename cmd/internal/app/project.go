@@ -113,7 +113,7 @@ func (g *Given) CheckStdin() error {
 		return nil
 	}
 	info, err := stdin.Stat()
-	if err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
+	if err != nil || !info.Mode().IsRegular() || durable.Names(info) == 0 {
 		return nil
 	}
 	name, err := os.Readlink("/proc/self/fd/0")
