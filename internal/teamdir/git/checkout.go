@@ -135,7 +135,10 @@ func Nearest(dir string) (c Checkout, ok bool) {
 func gitDirAt(dir string) (gitDir string, isFile bool) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
+		return "", false
+	}
+	if !info.Mode().IsRegular() {
 		return resolve(dir, ".git"), false
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {

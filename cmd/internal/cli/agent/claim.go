@@ -24,9 +24,9 @@ var claimCommand = &cli.Command{
 	UsageText: `atm claim
 atm claim parser.go docs --for 2h
 atm claim --release parser.go`,
-	Description: `A claim is of a file, or of all in a directory of the project. Whoever else edits that is told, and so
-are you; atm install claude --claims has such an edit refused. Claim again to extend it. If somebody
-else has one of them, none is claimed: exit 5. Members in worktrees of their own edit other files.`,
+	Description: `A claim is of a file in the project, or of all in a directory. Whoever else edits that is told,
+and so are you; atm install claude --claims has such an edit refused. Claim again to extend it. If
+somebody else has one of them, none is claimed: exit 5. Members in worktrees edit other files.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
 		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},

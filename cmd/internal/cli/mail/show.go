@@ -30,7 +30,8 @@ atm show 9f3a1c --raw
 atm show 9f3a1c --save .`,
 	Description: `Marks nothing as read. "escaped": invisible characters and tags that a model could mistake are shown
 as \u200b and <\tag>; --raw prints the exact text.
---save DIR writes DIR/_9f3a1c/1-NAME, so that no program obeys what somebody sent, and overwrites nothing.`,
+--save DIR writes DIR/_9f3a1c/1-NAME, so that no program obeys what somebody sent.
+It overwrites nothing.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
