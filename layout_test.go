@@ -5,6 +5,9 @@ package layout
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"os/exec"
@@ -131,6 +134,46 @@ func TestEmulatorIsNotInAtm(t *testing.T) {
 		if strings.Contains(string(out), "github.com/charmbracelet/x/vt\n") != wants {
 			t.Errorf("%s links the emulator: %v", program, !wants)
 		}
+	}
+}
+
+// Which of a repository's programs git may run is said in one place, so all calls of git are there.
+func TestOnlyOnePackageRunsGit(t *testing.T) {
+	isGit := func(e ast.Expr) bool {
+		word, ok := e.(*ast.BasicLit)
+		return ok && (word.Value == `"git"` || word.Value == "`git`")
+	}
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		ast.Inspect(f, func(n ast.Node) bool {
+			var words []ast.Expr // of a call, a list or an assignment: exec.Command("git"), []string{"git"}, const x = "git"
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				words = n.Args
+			case *ast.CompositeLit:
+				words = n.Elts
+			case *ast.AssignStmt:
+				words = n.Rhs
+			case *ast.ValueSpec:
+				words = n.Values
+			}
+			if !slices.ContainsFunc(words, isGit) {
+				return true
+			}
+			if seen++; filepath.ToSlash(filepath.Dir(path)) != "internal/teamdir/git" {
+				t.Errorf("%s: git is run by internal/teamdir/git only", fset.Position(n.Pos()))
+			}
+			return true
+		})
+		return err
+	})
+	if err != nil || seen == 0 {
+		t.Error(seen, err)
 	}
 }
 

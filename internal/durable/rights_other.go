@@ -21,5 +21,5 @@ func (r *Root) Writable(dir string) error             { return r.IsDir(dir) }
 func isOnlyOurs(fs.FileInfo) bool                     { return false }
 func DiskUse(info fs.FileInfo) int64                  { return info.Size() }
 func Owner(fs.FileInfo) *int                          { return nil }
-func HasName(fs.FileInfo) bool                        { return true }
+func Names(fs.FileInfo) int                           { return 1 }
 func ID(fs.FileInfo) string                           { return "" }

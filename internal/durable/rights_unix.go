@@ -74,8 +74,8 @@ func (r *Root) Writable(dir string) error {
 	return err
 }
 
-// HasName reports whether an open file has a name still; on Windows always.
-func HasName(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Nlink > 0 }
+// Names returns how many names a file has; on Windows always 1.
+func Names(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Nlink) }
 
 // DiskUse returns how many bytes of disk a file takes: few, if most of it is holes.
 func DiskUse(info fs.FileInfo) int64 { return int64(info.Sys().(*syscall.Stat_t).Blocks) * 512 }

@@ -102,18 +102,18 @@ func (t *Team) ClaimPaths(ctx context.Context, me wire.Name, paths []string, d t
 	return all, nil
 }
 
-// ReleaseClaim ends a member's claim; false: it has none on that path.
-func (t *Team) ReleaseClaim(ctx context.Context, me wire.Name, path string) (wasHeld bool, err error) {
+// ReleaseClaim ends the claim on a path: of one member, or whose it is if by is "". It returns who had it; "": nobody.
+func (t *Team) ReleaseClaim(ctx context.Context, by wire.Name, path string) (had wire.Name, err error) {
 	path, err = t.editable(path)
 	if err != nil || path == "" {
-		return false, err
+		return "", err
 	}
 	err = t.changeEdits(ctx, path, func(f *fileEdits) {
-		if wasHeld = f.Claim != nil && f.Claim.By == me; wasHeld {
-			f.Claim = nil
+		if f.Claim != nil && (by == "" || f.Claim.By == by) {
+			had, f.Claim = f.Claim.By, nil
 		}
 	})
-	return wasHeld, err
+	return had, err
 }
 
 // Claims returns the claims that hold, by path.

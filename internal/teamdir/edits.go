@@ -269,11 +269,21 @@ func (t *Team) ShownPath(path string) string {
 }
 
 // Overlaps returns the files that two members are at, the newest first. What one of them has committed since is none,
-// and what cannot be read: doctor names it.
+// and what cannot be read: doctor names it. In a root that nobody has accepted there are none: it may name a repository
+// of its own, which git would be run in.
 func (t *Team) Overlaps(ctx context.Context) (all []Overlap) {
+	var files []fileEdits
+	t.eachEdits(func(f fileEdits) {
+		if len(f.Told) > 0 {
+			files = append(files, f)
+		}
+	})
+	if len(files) == 0 || t.MayAct(ctx) != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()
-	t.eachEdits(func(f fileEdits) {
+	for _, f := range files {
 		for _, pair := range f.Told {
 			isOver := slices.ContainsFunc(f.Edits, func(e Edit) bool {
 				return slices.Contains(pair.Members, e.By) && git.IsCommittedSince(ctx, f.Path, e.At)
@@ -283,7 +293,7 @@ func (t *Team) Overlaps(ctx context.Context) (all []Overlap) {
 				all = append(all, pair.Overlap)
 			}
 		}
-	})
+	}
 	slices.SortFunc(all, func(a, b Overlap) int { return b.At.Compare(a.At) })
 	return all
 }

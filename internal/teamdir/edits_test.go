@@ -84,11 +84,11 @@ func TestEdits(t *testing.T) {
 	if all, err := team.Claims(); len(all) != 1 || err != nil {
 		t.Errorf("claims: %+v, %v", all, err)
 	}
-	if wasHeld, err := team.ReleaseClaim(t.Context(), "bob", claims[0].Path); wasHeld || err != nil {
-		t.Errorf("bob released alice's claim: %v, %v", wasHeld, err)
+	if had, err := team.ReleaseClaim(t.Context(), "bob", claims[0].Path); had != "" || err != nil {
+		t.Errorf("bob released alice's claim: %v, %v", had, err)
 	}
-	if wasHeld, err := team.ReleaseClaim(t.Context(), "alice", claims[0].Path); !wasHeld || err != nil {
-		t.Errorf("alice's claim is not released: %v, %v", wasHeld, err)
+	if had, err := team.ReleaseClaim(t.Context(), "alice", claims[0].Path); had != "alice" || err != nil {
+		t.Errorf("alice's claim is not released: %v, %v", had, err)
 	}
 	if all, err := team.Claims(); len(all) != 0 || err != nil {
 		t.Errorf("claims: %+v, %v", all, err)

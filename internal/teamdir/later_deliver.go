@@ -44,6 +44,13 @@ func (t *Team) KeepDelivering(ctx context.Context) {
 // What cannot be delivered now, as on a full disk, stays and is tried again. What can not be delivered at all is set
 // aside, and its sender gets a notice.
 func (t *Team) DeliverLater(ctx context.Context) (next time.Time, err error) {
+	return t.deliverFor(ctx, deliverTime)
+}
+
+// DeliverSome is DeliverLater for what others wait for: of much that is due it delivers a hundred messages.
+func (t *Team) DeliverSome(ctx context.Context) { t.deliverFor(ctx, 0) }
+
+func (t *Team) deliverFor(ctx context.Context, d time.Duration) (next time.Time, err error) {
 	due, next, err := t.dueLater()
 	if err != nil || len(due) == 0 {
 		return next, err
@@ -55,7 +62,7 @@ func (t *Team) DeliverLater(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
-	posts, err := t.deliverDue(ctx)
+	posts, err := t.deliverDue(ctx, d)
 	lock.Unlock()
 	t.root.pushAll(ctx, posts)
 	if err == nil {
@@ -76,15 +83,19 @@ func (t *Team) dueLater() (due []Later, next time.Time, err error) {
 	return all[:n], next, err
 }
 
-// deliverDue delivers what is due, and goes on after an error. The lock is held.
-func (t *Team) deliverDue(ctx context.Context) (posts []*maildir.Post, errs error) {
+// deliverDue delivers what is due, the first of it anyhow and the rest for as long as d, and goes on after an error. The
+// lock is held.
+func (t *Team) deliverDue(ctx context.Context, d time.Duration) (posts []*maildir.Post, errs error) {
 	due, _, err := t.dueLater()
 	if err != nil {
 		return nil, err
 	}
-	for began := time.Now(); len(due) > 0 && ctx.Err() == nil && time.Since(began) < deliverTime; {
+	for until := time.Now().Add(d); len(due) > 0 && ctx.Err() == nil; {
 		n, some, err := t.deliverSome(ctx, due)
 		due, posts, errs = due[n:], append(posts, some...), errors.Join(errs, err)
+		if !time.Now().Before(until) {
+			break
+		}
 	}
 	return posts, errs
 }

@@ -50,6 +50,25 @@ func in(t *testing.T, team *Team, state maildir.State) int {
 	return len(all)
 }
 
+// What cannot spend long on others' mail delivers some of much, the first.
+func TestDeliverSome(t *testing.T) {
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	var want []string
+	for i := range atOnce + 20 {
+		body := fmt.Sprintf("%03d", i)
+		sendLater(t, team, time.Duration(i)*time.Second-time.Hour, body, "bob")
+		want = append(want, body)
+	}
+	team.DeliverSome(t.Context())
+	if got := bodiesOf(t, team, "bob"); !slices.Equal(got, want[:atOnce]) {
+		t.Errorf("%d messages, %v", len(got), got)
+	}
+	team.DeliverSome(t.Context())
+	if got := bodiesOf(t, team, "bob"); !slices.Equal(got, want) {
+		t.Errorf("%d messages, %v", len(got), got)
+	}
+}
+
 // While nothing is due, a look is one listing of one directory, with or without a message that waits, and opens nothing.
 func TestLaterCost(t *testing.T) {
 	var mu sync.Mutex

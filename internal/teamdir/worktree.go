@@ -72,7 +72,7 @@ func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) 
 		return c, "", fmt.Errorf("there is no directory %s", t.WorkDir(cwd))
 	}
 	c, ok := git.Nearest(dir)
-	if !ok || !c.HasRepository() {
+	if !ok || c.Common == "" {
 		return c, "", fmt.Errorf("%s is not in a git repository", dir)
 	}
 	rel, err = filepath.Rel(c.Top, dir)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Make makes a temporary directory from lines: "root DIR" (a root with team main), "dir DIR", "file PATH CONTENT",
-// "link PATH TARGET", "chmod PATH" (writable by all) and "group PATH" (by the group). The path that it returns has no
-// links.
+// Make makes a temporary directory from lines: "root DIR" (a root with team main), "dir DIR", "repo DIR" (what git
+// takes for its .git), "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (writable by all) and "group PATH" (by the
+// group). The path that it returns has no links.
 func Make(t *testing.T, lines ...string) string {
 	t.Helper()
 	must := func(err error) {
@@ -32,6 +32,10 @@ func Make(t *testing.T, lines ...string) string {
 			must(os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
 		case "dir":
 			must(os.MkdirAll(path, 0o700))
+		case "repo":
+			must(os.MkdirAll(filepath.Join(path, "objects"), 0o700))
+			must(os.MkdirAll(filepath.Join(path, "refs"), 0o700))
+			must(os.WriteFile(filepath.Join(path, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
 		case "file":
 			must(os.MkdirAll(filepath.Dir(path), 0o700))
 			must(os.WriteFile(path, []byte(w[2]), 0o600))

@@ -142,12 +142,22 @@ func (a *Agent) writeFile(ctx context.Context, t *turn, p writeRequest) (any, er
 	return acp.WriteTextFileResponse{}, nil
 }
 
+// writeContent writes a file that has one name. Another one may be in .git, which a look at the path does not tell.
 func (a *Agent) writeContent(rel, content string) error {
-	file, err := durable.OpenIn(a.files, rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := durable.OpenIn(a.files, rel, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(content)
+	info, err := file.Stat()
+	if err == nil && durable.Names(info) > 1 {
+		err = errors.New("the file has another name, perhaps outside of the directory")
+	}
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.WriteString(content)
+	}
 	return cmp.Or(err, file.Close())
 }
 

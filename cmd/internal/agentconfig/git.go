@@ -1,12 +1,12 @@
 package agentconfig
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -31,28 +31,16 @@ func checkPlace(r Request, top string, f *file) error {
 	return nil
 }
 
-// gitIn makes a git command that runs no program named by the repository's configuration.
-func gitIn(dir string, args ...string) *exec.Cmd {
-	cmd := exec.Command("git", append([]string{"-c", "core.fsmonitor=false", "-C", dir}, args...)...)
-	cmd.Env = append(git.CleanEnviron(os.Environ()), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
-	return cmd
-}
-
 // checkUntracked returns an error if a repository tracks a file, or the link that leads to it.
 func checkUntracked(path, real string) error {
 	dir, _ := durable.RealPath(filepath.Dir(path)) // read has resolved path already
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
-		c, ok := git.Nearest(filepath.Dir(at))
-		if !ok || !c.HasRepository() {
-			continue
+		top, isTracked, err := git.IsTracked(context.Background(), at)
+		if err != nil {
+			return fmt.Errorf("find out whether %s is tracked: %w", path, err)
 		}
-		cmd := gitIn(c.Top, "--literal-pathspecs", "ls-files", "--error-unmatch", "--", at)
-		output, err := cmd.CombinedOutput()
-		if err == nil {
-			return fmt.Errorf("%s %w in %s: atm left it alone", at, ErrTracked, c.Top)
-		}
-		if cmd.ProcessState.ExitCode() != 1 {
-			return fmt.Errorf("find out whether %s is tracked: git ls-files: %s: %w", path, bytes.TrimSpace(output), err)
+		if isTracked {
+			return fmt.Errorf("%s %w in %s: atm left it alone", at, ErrTracked, top)
 		}
 	}
 	return nil
@@ -63,22 +51,23 @@ func checkUntracked(path, real string) error {
 // file.
 func excludeEdits(top string, r Request, edits []edit) (excludes []edit) {
 	c, _ := git.At(top)
-	if !c.HasRepository() {
+	if c.Common == "" {
 		return nil
 	}
-	list, _ := gitIn(top, "worktree", "list", "--porcelain").Output()
+	tops := append(c.Linked(), c.Main)
 	for _, e := range edits {
 		real, err := durable.RealPath(e.path)
 		rel, _ := filepath.Rel(top, real) // real is below top: see checkPlace
 		if err != nil {
 			continue
 		}
-		for line := range strings.Lines(string(list)) {
-			worktree, isWorktree := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
-			other := filepath.Join(worktree, rel)
-			if _, err := os.Lstat(other); r.isRemoval && isWorktree && err == nil && other != real {
-				return nil
-			}
+		isElsewhere := func(other string) bool {
+			file := filepath.Join(other, rel)
+			_, err := os.Lstat(file)
+			return other != "" && file != real && err == nil
+		}
+		if r.isRemoval && slices.ContainsFunc(tops, isElsewhere) {
+			return nil
 		}
 		name := "/" + filepath.ToSlash(rel)
 		lines := mark(r.Tool, e.isServer) + "\n" + name + "\n"

@@ -108,6 +108,9 @@ func (g *Given) explain(err error) *failure.Error {
 	if g.IsOutputError(err) {
 		return failure.Failed("%w", err).WithHint("only the output failed: mail not shown stays unread, everything else was done")
 	}
+	if busy, ok := errors.AsType[*git.BusyError](err); ok {
+		return failure.Locked("%w", err).WithHint("try again when git has ended; if no git runs: rm %s", policy.Quote(busy.Lock))
+	}
 	if e, ok := errors.AsType[*teamdir.UnknownError](err); ok {
 		return unknownAgent(err, e)
 	}

@@ -76,6 +76,14 @@ func (s *Scope) DeliverLater(ctx context.Context) {
 	}
 }
 
+// DeliverSome is DeliverLater for a hook, which an agent waits for.
+func (s *Scope) DeliverSome(ctx context.Context) {
+	if s.Team != nil {
+		s.Team.TellKilled(ctx)
+		s.Team.DeliverSome(ctx)
+	}
+}
+
 // laterOf finds a message of this root among those that are to be sent later, or were; nil: it was sent.
 func laterOf(r *teamdir.Root, m *wire.Message) *teamdir.Later {
 	t, err := r.Team(m.From.Team)

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/teams/policy"
 )
@@ -112,7 +113,7 @@ func (g *Given) CheckStdin() error {
 		return nil
 	}
 	info, err := stdin.Stat()
-	if err != nil || !info.Mode().IsRegular() || !durable.HasName(info) {
+	if err != nil || !info.Mode().IsRegular() || durable.Names(info) == 0 {
 		return nil
 	}
 	name, err := os.Readlink("/proc/self/fd/0")
@@ -201,6 +202,31 @@ func (g *Given) projectDirs(p rootdir.Place, root string) (dirs []string) {
 	return dirs
 }
 
+// MayClaim refuses to claim what is outside of the project: hooks have others' edits refused. An agent may not claim all of
+// it either.
+func (s *Scope) MayClaim(path string) error {
+	real, err := durable.RealPath(path)
+	if err != nil {
+		return err
+	}
+	root := s.Root.Path
+	if !slices.ContainsFunc(s.Given.projectDirs(s.Given.Place(), root), func(dir string) bool { return isWithin(dir, real) }) {
+		return failure.Refused("%s is outside of the project", letter.Quote(path, 300)).WithHint("atm claim PATH, of a file or directory in it")
+	}
+	_, isTop := git.At(real)
+	isWhole := isTop || filepath.Base(root) == rootdir.Name && isWithin(real, filepath.Dir(root))
+	if _, isInAgent := s.Actor(); isInAgent && isWhole {
+		return failure.Refused("an agent may not claim the whole project").WithHint("atm claim PATH, of what you edit")
+	}
+	return nil
+}
+
+// isWithin reports whether a path is a directory or in it.
+func isWithin(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // checkNamedRoot refuses --root to a command that nobody is asked about, unless it names the root in force, or one in
 // the project; and an ATM_ROOT that is not the one of the agent's program.
 func (g *Given) checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
@@ -220,10 +246,7 @@ func (g *Given) checkNamedRoot(p rootdir.Place, named rootdir.Found) error {
 	flag := p.Flag
 	p.Flag = ""
 	own, _, err := rootdir.Find(p)
-	isNear := func(dir string) bool {
-		rel, err := filepath.Rel(dir, named.Path)
-		return err == nil && filepath.IsLocal(rel)
-	}
+	isNear := func(dir string) bool { return isWithin(dir, named.Path) }
 	if err == nil && (own.Path == named.Path || slices.ContainsFunc(g.projectDirs(p, own.Path), isNear)) {
 		return nil
 	}

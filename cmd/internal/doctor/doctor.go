@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
+	"github.com/agentteammail/atm/internal/teamdir/git"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
@@ -177,8 +178,14 @@ func (d *doctor) checkRoot() {
 		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
 		}
+		why := err.Error()
+		if busy, isBusy := errors.AsType[*git.BusyError](err); isBusy {
+			fix, why = "rm "+policy.Quote(busy.Lock), why+"; if no git runs, one that was killed has left its lock"
+		} else if unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](err); unaccepted != nil && unaccepted.Unknown != nil {
+			fix = "git -C " + policy.Quote(filepath.Dir(d.root.Path)) + " status"
+		}
 		d.add("root.unaccepted", "warning", fix,
-			"%v: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", err)
+			"%s: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", why)
 	}
 	_, err := os.Lstat(filepath.Join(d.root.Path, rootdir.IgnoreFile))
 	isSeen := errors.Is(err, fs.ErrNotExist)

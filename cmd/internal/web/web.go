@@ -231,7 +231,7 @@ func (s *server) act(ctx context.Context, form url.Values) (result string, err e
 	case "send":
 		return s.Send(ctx, form.Get("to"), nil, text)
 	case "reply":
-		it, _, err := s.Scope.Team.Find(s.Scope.Me, id)
+		it, _, err := s.Scope.Find(id)
 		if err != nil {
 			return "", err
 		}

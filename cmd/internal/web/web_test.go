@@ -194,6 +194,10 @@ func TestWithoutScript(t *testing.T) {
 	says(code, text, "acked ")
 	code, text = v.do("/mail", "do", "reply", "id", ids[hostile[2]], "text", "one\r\ntwo")
 	says(code, text, "sent ")
+	if code, text = v.do("/mail", "do", "reply", "id", "no id!", "text", "one"); code != http.StatusBadRequest {
+		t.Error(code)
+	}
+	says(code, text, "4 to 32 hex digits")
 	code, text = v.do("/", "do", "send", "to", "alice,bob", "text", "hello")
 	says(code, text, "sent ")
 	v.do("/", "do", "send", "to", "alice,bob", "text", "hello") // as if the button was pressed twice

@@ -24,11 +24,17 @@ type checker struct {
 	hasMailbox func(wire.Name) bool // nil: never true
 	config     *Config
 	mistakes   []Mistake
+	members    map[wire.Name]bool // what isMember has found out: groups may name one many times
 }
 
 func (k *checker) isMember(name wire.Name) bool {
-	_, ok := k.config.Members[name]
-	return ok || k.hasMailbox != nil && k.hasMailbox(name)
+	is, isKnown := k.members[name]
+	if !isKnown {
+		_, is = k.config.Members[name]
+		is = is || k.hasMailbox != nil && k.hasMailbox(name)
+		k.members[name] = is
+	}
+	return is
 }
 
 func (k *checker) add(path, format string, args ...any) {
@@ -66,7 +72,8 @@ func (k *checker) check() {
 		k.add("bridge.replicas", "replicas is %d, not from 1 to 5", c.Bridge.Replicas)
 	}
 	for name, members := range c.Groups {
-		k.checkGroup("groups."+string(name), name, members)
+		c.Groups[name] = unique(members)
+		k.checkGroup("groups."+string(name), name, c.Groups[name])
 	}
 	for i, r := range c.Rules {
 		k.checkRule(fmt.Sprintf("rules.%d", i), r)
@@ -101,6 +108,16 @@ func (k *checker) checkMember(path string, name wire.Name, m *Member) {
 	if m.Person && (m.Command != nil || m.Worktree || m.Resume) {
 		k.add(path, "%s is a person: people have no command, no worktree and no conversation to resume", name)
 	}
+}
+
+// unique removes what names has again.
+func unique(names []wire.Name) []wire.Name {
+	seen := map[wire.Name]bool{}
+	return slices.DeleteFunc(names, func(n wire.Name) bool {
+		was := seen[n]
+		seen[n] = true
+		return was
+	})
 }
 
 // checkGroup checks a group. Behind an @ it must be the only one of its name.

@@ -8,7 +8,7 @@ import (
 // Parse parses a team.toml and returns all mistakes by line; after a syntax error only that one. The file may name a
 // member without a section if hasMailbox (nil: never) reports true for it.
 func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
-	k := checker{config: Default(), hasMailbox: hasMailbox}
+	k := checker{config: Default(), hasMailbox: hasMailbox, members: map[wire.Name]bool{}}
 	var isUnread bool
 	k.lines, k.mistakes, isUnread = tomlfile.Decode(data, k.config, tomlfile.Options{Prepare: k.prepare})
 	if isUnread {

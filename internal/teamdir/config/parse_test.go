@@ -214,6 +214,22 @@ func TestMistakes(t *testing.T) {
 }
 
 // Any file is parsed or gives mistakes, and their lines exist.
+// A group has each of its members once, and whoever is named often is looked for once.
+func TestNamedOften(t *testing.T) {
+	text := "[groups]\n"
+	for i := range 300 {
+		text += fmt.Sprintf("g%d = [%s\"al\"]\n", i, strings.Repeat("\"bob\", ", 300))
+	}
+	looks := 0
+	c, mistakes := Parse([]byte(text), func(n wire.Name) bool { looks++; return n == "bob" || n == "al" })
+	if len(mistakes) > 0 || looks > 1000 {
+		t.Errorf("%d looks for mailboxes; %v", looks, mistakes)
+	}
+	if got := c.Groups["g7"]; !slices.Equal(got, []wire.Name{"bob", "al"}) {
+		t.Errorf("%d members: %v", len(got), got)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(wholeToml))
 	for _, s := range []string{"[[rules]]\n[rules.x]\n", "[a]\n[[a]]\n", "a.b=1\n[a]\n", "a={b=1}\na.c=2", "rules=[]\n[[rules]]", "a=[[", "\"\"=1", "[members]\nbob=1", "session=2026-05-01\nlead=1979-05-27T00:00:00Z"} {

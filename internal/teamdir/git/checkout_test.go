@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,9 +86,9 @@ func TestAtGit(t *testing.T) {
 		what, dir, common, main string
 	}{
 		{"the main worktree", "app", "app/.git", "app"},
-		{"a linked worktree, moved", "wtmoved", "", ""}, // until git worktree repair
+		{"odd: a linked worktree, moved", "wtmoved", "", ""}, // until git worktree repair
 		{"a linked worktree, moved and repaired", "wtrepaired", "app/.git", "app"},
-		{"a .git file that came with an archive", "unpacked", "", ""},
+		{"odd: a .git file that came with an archive", "unpacked", "", ""},
 		{"a linked worktree inside of the main one", "app/.trees/inner", "app/.git", "app"},
 		{"a submodule", "app/sub", "app/.git/modules/sub", "app/sub"},
 		{"a submodule in a linked worktree", "wtsub/sub", "app/.git/worktrees/wtsub/modules/sub", "wtsub/sub"},
@@ -100,6 +101,11 @@ func TestAtGit(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			wt, ok := At(filepath.Join(top, tt.dir))
 			got := testtree.TrimRoot(top, []string{wt.Top, wt.Common, wt.Main})
+			if isOdd := strings.HasPrefix(tt.what, "odd: "); isOdd != (wt.Strange != nil) {
+				t.Errorf("strange: %v", wt.Strange)
+			} else if says := gitSays(t, wt.Top); !isOdd && says != wt.Top+" "+wt.Common {
+				t.Errorf("git says %q, atm %q", says, wt.Top+" "+wt.Common)
+			}
 			if diff := cmp.Diff([]string{tt.dir, tt.common, tt.main}, got); diff != "" || !ok {
 				t.Errorf("ok=%v (-want +got):\n%s", ok, diff)
 			}
@@ -113,60 +119,105 @@ func TestAtGit(t *testing.T) {
 	}
 }
 
-// Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and malformed .git files.
+// Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and malformed .git files: git says the same of
+// each, or the repository is strange.
 func TestAtHandMade(t *testing.T) {
-	repo := []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git\n", "dir wt"}
-	with := func(lines ...string) []string { return append(repo[:len(repo):len(repo)], lines...) }
+	world := []string{"repo app/.git", "repo app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git\n",
+		"file wt/a x"}
+	const wt = "file wt/.git gitdir: ../app/.git/worktrees/wt"
+	x := []string{"repo wt/x", "file wt/.git gitdir: x", "file wt/x/gitdir ../.git"}
+	none, known := []string{"", "", ""}, []string{"wt", "app/.git", "app"}
+	unread, strange := []string{"wt", "", ""}, []string{"wt", "", "", "strange"}
 	for _, tt := range []struct {
-		name         string
-		world        []string
-		ok           bool
-		common, main string
+		name  string
+		lines []string
+		want  []string // Top, Common, Main
 	}{
-		{"relative", with("file wt/.git gitdir: ../app/.git/worktrees/wt\n"), true, "app/.git", "app"},
-		{"through a link, .. after it", with("dir x/y", "link wt/l ../x/y", "file wt/.git gitdir: l/../../app/.git/worktrees/wt"), true, "app/.git", "app"},
-		{"no line end", with("file wt/.git gitdir: ../app/.git/worktrees/wt"), true, "app/.git", "app"},
-		{"carriage return", with("file wt/.git gitdir: ../app/.git/worktrees/wt\r\n\r\n"), true, "app/.git", "app"},
-		{"a linked .git directory", with("link wt/.git ../app/.git"), true, "app/.git", "wt"},
-		{"a linked .git file", with("file g gitdir: app/.git/worktrees/wt", "link wt/.git ../g"), true, "", ""},
-		{"a link to itself", with("link wt/.git .git"), true, "", ""},
-		{"nothing", repo, false, "", ""},
-		{"empty", with("file wt/.git "), true, "", ""},
-		{"no path", with("file wt/.git gitdir: \n"), true, "", ""},
-		{"no space", with("file wt/.git gitdir:../app/.git/worktrees/wt"), true, "", ""},
-		{"second line", with("file wt/.git gitdir: ../app/.git/worktrees/wt\ngitdir: x"), true, "", ""},
-		{"NUL", with("file wt/.git gitdir: ../app/.git/worktrees/wt\x00"), true, "", ""},
-		{"to itself", with("file wt/.git gitdir: .git"), true, "", ""},
-		{"to a file", with("file wt/x y", "file wt/.git gitdir: x"), true, "", ""},
-		{"below a file", with("file wt/x y", "file wt/.git gitdir: x/y"), true, "", ""},
-		{"to nowhere", with("file wt/.git gitdir: ../gone"), true, "", ""},
-		{"longer than any path", with("file wt/.git gitdir: " + strings.Repeat("../wt/", 600)), true, "wt", "wt"},
-		{"larger than 4 KiB", with("file wt/.git gitdir: " + strings.Repeat("../wt/", 700)), true, "", ""},
-		{"commondir is empty", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir \n"), true, "", ""},
-		{"commondir to nowhere", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../../x"), true, "", ""},
-		{"commondir is a directory", with("file wt/.git gitdir: x", "dir wt/x/commondir"), true, "", ""},
-		{"commondir to itself", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir ."), true, "wt/x", "wt"},
-		{"commondir to the worktree", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir .."), true, "wt", ""},
-		{"commondir in a circle", with("file wt/.git gitdir: x", "file wt/x/gitdir ../.git", "file wt/x/commondir ../y", "file wt/y/commondir ../x"), true, "wt/y", ""},
-		{"no back link", with("file wt/.git gitdir: x", "file wt/x/commondir ../../app/.git"), true, "", ""},
-		{"a back link to elsewhere", with("file wt2/.git gitdir: x", "file wt/.git gitdir: x", "file wt/x/commondir ../../app/.git", "file wt/x/gitdir ../../wt2/.git"), true, "", ""},
-		{"a circle of links", with("link wt/a b", "link wt/b a", "file wt/.git gitdir: a"), true, "", ""},
+		{"relative", []string{wt + "\n"}, known},
+		{"through a link, .. after it", []string{"dir x/y", "link wt/l ../x/y", "file wt/.git gitdir: l/../../app/.git/worktrees/wt"}, known},
+		{"no line end", []string{wt}, known},
+		{"carriage return", []string{wt + "\r\n\r\n"}, known},
+		{"6,000 line ends", []string{wt + strings.Repeat("\n", 6000)}, known},
+		{"NUL", []string{wt + "\x00x\n"}, known},
+		{"the longest path", []string{"file wt/.git gitdir: " + strings.Repeat("../wt/", 600) + "../app/.git/worktrees/wt"}, known},
+		{"a linked .git directory", []string{"link wt/.git ../app/.git"}, []string{"wt", "app/.git", "wt"}},
+		{"a linked .git file", []string{"file g gitdir: nowhere", "link wt/.git ../g", "file g gitdir: ../app/.git/worktrees/wt"}, known},
+		{"a .git file through two links", []string{"link wt/g ../g", "link wt/.git g", "file g gitdir: ../app/.git/worktrees/wt"}, known},
+		{"a .git directory that is a worktree's", []string{"link wt/.git ../app/.git/worktrees/wt"}, known},
+		{"a link to itself", []string{"link wt/.git .git"}, none},
+		{"a dangling link", []string{"link wt/.git gone"}, none},
+		{"nothing", nil, none},
+		{"an empty directory", []string{"dir wt/.git"}, none},
+		{"no refs", []string{"dir wt/.git/objects", "file wt/.git/HEAD ref: refs/heads/main"}, none},
+		{"a lock that was left", []string{"repo wt/.git", "file wt/.git/index.lock "}, []string{"wt", "wt/.git", "wt"}},
+		{"empty", []string{"file wt/.git "}, unread},
+		{"no path", []string{"file wt/.git gitdir: \n"}, unread},
+		{"no space", []string{"file wt/.git gitdir:../app/.git/worktrees/wt"}, unread},
+		{"second line", []string{wt + "\ngitdir: x"}, unread},
+		{"to itself", []string{"file wt/.git gitdir: .git"}, unread},
+		{"to a .git file", []string{"file wt/g gitdir: ../app/.git/worktrees/wt", "file wt/.git gitdir: g"}, unread},
+		{"below a file", []string{"file wt/.git gitdir: a/y"}, unread},
+		{"to nowhere", []string{"file wt/.git gitdir: ../gone"}, unread},
+		{"to no repository", []string{"file wt/.git gitdir: ."}, unread},
+		{"a circle of links", []string{"link wt/a2 b", "link wt/b a2", "file wt/.git gitdir: a2"}, unread},
+		{"larger than a megabyte", []string{wt + strings.Repeat("\n", 1<<20)}, unread},
+		{"commondir is empty", []string{wt, "file app/.git/worktrees/wt/commondir \n"}, strange},
+		{"commondir to nowhere", []string{wt, "file app/.git/worktrees/wt/commondir ../../x"}, strange},
+		{"commondir is a directory", append(x, "dir wt/x/commondir"), strange},
+		{"commondir to itself", append(x, "file wt/x/commondir ."), []string{"wt", "wt/x", "wt"}},
+		{"commondir to no repository", append(x, "file wt/x/commondir .."), unread},
+		{"commondir in a circle", append(x, "file wt/x/commondir ../y", "repo wt/y", "file wt/y/commondir ../x"), strange},
+		{"no back link", []string{"repo wt/.git", "file wt/.git/commondir ../../app/.git"}, strange},
+		{"a back link of the stranger's own", []string{"repo wt/.git", "file wt/.git/commondir ../../app/.git", "file wt/.git/gitdir ../.git"}, strange},
+		{"a back link to elsewhere", []string{wt, "repo wt2/.git", "file app/.git/worktrees/wt/gitdir ../../../../wt2/.git"}, strange},
+		{"a back link to another name", []string{wt, "file app/.git/worktrees/wt/gitdir ../../../../wt/git"}, strange},
+		{"in worktrees elsewhere", []string{"repo o/worktrees/wt", "file o/worktrees/wt/commondir ../../../app/.git", "file o/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../o/worktrees/wt"}, strange},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			top := testtree.Make(t, tt.world...)
-			wt, ok := At(filepath.Join(top, "wt"))
-			got := testtree.TrimRoot(top, []string{wt.Common, wt.Main})
-			if diff := cmp.Diff([]string{tt.common, tt.main}, got); diff != "" || ok != tt.ok {
-				t.Errorf("ok=%v, want %v (-want +got):\n%s", ok, tt.ok, diff)
+			top := testtree.Make(t, slices.Concat(world, tt.lines)...)
+			dir := filepath.Join(top, "wt")
+			c, ok := At(dir)
+			got := testtree.TrimRoot(top, []string{c.Top, c.Common, c.Main})
+			if !ok {
+				got = none
+			}
+			if c.Strange != nil {
+				got = append(got, "strange")
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if says := gitSays(t, dir); c.Strange == nil && says != c.Top+" "+c.Common {
+				t.Errorf("git says %q, atm %q", says, c.Top+" "+c.Common)
 			}
 			// Exclude writes nothing into a directory that only looks like a repository.
-			must(t, os.MkdirAll(filepath.Join(top, "wt", ".atm"), 0o700))
-			if err := Exclude(filepath.Join(top, "wt", ".atm")); err != nil {
+			must(t, os.MkdirAll(filepath.Join(dir, ".atm"), 0o700))
+			if err := Exclude(filepath.Join(dir, ".atm")); err != nil {
 				t.Errorf("Exclude: %v", err)
 			}
-			hasNoExclude(t, top)
+			if c.Common == "" {
+				hasNoExclude(t, top)
+			}
 		})
 	}
+}
+
+// gitSays returns what git says of a directory: its top and the repository. Where git finds none there, both are empty;
+// where it does not get beyond a .git file, only the repository.
+func gitSays(t *testing.T, dir string) string {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	out, err := run(t.Context(), environ(t), dir, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	switch {
+	case err == nil:
+		return strings.Join(lines, " ")
+	case strings.Contains(err.Error(), "(or any of the parent directories)"):
+		return " "
+	}
+	return dir + " "
 }
 
 // A file of a gigabyte is not read.

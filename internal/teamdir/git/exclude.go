@@ -20,13 +20,12 @@ func Exclude(dir string) error {
 		return err
 	}
 	c, ok := Nearest(dir)
-	if !ok || c.Top == dir { // none, or a repository of its own
+	if !ok || c.Common == "" || c.Top == dir { // none, or a repository of its own
 		return nil
 	}
 	rel, err := filepath.Rel(c.Top, dir)
 	rel = filepath.ToSlash(rel)
-	isOwn := c.Common == filepath.Join(c.Top, ".git") || c.HasRepository()
-	if err != nil || strings.HasPrefix(rel, ".git/") || !isOwn {
+	if err != nil || strings.HasPrefix(rel, ".git/") {
 		return nil
 	}
 	// See gitignore(5). The slash at the end keeps git from trimming a trailing blank. A line feed cannot be written: "?"

@@ -11,7 +11,7 @@ import (
 )
 
 func TestExclude(t *testing.T) {
-	repo := "dir app/.git"
+	repo := "repo app/.git"
 	for _, tt := range []struct {
 		name  string
 		world []string
@@ -30,9 +30,9 @@ func TestExclude(t *testing.T) {
 		{"there, the last line", []string{repo, "file app/.git/info/exclude *.o\n/.atm/"}, "app/.atm", "app/.git/info/exclude", "*.o\n/.atm/", ""},
 		{"a part of a line is not there", []string{repo, "file app/.git/info/exclude #/.atm/\n/.atm/x\n"}, "app/.atm", "app/.git/info/exclude", "#/.atm/\n/.atm/x\n/.atm/\n", ""},
 		{"outside of any repository", []string{repo}, "a/.atm", "", "", ""},
-		{"a repository of its own", []string{repo, "dir app/mail/.git"}, "app/mail", "", "", ""},
+		{"a repository of its own", []string{repo, "repo app/mail/.git"}, "app/mail", "", "", ""},
 		{"inside of .git", []string{repo}, "app/.git/.atm", "", "", ""},
-		{"a linked worktree", []string{"dir app/.git/worktrees/wt", "dir app/.git/refs", "dir app/.git/objects", "file app/.git/HEAD x", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
+		{"a linked worktree", []string{"repo app/.git", "repo app/.git/worktrees/wt", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
 			"wt/a/.atm", "app/.git/info/exclude", "/a/.atm/\n", ""},
 		{"a stranger's .git file", []string{"dir b/info", "file app/.git gitdir: ../b"}, "app/.atm", "", "", ""},
 		{"a linked file", []string{repo, "file x y", "dir app/.git/info", "link app/.git/info/exclude ../../../x"}, "app/.atm", "app/.git/info/exclude", "y", "left alone"},

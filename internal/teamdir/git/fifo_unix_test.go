@@ -13,7 +13,7 @@ import (
 
 // A FIFO in place of a file must not block.
 func TestFIFO(t *testing.T) {
-	top := testtree.Make(t, "dir wt", "dir linked/x", "file linked/.git gitdir: x", "dir app/.git/info", "dir app/.atm")
+	top := testtree.Make(t, "dir wt", "repo linked/x", "file linked/.git gitdir: x", "repo app/.git", "dir app/.git/info", "dir app/.atm")
 	for _, path := range []string{"wt/.git", "linked/x/commondir", "app/.git/info/exclude"} {
 		if err := syscall.Mkfifo(filepath.Join(top, path), 0o600); err != nil {
 			t.Skip("no FIFOs here: ", err)

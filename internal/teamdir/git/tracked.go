@@ -1,6 +1,8 @@
 package git
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -12,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // Tracked is what git's indexes say about a directory.
@@ -29,6 +33,12 @@ var (
 	ErrNoGit = errors.New("git is not installed or not on PATH")
 )
 
+// BusyError is ErrBusy with git's lock, which a git that was killed has left.
+type BusyError struct{ Lock string }
+
+func (e *BusyError) Error() string        { return ErrBusy.Error() + ": " + e.Lock }
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
 // maxAnswer is how long git may take to list an index.
 const maxAnswer = 5 * time.Second
 
@@ -39,29 +49,27 @@ const maxAnswer = 5 * time.Second
 // writes files, and releases it when the index names them. Whoever saw a file before the call compares the State before
 // that with the one after the call: git may have removed the file in between.
 //
-// git runs with the caller's environment environ, and reads nothing but the index.
+// git runs with the caller's environment environ.
 func TrackedAt(ctx context.Context, environ []string, dir string) (t Tracked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxAnswer)
 	defer cancel()
-	environ = append(CleanEnviron(environ), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
-		"GIT_GLOB_PATHSPECS=0", "GIT_NOGLOB_PATHSPECS=0", "GIT_ICASE_PATHSPECS=0")
 	sum := sha256.New()
 	for _, x := range indexesAt(dir) {
 		list, err := x.entries(ctx, environ)
 		if err != nil {
-			return Tracked{}, fmt.Errorf("what git tracks in %s is not known: %w", x.top, err)
+			return Tracked{}, fmt.Errorf("what git tracks in %s is not known: %w", x.Top, err)
 		}
 		if list == "" {
 			continue
 		}
-		rel, _ := filepath.Rel(dir, x.top)
+		rel, _ := filepath.Rel(dir, x.Top)
 		fmt.Fprintf(sum, "%s\x00%d\x00", filepath.ToSlash(rel), len(list))
 		io.WriteString(sum, list)
 		t.Digest = fmt.Sprintf("%x", sum.Sum(nil))
 		for entry := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
 			if t.Count++; t.Count <= maxFiles {
 				_, path, _ := strings.Cut(entry, "\t")
-				file, _ := filepath.Rel(dir, filepath.Join(x.top, filepath.FromSlash(path)))
+				file, _ := filepath.Rel(dir, filepath.Join(x.Top, filepath.FromSlash(path)))
 				t.Files = append(t.Files, file)
 			}
 		}
@@ -97,18 +105,16 @@ func (s State) Equal(o State) bool {
 
 // index is the index of a repository, in which files of a directory may be.
 type index struct {
-	top    string // the directory that has the .git
-	gitDir string
-	path   string // of the directory, relative to top; "": everything counts
+	Checkout
+	path string // of the directory, relative to Top; "": everything counts
 }
 
-// indexesAt returns the indexes of the repositories that contain a directory, the innermost first, and those that begin in it. A
-// .git that leads to no repository is none to git either.
+// indexesAt returns the indexes of the repositories that contain a directory, the innermost first, and those that begin
+// in it.
 func indexesAt(dir string) (found []index) {
 	add := func(top, path string) {
-		gitDir, _ := gitDirAt(top)
-		if _, err := os.Lstat(filepath.Join(gitDir, "HEAD")); gitDir != "" && err == nil {
-			found = append(found, index{top, gitDir, filepath.ToSlash(path)})
+		if c, _ := At(top); c.gitDir != "" {
+			found = append(found, index{c, filepath.ToSlash(path)})
 		}
 	}
 	for up, from := filepath.Dir(dir), dir; up != from; up, from = filepath.Dir(up), up {
@@ -142,16 +148,19 @@ func directoriesIn(dir string) (dirs []string) {
 
 // entries returns the entries of the index, as git ls-files -s -z lists them.
 func (x index) entries(ctx context.Context, environ []string) (list string, err error) {
+	if err := x.checkPlace(ctx, environ); err != nil {
+		return "", err
+	}
 	lock := filepath.Join(x.gitDir, "index.lock")
 	info, free := os.Lstat(lock)
 	// git writes files first and its new index, at one go, at the end.
 	if free == nil && (info.Size() == 0 || time.Since(info.ModTime()).Abs() < time.Second) {
-		return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+		return "", &BusyError{lock}
 	}
 	next := ""
 	if free == nil { // the new index waits, perhaps for somebody to write a commit's message
-		if next, err = x.list(ctx, append(slices.Clip(environ), "GIT_INDEX_FILE="+lock)); err != nil {
-			return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+		if next, err = x.list(ctx, environ, "GIT_INDEX_FILE="+lock); err != nil {
+			return "", &BusyError{lock}
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(x.gitDir, "index")); !errors.Is(err, fs.ErrNotExist) {
@@ -160,21 +169,70 @@ func (x index) entries(ctx context.Context, environ []string) (list string, err 
 		}
 	}
 	if free == nil && next != list {
-		return "", fmt.Errorf("%w: %s", ErrBusy, lock)
+		return "", &BusyError{lock}
 	}
 	return list, nil
 }
 
-func (x index) list(ctx context.Context, environ []string) (string, error) {
+// checkPlace returns an error if core.worktree has git write files somewhere else than beside .git. git is asked only if a
+// file that can say so has that word: nearly none does.
+func (x index) checkPlace(ctx context.Context, environ []string) error {
+	common, _ := commonOf(x.gitDir)
+	says := func(file string) bool {
+		data, err := durable.ReadRegular(file, maxConfig)
+		return bytes.Contains(bytes.ToLower(data), []byte("worktree")) || err != nil && !errors.Is(err, fs.ErrNotExist)
+	}
+	if !says(filepath.Join(common, "config")) && !says(filepath.Join(x.gitDir, "config.worktree")) {
+		return nil
+	}
+	answer, err := run(ctx, environ, x.Top, "rev-parse", "--is-bare-repository", "--show-toplevel")
+	if strings.HasPrefix(answer, "true\n") { // a bare repository has no files, and there is an error for them
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	top := strings.TrimSuffix(strings.TrimPrefix(answer, "false\n"), "\n")
+	there, gone := os.Lstat(filepath.FromSlash(top))
+	here, err := os.Lstat(x.Top)
+	if cmp.Or(gone, err) != nil || !os.SameFile(here, there) {
+		return fmt.Errorf("its git works in %s: git config --unset core.worktree", top)
+	}
+	return nil
+}
+
+const maxConfig = 1 << 20 // bytes of a repository's configuration that is not taken for one with core.worktree
+
+func (x index) list(ctx context.Context, environ []string, more ...string) (string, error) {
 	args := []string{"ls-files", "-s", "-z"}
 	if x.path != "" {
-		magic := "top,literal"
-		if foldsCase(x.top, x.path) {
-			magic += ",icase"
+		path := literally(x.path)
+		if foldsCase(x.Top, x.path) {
+			path = ":(icase,literal)" + x.path
 		}
-		args = append(args, "--", ":("+magic+")"+x.path)
+		args = append(args, "--", path)
 	}
-	return run(ctx, environ, x.top, args...)
+	cmd := command(ctx, environ, x.Top, args...)
+	cmd.Env = append(cmd.Env, more...)
+	return output(ctx, cmd, args[0])
+}
+
+// literally makes git take a path, relative to the top, as it is.
+func literally(path string) string { return ":(literal)" + path }
+
+// IsTracked reports whether git tracks a file, in the innermost repository around it, whose top it returns. path is
+// absolute, and its directory without symbolic links.
+func IsTracked(ctx context.Context, path string) (top string, isTracked bool, err error) {
+	c, _ := Nearest(filepath.Dir(path))
+	if c.gitDir == "" {
+		return "", false, nil
+	}
+	rel, err := filepath.Rel(c.Top, path)
+	if err != nil {
+		return "", false, err
+	}
+	list, err := index{c, filepath.ToSlash(rel)}.list(ctx, os.Environ())
+	return c.Top, list != "", err
 }
 
 // foldsCase reports whether the file system takes a path for the same in upper and lower case. Then git may track it as

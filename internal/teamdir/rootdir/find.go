@@ -60,6 +60,7 @@ type Found struct {
 
 	place      Place
 	isSearched bool     // neither flag nor environment named it
+	strange    error    // instead of a path: why that of a repository is no candidate
 	links      []string // through which it was named
 }
 
@@ -253,6 +254,9 @@ func (p Place) candidates(dir string) (out []Found) {
 		at = up
 		c, _ := git.At(at)
 		add(at, FromAbove)
+		if c.Strange != nil {
+			out = append(out, Found{strange: c.Strange})
+		}
 		add(c.Main, FromMainWorktree)
 		if c.Main == "" {
 			for _, top := range c.Linked() {
@@ -270,7 +274,10 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 	var gone *GoneError
 	candidates := p.candidates(dir)
 	for i, f := range candidates {
-		if forInit && f.Source == FromHome {
+		if f.strange != nil {
+			skipped = append(skipped, "passed over "+f.strange.Error())
+		}
+		if f.strange != nil || forInit && f.Source == FromHome {
 			continue
 		}
 		info, err := os.Lstat(f.Path)

@@ -32,7 +32,7 @@ func needRoot(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	linked := []string{ // wt is a linked worktree of the repository app, made without git
-		"dir app/.git/worktrees/wt",
+		"repo app/.git", "repo app/.git/worktrees/wt",
 		"file app/.git/worktrees/wt/commondir ../..\n", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git\n",
 		"file wt/.git gitdir: ../app/.git/worktrees/wt\n",
 		"dir wt/sub",
@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 		{name: "main worktree", world: append(linked, "root app/.atm", "root .atm"), dir: "wt/sub", path: "app/.atm", source: FromMainWorktree},
 		{name: "own worktree first", world: append(linked, "root app/.atm", "root wt/.atm"), dir: "wt/sub", path: "wt/.atm", source: FromAbove},
 		{name: "above the linked worktree", world: append(linked, "root .atm"), dir: "wt/sub", path: ".atm", source: FromAbove},
-		{name: "main worktree is home", world: []string{"root home/.atm", "dir home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..", "file home/.git/worktrees/wt/gitdir ../../../../wt/.git",
+		{name: "main worktree is home", world: []string{"root home/.atm", "repo home/.git", "repo home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..", "file home/.git/worktrees/wt/gitdir ../../../../wt/.git",
 			"file wt/.git gitdir: ../home/.git/worktrees/wt"}, dir: "wt", path: "home/.atm", source: FromHome},
 		{name: "no FORMAT", world: []string{"dir a/.atm/main", "root .atm", "dir a/b"}, dir: "a/b", path: ".atm", source: FromAbove,
 			skipped: []string{"passed over a/.atm: it has no FORMAT file, so it is not a root"}},
@@ -160,22 +160,22 @@ func TestInitDir(t *testing.T) {
 		err   string
 	}{
 		{name: "no repository", world: []string{"dir a"}, dir: "a", want: "a/.atm", why: "in this directory"},
-		{name: "subdirectory of a repository", world: []string{"dir a/.git", "dir a/b/c"}, dir: "a/b/c", want: "a/.atm", why: "at the top of the main worktree"},
-		{name: "linked worktree", world: []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt", "dir wt/sub"},
+		{name: "subdirectory of a repository", world: []string{"repo a/.git", "dir a/b/c"}, dir: "a/b/c", want: "a/.atm", why: "at the top of the main worktree"},
+		{name: "linked worktree", world: []string{"repo app/.git", "repo app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt", "dir wt/sub"},
 			dir: "wt/sub", want: "app/.atm", why: "at the top of the main worktree"},
-		{name: "linked worktree of a bare repository", world: []string{"dir app.git/worktrees/wt", "file app.git/worktrees/wt/commondir ../..", "file app.git/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../app.git/worktrees/wt", "dir wt/sub"},
+		{name: "linked worktree of a bare repository", world: []string{"repo app.git", "repo app.git/worktrees/wt", "file app.git/worktrees/wt/commondir ../..", "file app.git/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../app.git/worktrees/wt", "dir wt/sub"},
 			dir: "wt/sub", want: "wt/.atm", why: "at the top of this worktree, and goes with it: there is no main worktree"},
-		{name: "another worktree of a bare repository has one", world: []string{"dir app.git/worktrees/wt", "dir app.git/worktrees/one", "root one/.atm",
+		{name: "another worktree of a bare repository has one", world: []string{"repo app.git", "repo app.git/worktrees/wt", "repo app.git/worktrees/one", "root one/.atm",
 			"file app.git/worktrees/wt/commondir ../..", "file app.git/worktrees/wt/gitdir ../../../wt/.git", "file wt/.git gitdir: ../app.git/worktrees/wt",
 			"file app.git/worktrees/one/commondir ../..", "file app.git/worktrees/one/gitdir ../../../one/.git", "file one/.git gitdir: ../app.git/worktrees/one"},
 			dir: "wt", want: "one/.atm", why: "found in another worktree"},
-		{name: "found above", world: []string{"root .atm", "dir a/.git", "dir a/b"}, dir: "a/b", want: ".atm", why: "found above"},
-		{name: "found in the main worktree", world: []string{"root app/.atm", "dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
+		{name: "found above", world: []string{"root .atm", "repo a/.git", "dir a/b"}, dir: "a/b", want: ".atm", why: "found above"},
+		{name: "found in the main worktree", world: []string{"root app/.atm", "repo app/.git", "repo app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file app/.git/worktrees/wt/gitdir ../../../../wt/.git", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
 			dir: "wt", want: "app/.atm", why: "found in the main worktree"},
 		{name: "home does not count", world: []string{"root home/.atm", "dir home/a"}, dir: "home/a", want: "home/a/.atm", why: "in this directory"},
 		{name: "above home does", world: []string{"root .atm", "root home/.atm", "dir home/a"}, dir: "home/a", want: ".atm", why: "found above"},
 		{name: "in home itself", world: []string{"root home/.atm"}, dir: "home", want: "home/.atm", why: "in this directory"},
-		{name: "here", world: []string{"root .atm", "dir a/.git", "dir a/b"}, dir: "a/b", here: true, want: "a/b/.atm", why: "in this directory"},
+		{name: "here", world: []string{"root .atm", "repo a/.git", "dir a/b"}, dir: "a/b", here: true, want: "a/b/.atm", why: "in this directory"},
 		{name: "here again", world: []string{"root a/.atm"}, dir: "a", here: true, want: "a/.atm", why: "in this directory"},
 		{name: "named", world: []string{"root .atm", "dir a"}, dir: "a", flag: "x", want: "x", why: "named by --root"},
 		{name: "named again", world: []string{"root x", "dir a"}, dir: "a", flag: "x", want: "x", why: "named by --root"},
@@ -217,7 +217,7 @@ func TestInitDir(t *testing.T) {
 // A root of another user is skipped, whatever its modes.
 func TestFindOwner(t *testing.T) {
 	needRoot(t)
-	top := testtree.Make(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
+	top := testtree.Make(t, "root .atm", "root a/.atm", "root a/b/.atm", "repo a/b/c/.git")
 	must(t, os.Chown(filepath.Join(top, "a", ".atm", "main"), 1001, 1001))
 	must(t, os.Chown(filepath.Join(top, "a", "b", ".atm"), 1002, 1002))
 	p := Place{Dir: filepath.Join(top, "a", "b", "c"), UID: 0}

@@ -24,12 +24,12 @@ var claimCommand = &cli.Command{
 	UsageText: `atm claim
 atm claim parser.go docs --for 2h
 atm claim --release parser.go`,
-	Description: `A claim is of a file, or of all in a directory. Whoever else edits that is told, and so are you;
-atm install claude --claims has such an edit refused. Claim again to extend it. If somebody else
-has one of them, none is claimed: exit 5. Members in worktrees of their own edit other files.`,
+	Description: `A claim is of a file in the project, or of all in a directory. Whoever else edits that is told,
+and so are you; atm install claude --claims has such an edit refused. Claim again to extend it. If
+somebody else has one of them, none is claimed: exit 5. Members in worktrees edit other files.`,
 	Flags: []cli.Flag{
 		cmdline.DurationFlag("for", time.Hour, "it ends after `D` (default 1h, at most 24h)", "lease"),
-		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these"},
+		&cli.BoolFlag{Name: "release", Aliases: []string{"done"}, Usage: "end your claims of these; a person ends anybody's"},
 		cmdline.NoFlag("ttl until expires timeout duration", "atm claim PATH --for 2h"),
 		cmdline.NoFlag("list ls all show status check who", "atm claim alone lists all claims; atm claim --release PATH ends yours"),
 		cmdline.NoFlag("r unclaim drop free", "atm claim --release PATH"),
@@ -96,9 +96,14 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	if o.releases {
 		return o.release(c, s, p, paths)
 	}
+	for _, path := range paths {
+		if err := s.MayClaim(path); err != nil {
+			return err
+		}
+	}
 	claimed, err := s.Team.ClaimPaths(c.Context, s.Me.Agent(), paths, o.lasts)
 	if taken, isTaken := errors.AsType[*teamdir.ClaimedError](err); isTaken {
-		err = failure.Refused("%w", err).WithHint(`wait, or ask: atm send %s "…"`, taken.By)
+		err = failure.Refused("%w", err).WithHint(`wait, or ask: atm send %s "…"%s`, taken.By, o.ending(s))
 	}
 	var text strings.Builder
 	for _, c := range claimed {
@@ -110,21 +115,38 @@ func (o claimOptions) run(c *cli.Context, s *app.Scope, p *command.Printer) erro
 	return p.PrintDone(map[string]any{"claimed": append([]teamdir.NewClaim{}, claimed...)}, text.String(), err)
 }
 
+// ending says how a person ends another's claim; "" for an agent, which may not.
+func (o claimOptions) ending(s *app.Scope) string {
+	if _, isInAgent := s.Actor(); isInAgent {
+		return ""
+	}
+	return "; to end it: atm claim --release PATH"
+}
+
+// release ends claims: an agent its own, a person anybody's.
 func (o claimOptions) release(c *cli.Context, s *app.Scope, p *command.Printer, paths []string) error {
-	released, text := []string{}, ""
+	released, text, me := []string{}, "", s.Me.Agent()
+	by := me
+	if _, isInAgent := s.Actor(); !isInAgent {
+		by = ""
+	}
 	for i, path := range paths {
-		wasHeld, err := s.Team.ReleaseClaim(c.Context, s.Me.Agent(), path)
-		if err == nil && !wasHeld {
-			err = failure.NotFound("you have no claim of %s", letter.Quote(o.words[i], 300)).WithHint("atm claim lists all")
-			if other, isClaimed := s.Team.ClaimedBy(path, s.Me.Agent()); isClaimed {
-				err = failure.Refused("%w", &teamdir.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"`, other.By)
+		had, err := s.Team.ReleaseClaim(c.Context, by, path)
+		if err == nil && had == "" {
+			err = failure.NotFound("nobody has a claim of %s", letter.Quote(o.words[i], 300)).WithHint("atm claim lists all")
+			if other, isClaimed := s.Team.ClaimedBy(path, me); isClaimed {
+				err = failure.Refused("%w", &teamdir.ClaimedError{Claim: other}).WithHint(`ask: atm send %s "…"%s`, other.By, o.ending(s))
 			}
 		}
 		if err != nil {
 			return p.PrintDone(map[string]any{"released": released}, text, err)
 		}
 		released = append(released, path)
-		text += fmt.Sprintf("released %s\n", letter.Quote(s.Team.ShownPath(path), 300))
+		whose := ""
+		if had != me {
+			whose = fmt.Sprintf(", which %s had claimed", had)
+		}
+		text += fmt.Sprintf("released %s%s\n", letter.Quote(s.Team.ShownPath(path), 300), whose)
 	}
 	return p.PrintAs(map[string]any{"released": released}, text)
 }

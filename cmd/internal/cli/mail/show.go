@@ -30,7 +30,8 @@ atm show 9f3a1c --raw
 atm show 9f3a1c --save .`,
 	Description: `Marks nothing as read. "escaped": invisible characters and tags that a model could mistake are shown
 as \u200b and <\tag>; --raw prints the exact text.
---save overwrites nothing; a hidden name, or Makefile, gets a "_".`,
+--save DIR writes DIR/_9f3a1c/1-NAME, so that no program obeys what somebody sent.
+It overwrites nothing.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "print only the bytes of the body"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, created if missing"},
@@ -80,8 +81,8 @@ func show(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	return p.PrintAs(map[string]message{"message": m}, string(text))
 }
 
-// saveAttachments saves attachments in a directory. It overwrites no file, follows no link in there, and no name leads
-// out of the directory.
+// saveAttachments saves a message's attachments in a directory of its own in the named one. It overwrites no file, follows
+// no link in there, and no name leads out of the directory.
 func saveAttachments(p *command.Printer, m message, store *maildir.Store, name string) error {
 	dir, err := p.MakeDir("--save", name)
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
@@ -93,10 +94,11 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 	if len(m.Attachments) == 0 {
 		p.Warn("%s has no attachments", m.ID.Short(6))
 	}
+	own := "_" + m.ID.Short(6)
 	saved := []string{}
 	var failed error
 	for _, a := range m.Attachments {
-		if file, err := saveAs(dir, store, a); err == nil {
+		if file, err := saveAs(dir, own, store, a); err == nil {
 			saved = append(saved, filepath.Join(name, file))
 		} else if failed == nil {
 			failed = fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
@@ -105,38 +107,31 @@ func saveAttachments(p *command.Printer, m message, store *maildir.Store, name s
 	return p.PrintDone(map[string]any{"message": m, "saved": saved}, strings.Join(saved, "\n"), failed)
 }
 
-func saveAs(dir *os.Root, store *maildir.Store, a wire.Attachment) (string, error) {
+// saveAs saves an attachment as own/1-NAME. Programs obey files by their names: in the directory that they work in, some
+// in all below it (CLAUDE.md, conftest.py), and go test runs what is in any directory without a "_". No list of such
+// names is whole, so none of them is kept.
+func saveAs(dir *os.Root, own string, store *maildir.Store, a wire.Attachment) (string, error) {
 	from, err := store.Attachment(a)
 	if err != nil {
 		return "", err
 	}
 	defer from.Close()
-	first := safeName(letter.Clip(letter.Escape(a.Name), 80))
-	name := first
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	for n := 2; errors.Is(err, fs.ErrExist); n++ {
-		name = fmt.Sprintf("%d-%s", n, first)
-		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	dir.Mkdir(own, 0o700)
+	if info, err := dir.Lstat(own); err != nil || !info.IsDir() { // a link may lead to where programs look
+		return "", cmp.Or(err, fmt.Errorf("%s is not a directory", own))
 	}
-	if err != nil {
-		return "", err
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s/%d-%s", own, n, notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 80), "_"))
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			_, err = io.Copy(f, from)
+			err = errors.Join(err, f.Close())
+		}
+		return name, err
 	}
-	_, err = io.Copy(f, from)
-	return name, errors.Join(err, f.Close())
 }
 
-var (
-	notInNames = regexp.MustCompile(`^[-.]+|[\x00-\x1f/\\:]`)
-	// Agents obey the first, build and test tools run the others, in whatever directory they find them.
-	wellKnown = regexp.MustCompile(`(?i)^((claude|agents|gemini)\b.*\.md|(gnu)?makefile|justfile|conftest\.py|(site|user)customize\.py|package\.json|autorun\.inf|desktop\.ini)$`)
-)
-
-// safeName is the name under which an attachment is saved: not hidden, no flag, no path, and none that a program looks
-// for.
-func safeName(name string) string {
-	name = cmp.Or(notInNames.ReplaceAllString(name, "_"), "attachment")
-	if wellKnown.MatchString(name) {
-		name = "_" + name
-	}
-	return name
-}
+var notInNames = regexp.MustCompile(`[\x00-\x1f/\\:]`)

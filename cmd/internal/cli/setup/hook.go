@@ -272,7 +272,7 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil {
-		s.DeliverLater(context.Background())
+		s.DeliverSome(context.Background())
 		err = s.Root.CheckNoted()
 	}
 	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
