@@ -231,6 +231,9 @@ func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
 	if !isSaved {
 		p = p.DenyOnly()
 	}
+	if p.IsPartial { // to save it would lose what is not known
+		err = s.Team.CheckPolicy(name)
+	}
 	return p, err
 }
 
