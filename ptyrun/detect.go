@@ -265,7 +265,7 @@ func (p *terminal) stepActivity(now time.Time) {
 	case r.stopping != nil: // what a program shows while it is stopped does not end its turn
 	case !p.counts(now):
 	case r.mustWait(p.readingSince.Add(p.hold()), now):
-	case rd.Activity.IsWork() && r.isAuto && p.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
+	case rd.Activity.IsWork() && rd.Source != reducer.FromDeclared && r.isAuto && p.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
 	case rd.Activity.IsWork() && r.mail.typing.mayHaveBegunTurn(): // isAccepted or isReceived is about to see whether this is the text's turn
 	default:
 		p.reportIfStill(p.readingSince, now)

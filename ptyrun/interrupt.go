@@ -121,7 +121,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	p.refresh()
 	activity := p.state().activity
 	switch {
-	case by == byPerson && hasEndedTurn(activity) && t == nil:
+	case by == byPerson && hasEndedTurn(activity) && t == nil, by == byMail && r.gate(r.now()) == control.GateUnknown:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})

@@ -206,6 +206,9 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 				r.reportError(failed.Error())
 				r.stop(failed.Error())
 			}
+			if failed == nil {
+				r.Box.Complete() // else nobody finds the agent, and each look at its mail fails
+			}
 			if r.root.refusal != "" {
 				r.askMayAct()
 			}

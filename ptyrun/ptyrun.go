@@ -65,8 +65,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -164,9 +162,6 @@ func (o *Options) setDefaults() {
 	if o.Driver == nil {
 		o.Driver = driver.ForCommand(o.Command)
 	}
-	if o.Driver.Plain && runsScript(o.Command) {
-		o.Driver, _ = driver.Named("plain")
-	}
 	o.Inject, o.timing = cmp.Or(o.Inject, Body), cmp.Or(o.timing, &standardTiming)
 	o.Cols, o.Rows, o.Run = cmp.Or(o.Cols, 120), cmp.Or(o.Rows, 30), cmp.Or(o.Run, string(wire.NewID()))
 	o.Env = withMark(o.Env, o.Run)
@@ -177,14 +172,4 @@ func (o *Options) setDefaults() {
 	if o.now == nil {
 		o.now = time.Now
 	}
-}
-
-// runsScript reports whether a command is a shell that runs a script: the prompts on its screen are the script's own,
-// even "> ", which elsewhere is a shell asking for the rest of a command.
-func runsScript(command []string) bool {
-	if len(command) < 2 || !strings.HasSuffix(filepath.Base(command[0]), "sh") {
-		return false
-	}
-	option, isOption := strings.CutPrefix(command[1], "-")
-	return !isOption || !strings.HasPrefix(option, "-") && strings.Contains(option, "c")
 }

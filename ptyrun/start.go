@@ -40,8 +40,8 @@ type Handle struct {
 // Start starts the agent's program, and returns when it runs, or why it does not. It runs until its program has exited
 // for good, ctx ends, or somebody stops it.
 //
-// On Linux this process becomes, for its life, the parent of orphaned descendants. A child in a session of its own that
-// package process did not start may be reaped before its Wait.
+// What the program starts ends with it: see package process, and its Subreaper for what leaves no trace. No other child of
+// this process is ended.
 func Start(ctx context.Context, o Options) (*Handle, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("start an agent: %w", err)
@@ -129,8 +129,8 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 		return h, err
 	}
 	opened = append(opened, r.dir.Close)
-	if err = process.Subreaper(); err != nil {
-		return h, err
+	if err = process.CheckTable(); err != nil {
+		return h, fmt.Errorf("run a program: %w", err)
 	}
 	last, err := h.endLastRun()
 	if err != nil {

@@ -200,6 +200,9 @@ func (p *terminal) describe(s *control.Status) {
 	if p.driver.Plain {
 		s.Ways.Answer = ""
 	}
+	if p.driver.Unknown {
+		s.Ways.Prompt = ""
+	}
 	if p.r.state.HasHooks() {
 		s.Ways.Steer = "hooks"
 	}

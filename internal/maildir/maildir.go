@@ -154,7 +154,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	if !isBroken {
 		name = "." + name + "." + string(wire.NewID()) + ".making"
 	}
-	for _, sub := range []string{"inbox/tmp", "inbox/cur", "inbox/done", "inbox/bad", "sent", "events", "inbox/new"} {
+	for _, sub := range mailboxDirs {
 		if err := s.root.MkdirAll(name + "/" + sub); err != nil {
 			return err
 		}
@@ -165,6 +165,28 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		err = s.root.Move(name, string(agent))
 	}
 	return cmp.Or(err, s.root.Sync("."))
+}
+
+// mailboxDirs are the directories of a mailbox. The last one makes it one.
+var mailboxDirs = []string{"inbox/tmp", "inbox/cur", "inbox/done", "inbox/bad", "sent", "events", "inbox/new"}
+
+// Complete makes the directories of a mailbox again that were removed while its agent runs: git and rmdir remove empty ones.
+// A held runner lock proves that it is a mailbox; one whose own directory is gone was retired or removed. It returns what
+// CheckPresent returns then.
+func (b *Box) Complete() error {
+	err := b.CheckPresent()
+	if !errors.Is(err, ErrNoAgent) || b.store.root.IsDir(b.in("")) != nil {
+		return err
+	}
+	if isRunning, _ := b.store.Running(b.agent); !isRunning {
+		return err
+	}
+	for _, sub := range append([]string{"inbox"}, mailboxDirs...) {
+		if err := b.store.root.Mkdir(b.in(sub)); err != nil { // its parent must be there still
+			return err
+		}
+	}
+	return b.CheckPresent()
 }
 
 // Running reports whether a runner holds the agent's runner lock, which proves that the runner is alive.

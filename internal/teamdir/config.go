@@ -1,10 +1,12 @@
 package teamdir
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -57,40 +59,104 @@ func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 }
 
 // PolicyFor returns the policy for a member's questions: the saved one that its runner, or the program of a person, was
-// started with, else that of the current team.toml. With an error for the saved one it returns a policy that allows
-// nobody anything: team.toml may allow more.
+// started with, else that of the current team.toml. Of one that another version of atm has saved it returns what is known,
+// as policy.Partial says. With an error for the saved one it returns a policy that allows nobody anything: team.toml may
+// allow more.
 func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err error) {
-	err = t.readPolicy(asker, &p)
-	if errors.Is(err, fs.ErrNotExist) {
+	p, err = t.readPolicy(asker)
+	partial, isPartial := errors.AsType[*partialError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		p, err = t.PolicyNow(asker)
 		return p, false, err
-	}
-	if err != nil {
+	case isPartial:
+		return partial.known, true, nil
+	case err != nil:
 		return policy.Policy{Approvers: []wire.Name{}, Mute: true}, true, err
 	}
 	return p, true, nil
 }
 
-// readPolicy reads what SavePolicy saved. What differs from it by anything, such as a member that another version of atm
-// knows, may be a rule that denies or a name that is missing.
-func (t *Team) readPolicy(name wire.Name, p *policy.Policy) error {
-	data, err := t.readRunFile(name, policyFile)
-	if err != nil {
-		return err
-	}
-	err = durable.DecodeObject(data, p)
-	if again, _ := json.Marshal(p); err == nil && !bytes.Equal(again, bytes.TrimSpace(data)) {
-		err = errors.New("it is not as this version of atm writes it")
-	}
-	if err != nil {
-		return &durable.FormatError{Path: t.Dir().Join(runFile(name, policyFile)), Reason: err.Error()}
-	}
-	return nil
+// partialError says that a saved policy has more than this version of atm knows.
+type partialError struct {
+	error
+	known policy.Policy
 }
 
-// CheckPolicy returns what is wrong with the saved policy of a member; nil also if there is none.
+// readPolicy reads what SavePolicy saved. With a *partialError there is more in it. Where it differs in any other way, what
+// is missing may be a rule that denies, or a name.
+func (t *Team) readPolicy(name wire.Name) (p policy.Policy, err error) {
+	data, err := t.readRunFile(name, policyFile)
+	if err != nil {
+		return p, err
+	}
+	fault := func(reason string) error {
+		return &durable.FormatError{Path: t.Dir().Join(runFile(name, policyFile)), Reason: reason}
+	}
+	if err := durable.DecodeObject(data, &p); err != nil {
+		return p, fault(err.Error())
+	}
+	again, _ := json.Marshal(p)
+	unknown, hasAll := beyond("", value(data), value(again))
+	for _, r := range p.Rules {
+		if r.Decision != policy.Allow && r.Decision != policy.Deny && r.Decision != policy.Ask {
+			unknown = fmt.Sprintf("decision %q", r.Decision)
+		}
+	}
+	switch {
+	case !hasAll:
+		return p, fault("it is not as atm writes it")
+	case unknown != "":
+		return p, &partialError{fault("another version of atm wrote it: this one does not know its " + unknown), p.Partial()}
+	}
+	return p, nil
+}
+
+func value(data []byte) (v any) {
+	json.Unmarshal(data, &v) // it was decoded before
+	return v
+}
+
+// beyond names a member of a JSON value that the other one, which knows fewer, does not have; "": there is none. hasAll
+// reports whether it has all of the other.
+func beyond(path string, v, known any) (name string, hasAll bool) {
+	switch known := known.(type) {
+	case map[string]any:
+		object, _ := v.(map[string]any)
+		for key, want := range known {
+			got, isThere := object[key]
+			more, ok := beyond(path+key+".", got, want)
+			if !isThere || !ok {
+				return "", false
+			}
+			name = cmp.Or(name, more)
+		}
+		for key := range object {
+			if _, isKnown := known[key]; !isKnown {
+				name = strconv.Quote(path + key)
+			}
+		}
+		return name, true
+	case []any:
+		list, _ := v.([]any)
+		if len(list) != len(known) {
+			return "", false
+		}
+		for i := range known {
+			more, ok := beyond(path, list[i], known[i])
+			if !ok {
+				return "", false
+			}
+			name = cmp.Or(name, more)
+		}
+		return name, true
+	}
+	return "", v == known
+}
+
+// CheckPolicy returns what is wrong with the saved policy of a member, or that it is partial; nil also if there is none.
 func (t *Team) CheckPolicy(name wire.Name) error {
-	err := t.readPolicy(name, &policy.Policy{})
+	_, err := t.readPolicy(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -101,5 +167,5 @@ func (t *Team) CheckPolicy(name wire.Name) error {
 func (t *Team) HasOtherRules(name wire.Name) bool {
 	atStart, isSaved, unknown := t.PolicyFor(name)
 	now, err := t.PolicyNow(name)
-	return isSaved && unknown == nil && err == nil && !now.Equal(atStart)
+	return isSaved && unknown == nil && !atStart.IsPartial && err == nil && !now.Equal(atStart)
 }

@@ -55,12 +55,13 @@ func TestDamagedPolicy(t *testing.T) {
 		"null":                                 "it is no JSON object",
 		"[]":                                   "it is no JSON object, but a JSON array",
 		`"deny"`:                               "it is no JSON object, but a JSON string",
-		"{}":                                   "it is not as this version of atm writes it",
-		`{"lead":"carol"}`:                     "it is not as this version of atm writes it",
+		"{}":                                   "it is not as atm writes it",
+		`{"lead":"carol"}`:                     "it is not as atm writes it",
 		`{"lead":"carol","approvers":"carol"}`: `"approvers" may not be a JSON string`,
-		`{"approvers":null,"rules":{"tool":"*"}}`:                                         `"rules" may not be a JSON object`,
-		`{"version":2,"approvers":null}`:                                                  "it is not as this version of atm writes it",
-		`{"approvers":null,"rules":[{"tool":"*","decision":"allow","unless":"Bash(*)"}]}`: "it is not as this version of atm writes it",
+		`{"approvers":null,"rules":{"tool":"*"}}`:                                    `"rules" may not be a JSON object`,
+		`{"approvers":null,"RULES":[{"tool":"*","decision":"deny"}]}`:                "it is not as atm writes it",
+		`{"approvers":null,"rules":[{"tool":"*"}]}`:                                  "it is not as atm writes it",
+		`{"approvers":null,"rules":[{"tool":"*","decision":"allow","Tool":"Bash"}]}`: "it is not as atm writes it",
 	} {
 		must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
 		p, _, err := team.PolicyFor("bob")
@@ -78,6 +79,43 @@ func TestDamagedPolicy(t *testing.T) {
 	must(t, team.SavePolicy("bob", saved)) // the next start
 	if _, _, err := team.PolicyFor("bob"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of a policy that a newer version has saved, the known part counts, as far as it denies and names who may answer.
+func TestPolicyOfNewerVersion(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "bob", "carol")
+	must(t, team.SavePolicy("bob", policy.Policy{}))
+	const rules = `"approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny"},{"tool":"*","decision":"allow"}]`
+	for content, unknown := range map[string]string{
+		`{"version":2,"lead":"carol",` + rules + `}`: `"version"`,
+		`{"lead":"carol","approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny","unless":"x"},{"tool":"*","decision":"allow"}]}`: `"rules.unless"`,
+		`{"lead":"carol","approvers":null,"people":["me"],"rules":[{"tool":"Bash","decision":"deny"},{"tool":"*","decision":"twice"}]}`:              `decision "twice"`,
+	} {
+		must(t, os.WriteFile(team.Dir().Join("bob/run/policy.json"), []byte(content), 0o600))
+		p, isSaved, err := team.PolicyFor("bob")
+		if err != nil || !isSaved || !p.IsPartial || p.Mute {
+			t.Errorf("%s: %+v, %v", content, p, err)
+		}
+		if d := p.Rules.Decide(policy.Request{Tool: "Edit", Input: "x"}); d != policy.Ask {
+			t.Errorf("%s: a rule says %q", content, d)
+		}
+		if d := p.Rules.Decide(policy.Request{Tool: "Bash", Input: "x", Command: true}); d != policy.Deny {
+			t.Errorf("%s: the rule that denies says %q", content, d)
+		}
+		if err := p.CheckAnswerer("bob", "me", false); err != nil {
+			t.Errorf("%s: %v", content, err)
+		}
+		if p.CheckAnswerer("bob", "carol", true) == nil {
+			t.Errorf("%s: an agent may answer", content)
+		}
+		if err := team.CheckPolicy("bob"); err == nil || !strings.Contains(err.Error(), "policy.json: another version of atm wrote it: this one does not know its "+unknown) {
+			t.Errorf("%s: %v", content, err)
+		}
+		if team.HasOtherRules("bob") {
+			t.Errorf("%s: it is taken for another policy", content)
+		}
 	}
 }
 

@@ -37,6 +37,8 @@ func (m *Member) holdReason() string {
 	switch {
 	case m.Inject == "off":
 		return "atm types nothing in (inject is off)"
+	case m.Runner.Gate == control.GateUnknown:
+		return why
 	case m.State == reducer.WordIdle && why == "" && m.Runner.Untyped != "":
 		return "typing it in failed: " + m.Runner.Untyped
 	case m.State == reducer.WordIdle, (m.State == reducer.WordStarting || m.State == reducer.WordUnknown) && isSlow:
@@ -58,7 +60,7 @@ func (m *Member) GateReason() string {
 		return "a person is typing"
 	case control.GateLimit:
 		return "it is at its usage limit"
-	case control.GateMoved, control.GateStranger, control.GateUnread:
+	case control.GateMoved, control.GateStranger, control.GateUnread, control.GateUnknown:
 		return string(g)
 	}
 	return "it is not at its prompt"

@@ -9,6 +9,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,13 +28,30 @@ func questionDir(name wire.Name, id string) string {
 	return string(name) + questionsDir + "/" + hex.EncodeToString(sum[:6])
 }
 
-// leftAfter is how old a question's directory is at least before it is removed because nobody serves it: its process may
-// be about to listen.
+// leftAfter is how old a question's directory is at least before anybody looks whether it is served: most are.
 const leftAfter = time.Minute
 
-// MakeQuestionDir makes the directory of a member's question, and removes those that killed processes have left. The
+// ListenToQuestion makes the directory of a member's question, and listens in it. The server is nil if another process does.
+// It has a lock, so that of two that are told of one question only one listens.
+func (t *Team) ListenToQuestion(ctx context.Context, name wire.Name, id string) (*control.Server, error) {
+	lock, err := t.Locks().Lock(ctx, string(name)+".asks", lockfile.Exclusive, lockfile.DefaultTimeout, t.Box(name).CheckPresent)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	if t.isServed(name, id) {
+		return nil, nil
+	}
+	dir, err := t.makeQuestionDir(ctx, name, id)
+	if err != nil {
+		return nil, err
+	}
+	return control.Listen(dir)
+}
+
+// makeQuestionDir makes the directory of a member's question, and removes those that killed processes have left. The
 // result is its path.
-func (t *Team) MakeQuestionDir(ctx context.Context, name wire.Name, id string) (string, error) {
+func (t *Team) makeQuestionDir(ctx context.Context, name wire.Name, id string) (string, error) {
 	all, dir := string(name)+questionsDir, questionDir(name, id)
 	old, _ := t.Dir().Names(all) // there is none, usually
 	for _, file := range old {

@@ -42,7 +42,7 @@ func (e *UnknownError) Is(target error) bool { return target == maildir.ErrNoAge
 // Member returns the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	b := t.Box(name)
-	err := b.CheckPresent()
+	err := b.Complete()
 	if wire.IsName(string(name)) && !errors.Is(err, maildir.ErrNoAgent) {
 		return b, err
 	}
@@ -56,10 +56,17 @@ func (t *Team) Member(name wire.Name) (*maildir.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name), Planned: isPlanned, Groups: groups}
 }
 
-// Boxes returns the mailboxes of all members, by name.
+// Boxes returns the mailboxes of all members, by name, and also of those that run although git has removed a part of
+// theirs.
 func (t *Team) Boxes() (out []*maildir.Box, err error) {
-	names, err := t.Agents()
+	names, _ := t.Dir().Names(".")
 	for _, n := range names {
+		if wire.IsName(n) && t.Dir().IsDir(n) == nil {
+			t.Box(wire.Name(n)).Complete()
+		}
+	}
+	agents, err := t.Agents()
+	for _, n := range agents {
 		out = append(out, t.Box(n))
 	}
 	return out, err

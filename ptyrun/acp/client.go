@@ -194,12 +194,13 @@ func (a *Agent) createTerminal(requested context.Context, in *turn, p acp.Create
 	for _, word := range p.Args {
 		line += " " + policy.Quote(word)
 	}
+	unquoted := strings.Join(words, " ")
 	if len(p.Args) == 0 {
 		words = []string{"sh", "-c", p.Command}
 	}
 	isGuarded := namesGuarded.MatchString(line) || a.Root != "" && strings.Contains(line, a.Root)
 	q := policy.Request{Tool: string(acp.ToolKindExecute), Alias: "Bash", Command: true, Input: line}
-	err := a.permit(requested, in, q, isGuarded, line, strings.Join(append([]string{p.Command}, p.Args...), " "))
+	err := a.permit(requested, in, q, isGuarded, unquoted)
 	var id string
 	if err == nil {
 		id, err = a.startCommand(words, p)

@@ -23,26 +23,20 @@ var (
 
 // permit returns an error unless the agent may have its client do something. The protocol leaves it to the agent to ask
 // first, and what nobody was asked about is done, since the agent could do it itself; but not what a rule denies or what
-// somebody has rejected in this turn, and what a rule says to ask about is asked. subjects are what a request of the agent
-// for the same would have named.
-func (a *Agent) permit(ctx context.Context, t *turn, q policy.Request, isGuarded bool, subjects ...string) error {
+// somebody has rejected in this turn, and what a rule says to ask about is asked, unless somebody has allowed just that.
+// alias is another way in which a request of the agent may have written the input.
+func (a *Agent) permit(ctx context.Context, t *turn, q policy.Request, isGuarded bool, alias string) error {
 	q.Dirs = []string{a.Dir, a.realDir}
 	decision := a.Rules.First(q)
 	if decision == "" && isGuarded {
 		decision = policy.Ask
 	}
-	wasAsked, answer := false, false
-	a.do(func() {
-		for _, subject := range subjects {
-			if t != nil && !wasAsked {
-				answer, wasAsked = t.answers[subject]
-			}
-		}
-	})
+	var isAllowed, wasAsked bool
+	a.do(func() { isAllowed, wasAsked = t.answerTo(deed{acp.ToolKind(q.Tool), q.Input}, alias) })
 	switch {
 	case decision == policy.Deny:
 		return errDenied
-	case wasAsked && !answer:
+	case wasAsked && !isAllowed:
 		return errNo
 	case wasAsked || decision != policy.Ask:
 		return nil
@@ -58,6 +52,29 @@ func (a *Agent) permit(ctx context.Context, t *turn, q policy.Request, isGuarded
 		return errNo
 	}
 	return nil
+}
+
+// deed is what a call does, and with which path or command.
+type deed struct {
+	kind  acp.ToolKind
+	input string
+}
+
+// answerTo returns how a question about a deed was answered in this turn. A yes is one to that deed alone: who lets a file
+// be read has not let it be written. A no is one to all that names the same, until it was asked about itself.
+func (t *turn) answerTo(d deed, alias string) (isAllowed, wasAsked bool) {
+	if t == nil {
+		return false, false
+	}
+	if isAllowed, wasAsked = t.answers[d]; wasAsked {
+		return isAllowed, true
+	}
+	for other, isAllowed := range t.answers {
+		if !isAllowed && (other.input == d.input || other.input == alias) {
+			return false, true
+		}
+	}
+	return false, false
 }
 
 // namesGuarded matches a command that names git's own directory or a root.

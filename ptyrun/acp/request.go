@@ -21,11 +21,11 @@ import (
 // question is what the agent asks, or what is asked about it.
 type question struct {
 	Question
-	turn     *turn                    // in which it came
-	options  []acp.PermissionOptionId // the agent's IDs of the options
-	subjects []string                 // the command and the paths that it is about
-	shownAt  time.Time
-	answer   chan int // buffered; gets the index of the chosen option, or -1
+	turn    *turn                    // in which it came
+	options []acp.PermissionOptionId // the agent's IDs of the options
+	deeds   []deed                   // that it is about
+	shownAt time.Time
+	answer  chan int // buffered; gets the index of the chosen option, or -1
 }
 
 // settle is how long a question must be open before a key answers it, so that no key for the one before does.
@@ -66,13 +66,17 @@ type permissionRequest struct {
 func (a *Agent) askPermission(ctx context.Context, p permissionRequest) func() (any, error) {
 	q := newQuestion("permission", "")
 	q.turn, q.ToolCallID = a.turn, wire.Clip(string(p.ToolCall.ToolCallId), maxRaw)
-	q.describe(a.mergeCall(p.ToolCall))
+	c := a.mergeCall(p.ToolCall)
+	q.describe(c)
 	for _, o := range p.Options {
 		q.addOption(o)
 	}
-	q.subjects = []string{q.Dialog.Input}
+	q.deeds = []deed{{c.kind, q.Dialog.Input}}
 	for _, l := range p.ToolCall.Locations {
-		q.subjects = append(q.subjects, l.Path)
+		q.deeds = append(q.deeds, deed{c.kind, l.Path})
+		if c.kind == acp.ToolKindEdit { // whoever says yes has seen to what: the title is the model's
+			q.Dialog.Prompt += "\n" + l.Path
+		}
 	}
 	a.ask(q)
 	return func() (any, error) {
@@ -197,14 +201,22 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 		a.activity = q.Then // the owner has logged that change with the answer
 		o := q.Dialog.Options[chosen]
 		a.screen.print(note, o.Label+": "+wire.Clip(q.Dialog.Prompt, maxRaw))
-		if q.turn != nil {
-			for _, subject := range q.subjects {
-				q.turn.answers[subject] = strings.HasPrefix(o.Kind, "allow")
+		// What a rule has allowed under one name another rule may deny or ask about under the next: permit asks them all.
+		if isAllowed := strings.HasPrefix(o.Kind, "allow"); q.turn != nil && !(isAllowed && a.isRuled(q)) {
+			for _, d := range q.deeds {
+				q.turn.answers[d] = isAllowed
 			}
 		}
 	}
 	a.setActivity(q.Then, "")
 	a.openNext()
+}
+
+// isRuled reports whether a rule allows what a question is about, so that nobody was asked.
+func (a *Agent) isRuled(q *question) bool {
+	d := &q.Dialog
+	request := policy.Request{Tool: d.Tool, Alias: d.Alias, Command: d.IsCommand, Input: d.Input, Dirs: []string{a.Dir, a.realDir}}
+	return d.Tool != "" && a.Rules.Decide(request) == policy.Allow
 }
 
 // withdraw withdraws all questions.

@@ -27,7 +27,7 @@ type turn struct {
 	delta       []byte // words that are not logged yet
 	isNewText   bool   // something else came after the last words
 	isCancelled bool
-	answers     map[string]bool // to questions about commands and paths: true is yes
+	answers     map[deed]bool // to questions of the agent: true is yes
 }
 
 const (
@@ -66,7 +66,7 @@ func (a *Agent) Prompt(text string, attached ...wire.Attachment) (err error) {
 
 // begin begins a turn.
 func (a *Agent) begin(text string, attached []acp.ContentBlock) {
-	t := &turn{id: string(wire.NewID()), answers: map[string]bool{}}
+	t := &turn{id: string(wire.NewID()), answers: map[deed]bool{}}
 	a.turn = t
 	clear(a.tools)
 	a.log(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))

@@ -211,6 +211,7 @@ const (
 	GateUnread   Gate = "it shows no sign of the last message typed in"
 	GateMoved    Gate = "its root was moved"
 	GateStranger Gate = "its root is not accepted"
+	GateUnknown  Gate = "atm does not know its program"
 
 	GateDialog     Gate = "dialog"
 	GateBusy       Gate = "busy"

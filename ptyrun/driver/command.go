@@ -12,13 +12,16 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// wrappers are programs that run the command among their arguments.
-var wrappers = []string{
-	"env", "nice", "sudo", "nohup", "setsid", "exec", "time", "npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "node", "tsx",
-}
+// Programs that run the command among their arguments. That of a starter begins with the first word that is none of its own
+// flags and variables; a wrapper finds it somewhere.
+var (
+	starters = []string{"env", "nice", "sudo", "nohup", "setsid", "exec", "time", "busybox"}
+	wrappers = slices.Concat(starters, []string{"npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "node", "tsx"})
+)
 
 // ForCommand returns the driver for a command line: that of the agent it names, also after wrappers such as env, npx
-// and node, else a plain one. An unknown command may be a wrapper: see [Driver.Recognise].
+// and node, or plain for a shell or REPL, else the one of an unknown program. That may be a wrapper: see
+// [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
 	d, _ := parseCommand(argv)
 	return d
@@ -143,24 +146,37 @@ func parseScript(argv []string, isScript bool) (*Driver, []string) {
 
 // parseCommand returns the driver, and the arguments of the agent.
 func parseCommand(argv []string) (*Driver, []string) {
-	plain, _ := Named("plain")
-	d := *plain
 	for i, arg := range argv {
-		program := strings.TrimPrefix(filepath.Base(arg), "-") // of a login shell
 		for _, agent := range drivers() {
-			if c := &agent.file.Command; slices.Contains(c.Names, program) || isPackage(c, arg) {
+			if c := &agent.file.Command; slices.Contains(c.Names, programOf(arg)) || isPackage(c, arg) {
 				return agent, argv[i+1:]
 			}
 		}
-		if i == 0 {
-			d.program = program
-		}
-		if !slices.Contains(wrappers, d.program) {
+		if !slices.Contains(wrappers, programOf(argv[0])) {
 			break
 		}
 	}
-	return &d, nil
+	for i, arg := range argv {
+		if isOfStarter := i > 0 && (strings.HasPrefix(arg, "-") || strings.Contains(arg, "=")); isOfStarter {
+			continue
+		}
+		program := programOf(arg)
+		if isAtPrompt(program, argv[i+1:]) {
+			plain, _ := Named("plain")
+			d := *plain
+			d.program = program
+			return &d, nil
+		}
+		if !slices.Contains(starters, program) {
+			break
+		}
+	}
+	none, _ := Named(agents.None)
+	return none, nil
 }
+
+// programOf returns the program that a word of a command line names, also as a login shell.
+func programOf(word string) string { return strings.TrimPrefix(filepath.Base(word), "-") }
 
 // isPackage reports whether s names one of the agent's npm packages, such as "@openai/codex@latest", or is a path into it.
 func isPackage(c *agents.Command, s string) bool {
@@ -171,11 +187,10 @@ func isPackage(c *agents.Command, s string) bool {
 	})
 }
 
-// Recognise returns the driver of the agent on the screen if d, chosen by ForCommand, is plain and its program may be a
-// wrapper, a container or a remote shell. Otherwise it returns d. Once it has found an agent the result does not
-// change.
+// Recognise returns the driver of the agent on the screen if d is that of an unknown program, which may be a wrapper, a
+// container or a remote shell. Otherwise it returns d. Once it has found an agent the result does not change.
 func (d *Driver) Recognise(l Look) *Driver {
-	if !d.Plain || slices.Contains(shells, d.program) || strings.HasPrefix(d.program, "python") {
+	if !d.Unknown {
 		return d
 	}
 	shown := strings.TrimSpace(l.Title) + "\n"
@@ -190,6 +205,3 @@ func (d *Driver) Recognise(l Look) *Driver {
 	}
 	return d
 }
-
-// shells are programs that may print what an agent shows.
-var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh", "fish"}

@@ -31,15 +31,37 @@ func TestForCommand(t *testing.T) {
 		"npx @github/copilot":                                  "copilot",
 		"npx @earendil-works/pi-coding-agent":                  "pi",
 		"node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js": "claude",
-		"bash --norc claude":           "plain",
-		"sudo -u bob setsid codex":     "codex",
-		"bash":                         "plain",
-		"python3 -i claude":            "plain",
-		"./real-agents/run DIR claude": "plain",
-		"claudette":                    "plain",
-		"echo claude":                  "plain",
-		"env":                          "plain",
-		"":                             "plain",
+		"sudo -u bob setsid codex":                                    "codex",
+		"bash":                                                        "plain",
+		"-zsh":                                                        "plain",
+		"/bin/sh -l":                                                  "plain",
+		"bash --rcfile x -o vi -i":                                    "plain",
+		"env -i PS1=$ PATH=/bin sh":                                   "plain",
+		"nohup busybox sh":                                            "plain",
+		"python3 -i claude":                                           "plain",
+		"python3.12":                                                  "plain",
+		"node":                                                        "plain",
+		"sqlite3 x.db":                                                "plain",
+		"psql -h x y":                                                 "plain",
+		"bash --norc claude":                                          "none",
+		"sh -c read":                                                  "none",
+		"bash -lic read":                                              "none",
+		"zsh ask.zsh":                                                 "none",
+		"python3 gnusto":                                              "none",
+		"python3 gnusto -i":                                           "none",
+		"python3 -m gnusto":                                           "none",
+		"python3 -cinput()":                                           "none",
+		"node -r x app.js":                                            "none",
+		"npx -y node-thing node":                                      "none",
+		"sudo -u bob bash":                                            "none",
+		"ssh host":                                                    "none",
+		"docker run -it x bash":                                       "none",
+		"basher":                                                      "none",
+		"./real-agents/run DIR claude":                                "none",
+		"claudette":                                                   "none",
+		"echo claude":                                                 "none",
+		"env":                                                         "none",
+		"":                                                            "none",
 	} {
 		if got := ForCommand(strings.Fields(command)).Name; got != want {
 			t.Errorf("%q is %s, want %s", command, got, want)
@@ -169,7 +191,7 @@ func TestRecognise(t *testing.T) {
 		}
 		want := driverOf(t, c.file).Name
 		l := look(t, c.file)
-		if got := ForCommand([]string{"run", "DIR"}).Recognise(l).Name; got != want && !(slices.Contains(hidden, want) && got == "plain") {
+		if got := ForCommand([]string{"run", "DIR"}).Recognise(l).Name; got != want && !(slices.Contains(hidden, want) && got == "none") {
 			t.Errorf("%s is recognised as %s", c.file, got)
 		}
 		for _, other := range []*Driver{claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
@@ -197,7 +219,7 @@ func TestNoPackage(t *testing.T) {
 // Claude Code says nothing of itself in its title once it declares its state.
 func TestRecogniseDeclared(t *testing.T) {
 	wrapper := ForCommand([]string{"./wrapper"})
-	for app, want := range map[string]string{"claude-code": "claude", "codex": "codex", "other": "plain"} {
+	for app, want := range map[string]string{"claude-code": "claude", "codex": "codex", "other": "none"} {
 		l := Look{Title: "claude", Declared: screen.Status{{State: "idle"}, {ID: "a", State: "idle", App: app}}}
 		if d := wrapper.Recognise(l); d.Name != want {
 			t.Errorf("%s: %s", app, d.Name)

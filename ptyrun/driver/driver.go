@@ -15,8 +15,9 @@
 //
 // Everything here is pure and never panics. Prompt is never true while a dialog of a known shape is at the bottom of
 // the screen, while a synchronized update is open, or while the box holds anything. For an agent it also needs its own
-// box, with the cursor at the start. A plain program is at its prompt while bracketed paste is on; if it never enables
-// that, when the cursor's row ends as prompts do.
+// box, with the cursor at the start. A shell or REPL is at its prompt while bracketed paste is on; if it never enables
+// that, when the cursor's row ends as prompts do. Of a program that nobody has described nothing is known, and only what it
+// declares itself counts.
 //
 // The caller adds time, because screens pass through states that do not last: Codex draws its prompt before it asks for
 // trust. Believe Prompt after it has held for [Settle], the first time after a start for [FirstSettle]; believe a
@@ -42,7 +43,11 @@ const escape = "\x1b"
 // A Driver reads the screen of one program. Those that [Named] returns are shared and read-only.
 type Driver struct {
 	Name  string
-	Plain bool // a shell or REPL: it gets the bare text, one message at a time
+	Plain bool // a shell, a REPL or unknown: it gets the bare text, one message at a time
+
+	// Unknown means that nobody has described the program. Then nothing on its screen is evidence: it is never at a prompt,
+	// and only a person may type into it.
+	Unknown bool
 
 	// ForgetsInterruptedPrompt means that an interrupt before the first word of the answer removes the prompt from the
 	// conversation. Gemini CLI forgets it, Claude Code puts it back into its box.
@@ -60,7 +65,8 @@ type Driver struct {
 // newDriver returns the driver that a file describes.
 func newDriver(f *agents.File) *Driver {
 	d := &Driver{
-		Name: f.Name, Plain: f.Plain, ForgetsInterruptedPrompt: f.Keys.Forgets, Protocol: f.Protocol, file: f, screen: &f.Screen,
+		Name: f.Name, Plain: f.Plain, Unknown: f.Name == agents.None, ForgetsInterruptedPrompt: f.Keys.Forgets, Protocol: f.Protocol,
+		file: f, screen: &f.Screen,
 	}
 	if f.Reader != nil {
 		spoken := *d

@@ -17,7 +17,7 @@ func TestQuestions(t *testing.T) {
 	} {
 		s := screen.New(80, 24, 0)
 		s.Write([]byte(line))
-		d := ForCommand([]string{"python3", "ask.py"})
+		d, _ := Named("plain")
 		r := d.Read(LookAt(s), Reading{})
 		if (r.Activity == reducer.AwaitingInput) != isQuestion || r.Prompt == isQuestion {
 			t.Errorf("%q: %s, a prompt: %v", line, r.Activity, r.Prompt)
@@ -112,6 +112,9 @@ func TestPlain(t *testing.T) {
 	} {
 		s := screen.New(60, 12, 100)
 		d := ForCommand([]string{name})
+		if d.Unknown { // it runs in a shell
+			d, _ = Named("plain")
+		}
 		var r Reading
 		for i, st := range steps {
 			s.Write([]byte(st.out))
@@ -121,6 +124,34 @@ func TestPlain(t *testing.T) {
 			if r.Activity != st.activity || r.NotPromptReason != st.why || r.Draft != st.draft || r.Prompt != (st.why == "") {
 				t.Errorf("%s, step %d, after %q: %s, prompt %v, why %q, draft %q", name, i, st.out, r.Activity, r.Prompt, r.NotPromptReason, r.Draft)
 			}
+		}
+	}
+}
+
+// Nothing on the screen of a program that nobody has described is evidence, not even what looks like a prompt.
+func TestUnknown(t *testing.T) {
+	for _, c := range []struct {
+		out      string
+		activity reducer.Activity
+		detail   string
+		why      control.Gate
+	}{
+		{"", reducer.Starting, "", control.GateStarting},
+		{"\x1b[?2004h", reducer.Starting, "", control.GateStarting},
+		{"\x1b[?2004h? May I run: rm -rf build\r\n\r\n    No\r\n    Yes\r\n\r\n Choose n/y/a (a = always) ❯ ", reducer.Unknown, "", control.GateUnknown},
+		{"$ ", reducer.Unknown, "", control.GateUnknown},
+		{"Password: ", reducer.Unknown, "", control.GateUnknown},
+		{"\x1b[?1049h\x1b[2Jtext", reducer.Unknown, "", control.GateUnknown},
+		{"$ \x1b]7501;state=idle:app=x\a", reducer.Idle, "", control.GateUnknown},
+		{"\x1b]7501;state=working:app=x\a", reducer.Thinking, "", control.GateUnknown},
+		{"$ \x1b]7501;state=blocked:app=x:kind=permission\a", reducer.Confirming, "permission", control.GateUnknown},
+		{"$ \x1b]7501;state=blocked:app=x\a", reducer.Confirming, "unknown", control.GateUnknown},
+	} {
+		s := screen.New(80, 24, 0)
+		s.Write([]byte(c.out))
+		r := ForCommand([]string{"gnusto"}).Read(LookAt(s), Reading{})
+		if r.Activity != c.activity || r.Detail != c.detail || r.NotPromptReason != c.why || r.Prompt || r.Dialog != nil {
+			t.Errorf("%q: %+v", c.out, r)
 		}
 	}
 }

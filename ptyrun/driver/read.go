@@ -63,7 +63,10 @@ func (d *Driver) Read(l Look, before Reading) Reading {
 		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
-	if d.Plain {
+	switch {
+	case d.Unknown:
+		return d.readUnknown(&l)
+	case d.Plain:
 		return d.readPlain(&l, before)
 	}
 	r := d.lookFor(&l).readAgent(&l, before)

@@ -7,12 +7,12 @@
 //   - Write never blocks longer than its timeout.
 //   - A process is identified by its PID and start time, so that no signal reaches another process with a reused PID.
 //   - After Stop nothing that the program started is left, even if it ignores signals, is suspended, changed
-//     its session or was forked twice. It is found by its session, by descent (orphans become our children, see
-//     Subreaper), or by ATM_RUN in its environment.
+//     its session or was forked twice. It is found by its session, by descent, or by ATM_RUN in its environment.
+//   - Nothing else is ended or reaped: no other child of this process.
 //   - Nothing polls while the program runs.
 //
-// On macOS, which has no subreaper, a process that left the session and lost its parent may not be found. Other systems
-// cannot start programs.
+// A process that left the session, lost its parent and has no ATM_RUN any more is found only by a process that has called
+// Subreaper, on Linux. Systems other than Linux and macOS cannot start programs.
 //
 // Begin with Start. What the program draws is package screen's.
 package process

@@ -42,7 +42,7 @@ type Child struct {
 }
 
 // running has the started programs that are not stopped yet, by PID, and with the same Child those of StartBeside and its
-// helpers. It is locked during a start, so that the new child is not taken for an adopted process.
+// helpers. It is locked during a start, so that the new child is not taken for an orphan.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)

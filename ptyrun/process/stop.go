@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +55,7 @@ func (c *Child) Stop(ctx context.Context, grace time.Duration) (others []Info, e
 		c.closeFiles()
 		c.forget(c.pid)
 	}
-	reapAdopted()
+	reapOrphans()
 	return others, err
 }
 
@@ -86,8 +87,8 @@ func (c *Child) findTree() ([]Info, error) {
 	ours := map[int]bool{c.pid: !isReused}
 	isOurs := func(p Info) bool {
 		inSession, isMarked := p.sid == c.pid && !isReused, c.mark != "" && hasMark(p.PID, c.mark)
-		// If several programs run, an adopted process may belong to any of them: then only the mark counts.
-		return inSession || isMarked || running[p.PID] == c && p.PID != c.pid || isAlone && isAdopted(p)
+		// If several programs run, an orphan may belong to any of them: then only the mark counts.
+		return inSession || isMarked || running[p.PID] == c && p.PID != c.pid || isAlone && isOrphan(p)
 	}
 	for _, p := range all {
 		if !slices.Contains(spared, p.PID) && isOurs(p) {
@@ -105,9 +106,12 @@ func (c *Child) findTree() ([]Info, error) {
 	return slices.DeleteFunc(all, func(p Info) bool { return !ours[p.PID] || p.isZombie }), nil
 }
 
-// isAdopted reports whether a process became our child when it lost its parent: then it is in another session. The
-// caller excludes the programs started here.
-func isAdopted(p Info) bool {
+// adoptsOrphans says that Subreaper was called.
+var adoptsOrphans atomic.Bool
+
+// isOrphan reports whether a process became our child when it lost its parent: it is in another session, where this
+// process has none but the programs that are started here. The caller excludes those.
+func isOrphan(p Info) bool {
 	session, err := unix.Getsid(0)
-	return err == nil && p.ppid == os.Getpid() && p.sid != session
+	return adoptsOrphans.Load() && err == nil && p.ppid == os.Getpid() && p.sid != session
 }

@@ -90,9 +90,10 @@ func Dir(pid int) string { return envValue(Environment(pid), "PWD") }
 // Parent returns the PID of this process's parent.
 func Parent() int { return os.Getppid() }
 
-func checkTable() error { return nil }
+// CheckTable returns nil: the process table can be read.
+func CheckTable() error { return nil }
 
 // Subreaper does nothing: launchd adopts and reaps orphans, which are found by their session and mark.
 func Subreaper() error { return nil }
 
-func reapAdopted() {}
+func reapOrphans() {}

@@ -104,8 +104,9 @@ func Parent() int {
 	return p.ppid
 }
 
-// checkTable returns ErrNoTable unless the PIDs in the process table are those that signals go to.
-func checkTable() error {
+// CheckTable returns ErrNoTable unless the PIDs in the process table, in which Stop finds the descendants, are those that
+// signals go to.
+func CheckTable() error {
 	if self() != os.Getpid() {
 		return ErrNoTable
 	}
@@ -114,36 +115,38 @@ func checkTable() error {
 
 var reaper sync.Once
 
-// Subreaper makes this process, for its life, the parent of every orphaned descendant, and reaps those. Call it before
-// the first Start. A child in a session of its own must be started with Start: see isAdopted. Without a process table,
-// in which Stop finds the descendants, it returns ErrNoTable.
+// Subreaper makes this process, for its life, the parent of every orphaned descendant, which it reaps, and of which Stop
+// takes those in other sessions for its program's. So it is for a process that does nothing but run programs: whatever it
+// starts in a session of its own must be started by this package. Call it before the first Start. It returns CheckTable's
+// error.
 func Subreaper() error {
-	if err := checkTable(); err != nil {
+	if err := CheckTable(); err != nil {
 		return fmt.Errorf("run a program: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
 	}
+	adoptsOrphans.Store(true)
 	reaper.Do(func() {
 		ended := make(chan os.Signal, 1)
 		signal.Notify(ended, unix.SIGCHLD)
 		go func() {
 			for range ended {
-				reapAdopted()
+				reapOrphans()
 			}
 		}()
 	})
 	return nil
 }
 
-// reapAdopted reaps the adopted processes that have ended, by PID: waiting for any child would steal the exit status of
+// reapOrphans reaps the orphans that have ended, by PID: waiting for any child would steal the exit status of
 // other code's children.
-func reapAdopted() {
+func reapOrphans() {
 	runningLock.Lock()
 	defer runningLock.Unlock()
 	all, _ := readTable()
 	for _, p := range all {
-		if p.isZombie && isAdopted(p) && running[p.PID] == nil {
+		if p.isZombie && isOrphan(p) && running[p.PID] == nil {
 			unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}
 	}

@@ -116,7 +116,7 @@ func endAll(ctx context.Context, grace time.Duration, group int, find func() ([]
 	for until := time.Now().Add(grace + killWait); ; isPolite = false {
 		left, err := find()
 		if err == nil && len(left) > 0 {
-			err = checkTable()
+			err = CheckTable()
 		}
 		if err != nil {
 			return found, err

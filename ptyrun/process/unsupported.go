@@ -59,3 +59,4 @@ func Inherited() [][]string                    { return nil }
 func Leftovers(mark string) ([]Info, error)    { return nil, nil }
 func EndLeftovers(mark string) ([]Info, error) { return nil, nil }
 func Subreaper() error                         { return errUnsupported }
+func CheckTable() error                        { return errUnsupported }

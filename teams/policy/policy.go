@@ -25,6 +25,21 @@ type Policy struct {
 	People    []wire.Name `json:"people,omitempty"`
 	Rules     Rules       `json:"rules,omitempty"` // those that are for this agent
 	Mute      bool        `json:"mute,omitempty"`  // nobody may talk to it in sessions
+
+	// IsPartial says that it was saved by a version of atm that knows more, so that what is missing may be a rule that
+	// denies or a condition. Then no rule allows anything, and no agent may answer.
+	IsPartial bool `json:"-"`
+}
+
+// Partial returns the policy as far as it is known.
+func (p Policy) Partial() Policy {
+	p.IsPartial, p.Rules = true, slices.Clone(p.Rules)
+	for i := range p.Rules {
+		if r := &p.Rules[i]; r.Decision != Deny {
+			r.Decision = Ask
+		}
+	}
+	return p
 }
 
 // Equal reports whether two policies are the same.
@@ -55,6 +70,8 @@ func (p Policy) CheckAnswerer(asker, answerer wire.Name, inAgent bool) error {
 		why = "atm does not know who you are"
 	case asker == answerer:
 		why = "nobody may answer their own question"
+	case inAgent && p.IsPartial:
+		why = "another version of atm saved its policy, so only a person may answer"
 	case inAgent && !isLead && p.Lead != "":
 		why = "of the agents only the lead may answer: " + string(p.Lead)
 	case inAgent && !isLead:

@@ -95,7 +95,7 @@ func forecast(m *teamdir.Member, sent *wire.Message) string {
 		return state + "; not typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.StateDetail()
-	case m.Runner.Gate == control.GateMoved, m.Runner.Gate == control.GateStranger:
+	case m.Runner.Gate == control.GateMoved, m.Runner.Gate == control.GateStranger, m.Runner.Gate == control.GateUnknown:
 		return state + ", but " + m.GateReason() + ": not typed in"
 	case m.Running && m.State == reducer.WordIdle && m.GateReason() != "":
 		return "idle, but " + m.GateReason() + ": " + typed + " later"

@@ -209,6 +209,10 @@ func waitsInside(m *teamdir.Member) bool {
 	return slices.ContainsFunc(m.WaysIn, func(w teamdir.WayNow) bool { return w.At == agents.AtIdle && w.By != "" })
 }
 
+// UnknownProgram says what to do about a member's program that nobody has described.
+const UnknownProgram = "atm does not know the program of {name}, so it types nothing in: describe it in a driver file (atm driver -h), " +
+	`or say that it is a shell (driver = "plain", or atm run {name} --driver plain)`
+
 // runnerGates says for firstShut what the gates of a runner mean.
 var runnerGates = map[control.Gate]string{
 	control.GateDialog:   "{name} is waiting for an answer (a dialog): atm pending, then atm approve {name}, or atm attach {name}",
@@ -216,6 +220,7 @@ var runnerGates = map[control.Gate]string{
 	control.GateTyping:   "a person is typing into {name}; the mail follows when they pause: atm wait --busy {name}",
 	control.GateMoved:    "the root of {name} was moved while it ran, so atm types nothing in: atm stop {name}, then start it again",
 	control.GateStranger: "the root of {name} is not accepted, so atm types nothing in: atm init says why, and how to accept it",
+	control.GateUnknown:  UnknownProgram,
 	control.GateLimit:    "{name} is at its usage limit and gets it when that ends: atm wait --idle {name}",
 	control.GateUnread: "{name} " + strings.TrimPrefix(string(control.GateUnread), "it ") +
 		", so atm types nothing for some minutes until it does: atm attach {name}, and press a key",

@@ -191,10 +191,13 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return nil
 	}
 	// The run's own copy, else the caller's: agents can write to team.toml, and its mistakes must not keep a lead from
-	// stopping anybody. A copy that cannot be read lets no agent stop it.
+	// stopping anybody. A copy that cannot be read, or only in part, lets no agent stop it.
 	rules, isSaved, err := s.Team.PolicyFor(to)
 	if !isSaved && who != "" {
 		rules, _, err = s.Team.PolicyFor(who)
+	}
+	if rules.IsPartial {
+		err = s.Team.CheckPolicy(to)
 	}
 	if err != nil && !isInAgent {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -130,8 +131,11 @@ func (s *Scope) outcomeOf(m *Submission, sent *teamdir.Sent, look func(wire.Addr
 		case to.AlreadyStored:
 			out.addKnown(s, to, m)
 		default:
-			if member := out.addDelivered(s, to, m.Content, ""); member.RunsNoMail() {
+			switch member := out.addDelivered(s, to, m.Content, ""); {
+			case member.RunsNoMail():
 				out.warn("%s does not run its mail; with atm run --inject run it does", member.Name)
+			case member.Runner.Gate == control.GateUnknown && to.Push.By == "":
+				out.warn("%s", strings.ReplaceAll(UnknownProgram, "{name}", string(member.Name)))
 			}
 		}
 	}

@@ -134,7 +134,11 @@ func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) 
 		if m.Running {
 			fix = fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name))
 		}
-		d.add("policy.bad", "error", fix, "until its next start nobody may answer its questions, and no agent may stop it: %v", err)
+		whoMay := "nobody"
+		if p, _, _ := t.PolicyFor(name); p.IsPartial {
+			whoMay = "no rule and no agent"
+		}
+		d.add("policy.bad", "error", fix, "until its next start %s may answer its questions, and no agent may stop it: %v", whoMay, err)
 	}
 	if !m.Running {
 		info, err := runinfo.Read(t.Dir(), name)

@@ -30,7 +30,6 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -183,17 +182,12 @@ func (w *wait) prepare(ctx context.Context) (err error) {
 // serve has others reach the question while follow runs, which a first answer ends as well, and closes it then.
 func (w *wait) serve(ctx context.Context, follow func(context.Context) error) error {
 	name := w.box.Agent()
-	if c, err := w.team.DialQuestion(ctx, name, w.q.ID); err == nil {
-		c.Close()
+	server, err := w.team.ListenToQuestion(ctx, name, w.q.ID)
+	if err != nil {
+		return err
+	}
+	if server == nil {
 		return ErrAsked
-	}
-	dir, err := w.team.MakeQuestionDir(ctx, name, w.q.ID)
-	if err != nil {
-		return err
-	}
-	server, err := control.Listen(dir)
-	if err != nil {
-		return err
 	}
 	var serving sync.WaitGroup
 	served, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -150,6 +150,9 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	o := options(version, spec, team)
 	o.Mail = mail
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := process.Subreaper(); err != nil {
+		return exit, err
+	}
 	agent, err := ptyrun.Start(ctx, o)
 	if err != nil {
 		return exit, err

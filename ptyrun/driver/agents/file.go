@@ -23,7 +23,7 @@ type File struct {
 
 	Versions []string          // that it was tried with
 	Unproven bool              // it was tried with none: others have described the program
-	Plain    bool              // a shell or REPL: Screen does not count
+	Plain    bool              // it gets the bare text, like a shell or REPL: Screen does not count
 	Protocol string            // "acp": it speaks that protocol, and Screen does not count
 	Parts    map[string]string // {{NAME}} in a pattern stands for the part of that name
 	Command  Command

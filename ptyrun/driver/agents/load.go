@@ -131,7 +131,10 @@ func Load(dir string) []Entry {
 	return entries
 }
 
-// isOurs reports whether the driver is for what atm itself counts on: a shell, or a protocol.
+// None is the driver of a program that nobody has described.
+const None = "none"
+
+// isOurs reports whether the driver is for what atm itself counts on: a shell, an unknown program, or a protocol.
 func (f *File) isOurs() bool { return f.Plain || f.Protocol != "" }
 
 // Fault says why the file at Path is not used, and what is used instead; nil: it is used.

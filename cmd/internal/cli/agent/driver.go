@@ -28,7 +28,9 @@ var driverCommand = &cli.Command{
 	UsageText: `atm driver ls
 atm driver try claude --agent bob`,
 	Description: `A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
-as NAME.toml; they win over built-in ones. docs/drivers.md explains the keys.`,
+as NAME.toml; they win over built-in ones. docs/drivers.md explains the keys.
+Nothing is typed into a program that no driver describes. Shells and REPLs are known by name; if
+yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.`,
 	Action: listDrivers,
 	Subcommands: []*cli.Command{
 		{Name: "ls", Usage: "list the drivers, where they come from and their mistakes",

@@ -36,7 +36,8 @@ atm run bob --detach -- codex
 atm run dora --driver acp -- opencode acp`,
 	Description: `This terminal is attached to it; Ctrl-\ d leaves it running, closing the terminal ends it.
 Without CMD it runs the command in team.toml, and restarts that when it crashes.
-A shell is told to read its mail; with --inject run it runs it.
+A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
+atm does not know: atm driver -h, or --driver plain if it is like a shell.
 Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
@@ -230,6 +231,9 @@ func policyFor(s *app.Scope, name wire.Name) (policy.Policy, error) {
 	p, isSaved, err := s.Team.PolicyFor(name)
 	if !isSaved {
 		p = p.DenyOnly()
+	}
+	if p.IsPartial { // to save it would lose what is not known
+		err = s.Team.CheckPolicy(name)
 	}
 	return p, err
 }

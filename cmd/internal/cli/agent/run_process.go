@@ -97,7 +97,8 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 		if status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		if status.Driver != "plain" || status.Gate == control.GateStarting && k.startsAgent() {
+		isPlain := status.Driver == "plain" || status.Driver == agents.None
+		if !isPlain || status.Gate == control.GateStarting && k.startsAgent() {
 			promised = time.Now()
 		}
 		patience := promptWithin
@@ -113,6 +114,9 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 				WithHint("atm attach %s", r.Name)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
+			if status.Driver == agents.None {
+				r.Detail = "atm does not know this program, and types nothing in: atm driver -h, or --driver plain for a shell"
+			}
 			r.tellResumed(status)
 			return r, nil
 		case err != nil && time.Since(began) > silence:

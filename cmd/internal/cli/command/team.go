@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -106,6 +107,9 @@ func detail(m teamdir.Member, now time.Time) string {
 	}
 	if m.Held != "" {
 		held = "mail waits: " + m.Held
+		if m.Runner.Gate == control.GateUnknown {
+			held += ": atm driver -h"
+		}
 	}
 	return app.JoinFilled("; ", m.StateDetail(), evidence, held)
 }

@@ -1,0 +1,54 @@
+//go:build linux || darwin
+
+package question_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/cmd/internal/question"
+	"github.com/agentteammail/atm/teams/policy"
+)
+
+// Of processes that are told of one question at the same time one waits, and it can be reached.
+func TestToldAtOnce(t *testing.T) {
+	a := newTeam(t, led)
+	for i := range 25 {
+		ctx, cancel := context.WithCancel(t.Context())
+		q := question.Question{ID: fmt.Sprintf("per_%d", i), Prompt: "make", Tool: "Bash"}
+		q.Event.EventID, q.Event.Session = "hook/"+q.ID, "s"
+		const told = 3
+		done := make(chan result, told)
+		for range told {
+			go func() {
+				answer, err := question.Wait(ctx, a.team, a.team.Box("bob"), q, question.Options{Program: elsewhere})
+				done <- result{answer, err}
+			}()
+		}
+		for range told - 1 {
+			if r := <-done; !errors.Is(r.err, question.ErrAsked) {
+				t.Errorf("another one ends with %+v", r)
+			}
+		}
+		var open []policy.Question
+		for until := time.Now().Add(time.Minute); len(open) == 0; time.Sleep(5 * time.Millisecond) {
+			var err error
+			open, err = a.team.Questions("bob")
+			must(t, err)
+			if time.Now().After(until) {
+				t.Fatal("nobody asks")
+			}
+		}
+		if len(open) != 1 || !open[0].Served {
+			t.Fatalf("the open questions are %+v", open)
+		}
+		must(t, a.answers(open[0], "lead", false, ""))
+		if r := <-done; r.err != nil || r.Option != question.AllowOnce {
+			t.Errorf("the first one ends with %+v", r)
+		}
+		cancel()
+	}
+}
