@@ -33,9 +33,9 @@ type Root struct {
 	teams map[wire.Name]*Team
 }
 
-// Open opens the root at a path. ErrNotRoot of package rootdir if there is none.
+// Open opens the root at a path, which needs nobody's yes: see rootdir.Own. ErrNotRoot of package rootdir if there is none.
 func Open(path string) (*Root, error) {
-	f, _, err := rootdir.Find(rootdir.Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	f, err := rootdir.Own(path)
 	if err != nil {
 		return nil, err
 	}

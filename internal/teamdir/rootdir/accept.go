@@ -48,8 +48,8 @@ func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
 	return &UnacceptedError{Root: f.Path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// CheckNoted returns an *UnacceptedError unless the user named, made or accepted the root, and nothing was restored
-// into it since. It is the quick part of CheckAccepted.
+// CheckNoted returns an *UnacceptedError unless the user made or accepted the root, and nothing was restored into it
+// since. It is the quick part of CheckAccepted.
 func (f Found) CheckNoted() error {
 	if err := CheckRestored(f.Path); err != nil {
 		e := f.unaccepted("%v", err)
@@ -59,14 +59,18 @@ func (f Found) CheckNoted() error {
 	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
 		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}
-	if _, isNoted := f.place.noted(f.Path); f.isSearched && !isNoted {
+	if _, isNoted := f.place.noted(f.Path); f.needsNote && !isNoted {
+		if f.place.State == "" {
+			e := f.unaccepted("%v, so nobody can be known to have made or accepted %s", ErrNoState, f.Path)
+			e.Unknown = ErrNoState
+			return e
+		}
 		return f.unaccepted("nobody here made or accepted %s; it may have come with a clone", f.Path)
 	}
 	return nil
 }
 
-// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now, or named one in
-// which git tracks nothing. What git writes into it later is found by the next call: whoever acts upon a file looks
+// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now. What git writes into it later is found by the next call: whoever acts upon a file looks
 // at the file first, and then calls this; what acts by itself uses BeforeLook. It may run git.
 func (f Found) CheckAccepted(ctx context.Context) error {
 	if err := f.CheckNoted(); err != nil {

@@ -3,7 +3,6 @@ package rootdir
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -38,7 +37,7 @@ func (p Place) noteFile(root, suffix string) string {
 func (p Place) noteOf(root string) (n note, file string, err error) {
 	path, err := filepath.EvalSymlinks(root)
 	if err == nil && p.State == "" {
-		err = errors.New("there is no state directory")
+		err = ErrNoState
 	}
 	if err != nil {
 		return n, "", err

@@ -208,6 +208,6 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 
 func accept(p *command.Printer, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		p.Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+		p.Warn("%v, and so nothing in it acts; set HOME, or XDG_STATE_HOME to an absolute path that stays, then: atm init", err)
 	}
 }
