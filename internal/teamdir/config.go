@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -71,12 +72,21 @@ func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err er
 	return p, true, nil
 }
 
+// noRules is in a policyFile for one that was removed, since nobody here had written it: see Root.RemoveLeft.
+const noRules = `{"removed":true}`
+
+// ErrNoRules says that a member has noRules.
+var ErrNoRules = errors.New("it came with the root, and its rules were removed when that was accepted")
+
 // readPolicy reads what SavePolicy saved. What differs from it by anything, such as a member that another version of atm
 // knows, may be a rule that denies or a name that is missing.
 func (t *Team) readPolicy(name wire.Name, p *policy.Policy) error {
 	data, err := t.readRunFile(name, policyFile)
 	if err != nil {
 		return err
+	}
+	if string(bytes.TrimSpace(data)) == noRules {
+		return fmt.Errorf("%s: %w", t.Dir().Join(runFile(name, policyFile)), ErrNoRules)
 	}
 	err = durable.DecodeObject(data, p)
 	if again, _ := json.Marshal(p); err == nil && !bytes.Equal(again, bytes.TrimSpace(data)) {

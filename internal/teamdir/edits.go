@@ -94,7 +94,7 @@ func (t *Team) NoteEdit(ctx context.Context, me *maildir.Box, path string, origi
 		f.Edits = append(f.Edits, Edit{by, now})
 		f.Edits = f.Edits[max(0, len(f.Edits)-maxEditors):]
 	})
-	if err != nil || len(others) == 0 {
+	if err != nil || len(others) == 0 || t.MayAct(ctx) != nil {
 		return err
 	}
 	asking, cancel := context.WithTimeout(ctx, askGit)
@@ -269,8 +269,12 @@ func (t *Team) ShownPath(path string) string {
 }
 
 // Overlaps returns the files that two members are at, the newest first. What one of them has committed since is none,
-// and what cannot be read: doctor names it.
+// and what cannot be read: doctor names it. In a root that nobody here accepted there are none: its files name
+// repositories, in which git would run.
 func (t *Team) Overlaps(ctx context.Context) (all []Overlap) {
+	if names, _ := t.Dir().Names(editsDir); len(names) == 0 || t.MayAct(ctx) != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, askGit)
 	defer cancel()
 	t.eachEdits(func(f fileEdits) {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -132,6 +133,9 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
 			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
 	}
+	if e, ok := errors.AsType[*rootdir.RunFileError](err); ok {
+		return failure.Refused("%w", err).WithHint("%s", UntrackRunFile(e))
+	}
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
@@ -194,6 +198,11 @@ func FinishRestore(e *rootdir.UnfinishedError) string {
 		file = policy.Quote(e.File)
 	}
 	return "atm restore " + file + " --root " + policy.Quote(e.Root)
+}
+
+// UntrackRunFile is the command after which git tracks no longer what a runner writes.
+func UntrackRunFile(e *rootdir.RunFileError) string {
+	return fmt.Sprintf("git -C %s rm -r --cached %s; then atm init shows the rest", policy.Quote(filepath.Dir(e.Path)), policy.Quote(filepath.Base(e.Path)))
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.

@@ -177,6 +177,9 @@ func (d *doctor) checkRoot() {
 		if d.root.Source != rootdir.FromFlag && d.root.Source != rootdir.FromEnv {
 			fix = "cd " + policy.Quote(filepath.Dir(d.root.Path)) + " && atm init"
 		}
+		if e, isRunFile := errors.AsType[*rootdir.RunFileError](err); isRunFile {
+			fix = app.UntrackRunFile(e)
+		}
 		d.add("root.unaccepted", "warning", fix,
 			"%v: atm starts and answers nobody here, takes in no dropped file, hands over no mail, and sends nothing that was to be sent later", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,9 +85,15 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 	}
 	saved, _ := f.place.noted(f.Path)
 	written, err := f.place.written(f.Path)
+	runFile := slices.IndexFunc(tracked.Files, isRunFile)
 	switch {
 	case err != nil:
 		return f.unaccepted("%v", err)
+	case runFile >= 0:
+		f.place.remember(f.Path, append(written, tracked.Files...))
+		e := f.unaccepted("git tracks %s in %s, which only atm itself may write", tracked.Files[runFile], f.Path)
+		e.Unknown = &RunFileError{e.Reason, filepath.Join(f.Path, tracked.Files[runFile])}
+		return e
 	case content != saved.Content:
 		f.place.remember(f.Path, append(written, tracked.Files...))
 		return f.unaccepted("%s", tracksIn(f.Path, tracked, saved.Content != ""))
@@ -99,6 +106,43 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 		f.place.remember(f.Path, nil)
 	}
 	return nil
+}
+
+// RunFileError says that git tracks what a runner writes about itself, such as the rules that an agent is judged by. Nobody
+// can accept that: git writes it again at any time.
+type RunFileError struct{ Reason, Path string }
+
+func (e *RunFileError) Error() string { return e.Reason }
+
+// isRunFile reports whether a path in the root is a member's run directory, or in one.
+func isRunFile(name string) bool {
+	_, below, _ := strings.Cut(strings.ToLower(filepath.ToSlash(name)), "/") // git may write it in another case
+	below = strings.TrimPrefix(below, ".archive/retired/")
+	parts := strings.SplitN(below, "/", 3)
+	return len(parts) > 1 && parts[1] == "run"
+}
+
+// Brought is what of a root somebody else may have brought.
+type Brought struct {
+	All   bool     // this user has never accepted it
+	Files []string // which git has written
+}
+
+// Brought returns what somebody else may have brought: all, unless this user has once made or accepted the directory. What
+// a backup restores is none of it.
+func (f Found) Brought() Brought {
+	written, err := f.place.written(f.Path)
+	_, isNoted := f.place.noted(f.Path)
+	return Brought{All: !isNoted || err != nil, Files: written}
+}
+
+// Has reports whether a file or a directory of the root, or anything below it, may be somebody else's.
+func (b Brought) Has(name string) bool {
+	name = strings.ToLower(name)
+	return b.All || slices.ContainsFunc(b.Files, func(file string) bool {
+		file = strings.ToLower(filepath.ToSlash(file))
+		return file == "." || file == name || strings.HasPrefix(file, name+"/") || strings.HasPrefix(name, file+"/")
+	})
 }
 
 // BeforeLook is called before files of the root are looked at, and mayAct after it: that is CheckAccepted for what was

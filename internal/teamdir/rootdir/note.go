@@ -52,6 +52,7 @@ const (
 	writtenSuffix = ".written" // see written
 	maxNote       = 64 << 10   // bytes
 	maxWritten    = 64 << 20
+	maxNames      = 10_000 // in it, each a path
 )
 
 // note notes that this user made or accepted a root.
@@ -120,7 +121,9 @@ func (p Place) remember(root string, names []string) {
 		return
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
+	if names = slices.Compact(names); len(names) > maxNames {
+		names = []string{"."} // all of it
+	}
 	file := p.noteFile(root, writtenSuffix)
 	before, unreadable := p.written(root)
 	switch {

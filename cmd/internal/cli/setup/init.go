@@ -52,6 +52,7 @@ type madeRoot struct {
 	Members  []wire.Name `json:"members"`
 	Toml     string      `json:"toml,omitempty"`
 	TomlMade bool        `json:"toml_made"`
+	Accepted bool        `json:"accepted,omitempty"` // --accept said so
 
 	reason string      // for its place: "the top of the git worktree"
 	named  []wire.Name // the members on the command line
@@ -65,6 +66,13 @@ func (m *madeRoot) text(g *app.Given) string {
 	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
 	if m.Made {
 		text = fmt.Sprintf("made %s, team %s: %s", where, m.Team, cmp.Or(who, "nobody yet"))
+	}
+	if m.Accepted {
+		accepted := "accepted " + letter.Escape(m.Root) + ": what was shown may act"
+		if len(m.Added) == 0 && m.Toml == "" {
+			return accepted + "\nnext: " + g.CompleteHint("atm doctor says what is wrong, atm up starts the team")
+		}
+		text = accepted + "\n" + text
 	}
 	next := "atm team add NAME --team " + string(m.Team)
 	if m.TomlMade {
@@ -188,12 +196,18 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	}
 	content, tracked, unknown := found.Content(ctx)
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
+	m.Accepted = o.accepts
 	switch {
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
 		p.Warn("%v", unknown)
 	default:
-		if err := mayAccept(s, p, o, unaccepted, tracked.Count, content); err != nil {
+		left := s.Root.Left(found.Brought())
+		err := mayAccept(s, p, o, unaccepted, tracked.Count, content, left)
+		if err == nil {
+			err = s.Root.RemoveLeft(left)
+		}
+		if err != nil {
 			return m, nil, err
 		}
 		accept(p, place, m.Root, content)
