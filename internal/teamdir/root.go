@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,6 +63,12 @@ func (r *Root) Close() error {
 // RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
 // instead of moving such messages to bad.
 func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
+
+// IsRaised reports whether the root's format is 2.
+func (r *Root) IsRaised() bool {
+	data, _ := r.dir.ReadFile(rootdir.FormatFile, 1<<10)
+	return strings.TrimSpace(string(data)) == "2"
+}
 
 // ErrNoTeam says that a team does not exist.
 var ErrNoTeam = errors.New("no such team")
