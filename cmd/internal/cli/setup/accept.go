@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,6 +117,10 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 	for _, b := range boxes {
 		ids, _ := b.UnreadIDs()
 		d.Unread += len(ids)
+		kinds := kindsOf(b, ids)
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			also("%s gets %s of type %s", b.Agent(), letter.Many(kinds[kind], "message"), kind)
+		}
 		d.Dropped += b.Dropped()
 		if isShared, _ := b.Shared(); isShared {
 			also("others may take mail from the inbox of %s", b.Agent())
@@ -128,8 +133,14 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 		d.Mistakes = err.Error()
 	}
 	d.Settings = shownSettings(plan)
+	first := map[wire.Name]teamdir.Later{} // by sender; the earliest comes first
 	for _, l := range later {
-		also("mail of %s is sent at %s", l.From, letter.Stamp(l.At))
+		if _, isKnown := first[l.From]; !isKnown {
+			first[l.From] = l
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(first)) {
+		also("mail of %s is sent later, first at %s", from, letter.Stamp(first[from].At))
 	}
 	outboxes, _ := t.Outboxes()
 	for _, b := range outboxes {
@@ -144,8 +155,12 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 		}
 	}
 	claims, _ := t.Claims()
-	for _, c := range claims {
-		also("%s has claimed %s until %s", c.By, letter.Quote(t.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+	for i, c := range claims {
+		isFirst := !slices.ContainsFunc(claims[:i], func(o teamdir.Claim) bool { return o.By == c.By })
+		n := len(slices.DeleteFunc(slices.Clone(claims), func(o teamdir.Claim) bool { return o.By != c.By }))
+		if isFirst {
+			also("%s has claimed %s, such as %s until %s", c.By, letter.Many(n, "path"), letter.Quote(t.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+		}
 	}
 	for _, name := range t.Worktrees() {
 		also("%s has a directory in .worktrees, in which it runs if team.toml says worktree = true", name)
@@ -164,6 +179,17 @@ func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
 		}
 	}
 	return d
+}
+
+// kindsOf counts messages that are more than mail, such as what a person says in a session, by their types.
+func kindsOf(b *maildir.Box, ids []wire.ID) map[string]int {
+	kinds := map[string]int{}
+	for _, id := range ids {
+		if m, err := b.Message(id); err == nil && m.Kind() != wire.TypeMessage {
+			kinds[letter.Quote(m.Kind(), 40)]++
+		}
+	}
+	return kinds
 }
 
 // sendersOf returns who has sent the messages of an outbox, each once.
