@@ -202,7 +202,8 @@ func FinishRestore(e *rootdir.UnfinishedError) string {
 
 // UntrackRunFile is the command after which git tracks no longer what a runner writes.
 func UntrackRunFile(e *rootdir.RunFileError) string {
-	return fmt.Sprintf("git -C %s rm -r --cached %s; then atm init shows the rest", policy.Quote(filepath.Dir(e.Path)), policy.Quote(filepath.Base(e.Path)))
+	dir, name := filepath.Split(filepath.Join(e.Root, e.Name))
+	return fmt.Sprintf("git -C %s rm -r --cached %s; then atm init shows the rest", policy.Quote(filepath.Clean(dir)), policy.Quote(name))
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.

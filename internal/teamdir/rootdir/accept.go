@@ -71,29 +71,25 @@ func (f Found) CheckNoted() error {
 	return nil
 }
 
-// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now. What git writes into it later is found by the next call: whoever acts upon a file looks
-// at the file first, and then calls this; what acts by itself uses BeforeLook. It may run git.
+// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now. What git writes into
+// it later is found by the next call: whoever acts upon a file looks at the file first, and then calls this; what acts by
+// itself uses BeforeLook. It may run git.
 func (f Found) CheckAccepted(ctx context.Context) error {
 	if err := f.CheckNoted(); err != nil {
 		return err
 	}
-	content, tracked, err := f.Content(ctx)
-	if err != nil {
-		e := f.unaccepted("%v; until it is, nothing in %s acts", err, f.Path)
-		e.Unknown = err
-		return e
+	content, tracked, unknown := f.Content(ctx)
+	written, err := f.place.written(f.Path)
+	if err == nil && len(tracked.Files) > 0 && isRunFileError(unknown) {
+		f.place.remember(f.Path, append(written, tracked.Files...))
+	}
+	if unknown != nil {
+		return f.CannotAccept(unknown)
 	}
 	saved, _ := f.place.noted(f.Path)
-	written, err := f.place.written(f.Path)
-	runFile := slices.IndexFunc(tracked.Files, isRunFile)
 	switch {
 	case err != nil:
 		return f.unaccepted("%v", err)
-	case runFile >= 0:
-		f.place.remember(f.Path, append(written, tracked.Files...))
-		e := f.unaccepted("git tracks %s in %s, which only atm itself may write", tracked.Files[runFile], f.Path)
-		e.Unknown = &RunFileError{e.Reason, filepath.Join(f.Path, tracked.Files[runFile])}
-		return e
 	case content != saved.Content:
 		f.place.remember(f.Path, append(written, tracked.Files...))
 		return f.unaccepted("%s", tracksIn(f.Path, tracked, saved.Content != ""))
@@ -108,11 +104,28 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 	return nil
 }
 
+// CannotAccept is the *UnacceptedError for an error of Content.
+func (f Found) CannotAccept(unknown error) error {
+	e := f.unaccepted("%v; until it is, nothing in %s acts", unknown, f.Path)
+	if isRunFileError(unknown) {
+		e.Reason = unknown.Error()
+	}
+	e.Unknown = unknown
+	return e
+}
+
 // RunFileError says that git tracks what a runner writes about itself, such as the rules that an agent is judged by. Nobody
 // can accept that: git writes it again at any time.
-type RunFileError struct{ Reason, Path string }
+type RunFileError struct{ Root, Name string }
 
-func (e *RunFileError) Error() string { return e.Reason }
+func (e *RunFileError) Error() string {
+	return fmt.Sprintf("git tracks %s in %s, which only atm itself may write", e.Name, e.Root)
+}
+
+func isRunFileError(err error) bool {
+	_, is := errors.AsType[*RunFileError](err)
+	return is
+}
 
 // isRunFile reports whether a path in the root is a member's run directory, or in one.
 func isRunFile(name string) bool {
@@ -189,7 +202,8 @@ func tracksIn(root string, t git.Tracked, wasAccepted bool) string {
 }
 
 // Content says what Accept accepts: a digest of what git tracks in the root and of each team.toml there, which git may
-// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those.
+// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those. A
+// *RunFileError if git tracks what nobody can accept.
 func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked, err error) {
 	for _, path := range append([]string{f.Path}, f.links...) {
 		t, err := f.trackedAt(ctx, path)
@@ -203,6 +217,9 @@ func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked
 				tracked.Files = append(tracked.Files, rel)
 			}
 		}
+	}
+	if i := slices.IndexFunc(tracked.Files, isRunFile); i >= 0 {
+		return "", tracked, &RunFileError{f.Path, tracked.Files[i]}
 	}
 	if tracked.Count == 0 {
 		return "", tracked, nil

@@ -201,6 +201,8 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
 		p.Warn("%v", unknown)
+	case unknown != nil:
+		return m, nil, found.CannotAccept(unknown)
 	default:
 		left := s.Root.Left(found.Brought())
 		err := mayAccept(s, p, o, unaccepted, tracked.Count, content, left)
