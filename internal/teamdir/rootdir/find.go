@@ -159,6 +159,13 @@ func Own(path string) (Found, error) {
 	return f, err
 }
 
+// OfRunner is the root for a process that a runner of it has started: who has started that has made or accepted the root,
+// whatever home, and so whatever notes, the agent has.
+func (f Found) OfRunner() Found {
+	f.needsNote = false
+	return f
+}
+
 // gone returns the error about a path where this user made or accepted a root and nothing is now; nil: nobody did.
 func (p Place) gone(path string) *GoneError {
 	note := p.noteFile(path, noteSuffix)
