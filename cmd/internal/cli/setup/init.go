@@ -181,7 +181,9 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	}
 	m.Root, m.reason = found.Path, found.Source
 	entries, _ := os.ReadDir(m.Root)
-	isNew := len(entries) == 0
+	isNew := !slices.ContainsFunc(entries, func(e os.DirEntry) bool { // what an init has that was killed before it noted the root
+		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
+	})
 	if isNew && o.accepts {
 		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
 	}
@@ -214,10 +216,8 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 		}
 		accept(p, place, m.Root, content)
 	}
-	if !isNew {
-		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
-			err = rootdir.Hide(m.Root)
-		}
+	if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
+		err = rootdir.Hide(m.Root)
 	}
 	return m, s, err
 }
