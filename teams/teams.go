@@ -61,8 +61,8 @@ func Open(dir string) (*Team, error) {
 
 // Create opens the team in a directory, after it has made what is missing of it: the root above, the team, and these
 // members. A root is hidden from git, so no directory with other files in it becomes one. Where people use atm, atm init
-// and atm team add make teams; in a root that a program has made, atm acts by itself only if it is named, as with
-// ATM_ROOT, or after atm accept.
+// and atm team add make teams; in a root that a program has made, atm acts by itself only after somebody has seen it and
+// said yes: atm init --root DIR.
 func Create(ctx context.Context, dir string, members ...wire.Name) (*Team, error) {
 	t, err := create(ctx, dir, members)
 	if err != nil {

@@ -265,7 +265,7 @@ func (b *Box) in(elem ...string) string {
 // archived returns the path of something in the archive. A retired mailbox has the archive of its former name.
 func (b *Box) archived(elem ...string) string {
 	in := b.in()
-	if kept, isRetired := strings.CutPrefix(in, retiredDir+"/"); isRetired {
+	if kept, isRetired := strings.CutPrefix(in, RetiredDir+"/"); isRetired {
 		in, _, _ = strings.Cut(kept, ".")
 	}
 	return path.Join(append([]string{".archive", in}, elem...)...)

@@ -15,8 +15,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// RetiredDir is where the mailboxes of retired members are, in the team's directory.
 const (
-	retiredDir   = ".archive/retired"
+	RetiredDir   = ".archive/retired"
 	retiredStamp = "20060102T150405.000000000Z"
 )
 
@@ -35,10 +36,10 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if err := s.root.MkdirAll(retiredDir); err != nil {
+	if err := s.root.MkdirAll(RetiredDir); err != nil {
 		return "", err
 	}
-	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
+	as := path.Join(RetiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
 	return as, s.moveMailbox(b.in(), as)
 }
 
@@ -146,12 +147,12 @@ func (s *Store) WasRetired(agent wire.Name) bool {
 // Retired lists retired mailboxes, read-only, the last retired of each agent first. as is an agent, the name of a
 // directory in .archive/retired, or "" for all.
 func (s *Store) Retired(as string) (kept []*Box, err error) {
-	names, err := s.root.Names(retiredDir)
+	names, err := s.root.Names(RetiredDir)
 	for _, name := range slices.Backward(names) {
 		agent, stamp, _ := strings.Cut(name, ".")
 		_, bad := time.Parse(retiredStamp, stamp)
 		if bad == nil && (as == "" || as == agent || as == name) {
-			kept = append(kept, s.Box(wire.Name(path.Join(retiredDir, name))))
+			kept = append(kept, s.Box(wire.Name(path.Join(RetiredDir, name))))
 		}
 	}
 	return kept, err

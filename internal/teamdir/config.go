@@ -1,6 +1,7 @@
 package teamdir
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,12 @@ func (t *Team) PolicyFor(asker wire.Name) (p policy.Policy, isSaved bool, err er
 	return p, true, nil
 }
 
+// noRules is in a policyFile for one that was removed, since nobody here had written it: see Root.RemoveLeft.
+const noRules = `{"removed":true}`
+
+// ErrNoRules says that a member has noRules.
+var ErrNoRules = errors.New("it came with the root, and its rules were removed when that was accepted")
+
 // partialError says that a saved policy has more than this version of atm knows.
 type partialError struct {
 	error
@@ -92,6 +99,9 @@ func (t *Team) readPolicy(name wire.Name) (p policy.Policy, err error) {
 	}
 	fault := func(reason string) error {
 		return &durable.FormatError{Path: t.Dir().Join(runFile(name, policyFile)), Reason: reason}
+	}
+	if string(bytes.TrimSpace(data)) == noRules {
+		return p, fmt.Errorf("%s: %w", t.Dir().Join(runFile(name, policyFile)), ErrNoRules)
 	}
 	if err := durable.DecodeObject(data, &p); err != nil {
 		return p, fault(err.Error())

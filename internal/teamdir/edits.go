@@ -94,7 +94,7 @@ func (t *Team) NoteEdit(ctx context.Context, me *maildir.Box, path string, origi
 		f.Edits = append(f.Edits, Edit{by, now})
 		f.Edits = f.Edits[max(0, len(f.Edits)-maxEditors):]
 	})
-	if err != nil || len(others) == 0 {
+	if err != nil || len(others) == 0 || t.MayAct(ctx) != nil {
 		return err
 	}
 	asking, cancel := context.WithTimeout(ctx, askGit)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,9 +34,9 @@ type Root struct {
 	teams map[wire.Name]*Team
 }
 
-// Open opens the root at a path. ErrNotRoot of package rootdir if there is none.
+// Open opens the root at a path, which needs nobody's yes: see rootdir.Own. ErrNotRoot of package rootdir if there is none.
 func Open(path string) (*Root, error) {
-	f, _, err := rootdir.Find(rootdir.Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	f, err := rootdir.Own(path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,12 @@ func (r *Root) Close() error {
 // RaiseFormat makes the root's format 2, in which addresses may have a host. An older atm then refuses the root,
 // instead of moving such messages to bad.
 func (r *Root) RaiseFormat() error { return r.dir.Replace(rootdir.FormatFile, []byte("2\n"), true) }
+
+// IsRaised reports whether the root's format is 2.
+func (r *Root) IsRaised() bool {
+	data, _ := r.dir.ReadFile(rootdir.FormatFile, 1<<10)
+	return strings.TrimSpace(string(data)) == "2"
+}
 
 // ErrNoTeam says that a team does not exist.
 var ErrNoTeam = errors.New("no such team")

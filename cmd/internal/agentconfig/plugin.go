@@ -65,7 +65,7 @@ func PluginFiles(verbs [][2]string) map[string]string {
 		return more
 	}
 	server := object{"command": "atm", "args": []string{"mcp"}}
-	inCodex := object{"command": "atm", "args": []string{"mcp"}, "env_vars": []string{"ATM_AGENT", "ATM_ROOT", "ATM_TEAM", "ATM_RUN"}}
+	inCodex := object{"command": "atm", "args": []string{"mcp"}, "env_vars": []string{"ATM_AGENT", "ATM_ROOT", "ATM_TEAM", "ATM_RUN", "XDG_STATE_HOME"}}
 	skill := pluginSkill(verbs)
 	return map[string]string{
 		".claude-plugin/marketplace.json": text(object{

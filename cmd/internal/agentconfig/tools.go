@@ -184,7 +184,7 @@ var servers = map[string]struct{ variable, home, file, local, place, entry strin
 	},
 	"codex": {
 		"CODEX_HOME", ".codex", "config.toml", ".codex/config.toml",
-		"mcp_servers.atm", "$PROGRAM\nargs = $ARGS\nenv_vars = [\"ATM_AGENT\", \"ATM_ROOT\", \"ATM_TEAM\", \"ATM_RUN\"]",
+		"mcp_servers.atm", "$PROGRAM\nargs = $ARGS\nenv_vars = [\"ATM_AGENT\", \"ATM_ROOT\", \"ATM_TEAM\", \"ATM_RUN\", \"XDG_STATE_HOME\"]",
 	},
 	"gemini": {
 		"GEMINI_CLI_HOME", "", ".gemini/settings.json", ".gemini/settings.json",

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,9 +39,10 @@ var known = []struct {
 	{is(rootdir.ErrFormat), failure.Refused, "write 1 into its file FORMAT, or 2 if atm bridge was set up"},
 	{is(git.ErrBusy), failure.Locked, "try again when git has ended"},
 	{is(git.ErrNoGit), failure.Refused, "put git on PATH, then try again"},
+	{is(rootdir.ErrNoState), failure.Refused, "set HOME, or XDG_STATE_HOME to an absolute path that stays; then atm init"},
 	{isGitUnsure, failure.Refused, "git status says more; then try again"},
 	{isA[*rootdir.UnacceptedError], failure.Refused, "atm init shows what is there, and how to accept it"},
-	{is(rootdir.ErrUntrusted), failure.Refused, "to accept it, name it: --root DIR"},
+	{is(rootdir.ErrUntrusted), failure.Refused, "to use it, name it: --root DIR; to have it act: atm init --root DIR"},
 	{is(rootdir.ErrNoRoot, rootdir.ErrNotRoot), failure.NotFound, "atm init alice bob at the top of your project; if it has a root: cd there, or --root DIR"},
 	{is(teamdir.ErrTooManyHops), failure.Refused, "end the turn without answering, or start a new thread: atm send"},
 	{is(teamdir.ErrNotCounted), failure.Refused, "type it in a terminal of your own, outside of agents' programs"},
@@ -134,6 +136,9 @@ func (g *Given) explain(err error) *failure.Error {
 		return failure.Refused("%w", err).WithHint("to finish it: %s; to leave it half done: rm %s",
 			FinishRestore(e), policy.Quote(filepath.Join(e.Root, rootdir.RestoringFile)))
 	}
+	if e, ok := errors.AsType[*rootdir.RunFileError](err); ok {
+		return failure.Refused("%w", err).WithHint("%s", UntrackRunFile(e))
+	}
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		return failure.Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
@@ -196,6 +201,12 @@ func FinishRestore(e *rootdir.UnfinishedError) string {
 		file = policy.Quote(e.File)
 	}
 	return "atm restore " + file + " --root " + policy.Quote(e.Root)
+}
+
+// UntrackRunFile is the command after which git tracks no longer what a runner writes.
+func UntrackRunFile(e *rootdir.RunFileError) string {
+	dir, name := filepath.Split(filepath.Join(e.Root, e.Name))
+	return fmt.Sprintf("git -C %s rm -r --cached %s; then atm init shows the rest", policy.Quote(filepath.Clean(dir)), policy.Quote(name))
 }
 
 // IsRefusal reports whether an error says that an answer is void and that retrying cannot help.

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -281,5 +282,8 @@ func (s *Scope) SavePolicy() error {
 	if err != nil { // doctor says what is wrong with team.toml; until it is right, nobody answers
 		return s.Team.ForgetPolicy(name)
 	}
-	return s.Team.SavePolicy(name, p)
+	if err = s.Team.SavePolicy(name, p); err != nil { // the rules of the session before are not this one's
+		err = errors.Join(err, s.Team.ForgetPolicy(name))
+	}
+	return err
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -73,7 +74,7 @@ func OpenRoot(g *Given) (*Scope, error) {
 
 // OpenFound opens a root that was found already.
 func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
-	root, err := teamdir.OpenFound(found)
+	root, err := openFound(found)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +82,16 @@ func OpenFound(g *Given, found rootdir.Found) (*Scope, error) {
 	root.KeysDir = KeysDir()
 	root.StartFollower = startFollower
 	return &Scope{Root: root, Given: g}, nil
+}
+
+// openFound opens a root that needs no note of this user if a runner of it has started this process.
+func openFound(found rootdir.Found) (*teamdir.Root, error) {
+	root, err := teamdir.OpenFound(found)
+	if err != nil || root.CheckNoted() == nil || root.RunnerOf(process.Ancestors(process.Parent())).Team == "" {
+		return root, err
+	}
+	root.Close() // its teams ask it as it was
+	return teamdir.OpenFound(found.OfRunner())
 }
 
 // Of returns the scope of a program that has opened a team and was given no identity.

@@ -64,6 +64,7 @@ type restorer struct {
 	ctx      context.Context
 	root     *teamdir.Root
 	tar      *tar.Reader
+	isLook   bool // whether nothing is restored: the first thing that would be is errNew
 	inInbox  bool // whether this is the pass that restores members and their inboxes, and not the one before
 	total    Restored
 	hadLogs  map[wire.Address]bool // whether a mailbox had other events before the restore
@@ -99,6 +100,22 @@ func Restore(ctx context.Context, root *teamdir.Root, from io.ReadSeeker, progre
 	return r.total, err
 }
 
+// errNew says that a backup has something that is not there.
+var errNew = errors.New("it is not there")
+
+// Brings reports whether Restore would restore anything. Without that, what is returned is what it would return.
+func Brings(ctx context.Context, root *teamdir.Root, from io.ReadSeeker) (there Restored, isNew bool, err error) {
+	r := &restorer{ctx: ctx, root: root, isLook: true, hadLogs: map[wire.Address]bool{}, members: map[wire.Address]bool{}}
+	err = r.restoreAll(from)
+	if r.inInbox = true; err == nil {
+		err = r.restoreAll(from)
+	}
+	if errors.Is(err, errNew) {
+		return Restored{}, true, nil
+	}
+	return r.total, false, err
+}
+
 // restoreAll restores what belongs to one pass.
 func (r *restorer) restoreAll(from io.ReadSeeker) error {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
@@ -106,8 +123,12 @@ func (r *restorer) restoreAll(from io.ReadSeeker) error {
 	}
 	r.tar = tar.NewReader(from)
 	isRaised, err := checkFormat(r.tar)
-	if err == nil && isRaised {
+	switch {
+	case err != nil || !isRaised:
+	case !r.isLook:
 		err = r.root.RaiseFormat()
+	case !r.root.IsRaised():
+		err = errNew
 	}
 	for err == nil {
 		err = r.restoreNext()
@@ -181,6 +202,7 @@ func (r *restorer) restoreEntry(h *tar.Header) error {
 		switch {
 		case isAgent:
 			err = r.restoreMember(t, t.Box(wire.Name(first)), h.Name, below, content)
+		case isDir && r.isLook: // an empty directory says nothing
 		case isDir:
 			err = t.Dir().MkdirAll(name)
 		case first == teamdir.LaterDir && t.HasLater(path.Base(name)):
@@ -217,6 +239,9 @@ func hasHoles(h *tar.Header) bool {
 func (r *restorer) team(name wire.Name) (*teamdir.Team, error) {
 	t, err := r.root.Team(name)
 	if errors.Is(err, teamdir.ErrNoTeam) {
+		if r.isLook {
+			return nil, errNew
+		}
 		if r.teams++; r.teams > maxTeams {
 			return nil, fmt.Errorf("the backup has more than %d teams; what comes before is restored", maxTeams)
 		}
@@ -230,6 +255,9 @@ func (r *restorer) makeMember(t *teamdir.Team, box *maildir.Box) error {
 	err := box.CheckPresent()
 	if !errors.Is(err, maildir.ErrNoAgent) {
 		return err
+	}
+	if r.isLook {
+		return errNew
 	}
 	if r.members[box.Address()] = true; len(r.members) > maxMembers {
 		return fmt.Errorf("the backup has more than %d members; what comes before is restored", maxMembers)
@@ -312,9 +340,17 @@ func (r *restorer) restoreMessage(t *teamdir.Team, box *maildir.Box, entry, dir,
 	if err != nil {
 		return err
 	}
-	if _, err := wire.Decode(data); err != nil { // the next look at the mailbox moves it to bad, with the reason
+	message, err := wire.Decode(data)
+	if err != nil { // the next look at the mailbox moves it to bad, with the reason
 		name := fmt.Sprintf("%s/inbox/%s/%s.json", box.Agent(), dir, id)
 		return r.restoreFile(t, name, io.MultiReader(bytes.NewReader(data), content))
+	}
+	if r.isLook {
+		r.total.Skipped++
+		if _, err = box.Get(message.ID); errors.Is(err, maildir.ErrNotFound) {
+			return errNew
+		}
+		return nil
 	}
 	dir, _, _ = strings.Cut(dir, "/")
 	if len(r.batch) > 0 && r.box.Address() != box.Address() {
@@ -381,6 +417,13 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 // restoreFile restores a file. Its directory is synced later, with others. An index of sent mail is not synced, as by a
 // delivery: doctor can rebuild it.
 func (r *restorer) restoreFile(t *teamdir.Team, name string, from io.Reader) error {
+	if r.isLook {
+		isThere, err := t.Dir().Exists(name)
+		if err == nil && !isThere {
+			err = errNew
+		}
+		return err
+	}
 	dir := path.Dir(name)
 	err := t.Dir().MkdirAll(dir)
 	if err == nil {

@@ -31,7 +31,7 @@ func (r *restorer) readSent(c *sentCopy, name string, content io.Reader) (err er
 	if c.data, err = io.ReadAll(io.LimitReader(content, wire.MaxFile+1)); err != nil {
 		return err
 	}
-	if len(c.data) > wire.MaxFile { // it is none
+	if len(c.data) > wire.MaxFile || r.isLook { // it is none
 		return r.restoreFile(c.team, name, io.MultiReader(bytes.NewReader(c.data), content))
 	}
 	r.sent, r.sentSize = append(r.sent, c), r.sentSize+len(c.data)

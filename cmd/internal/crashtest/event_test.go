@@ -271,7 +271,7 @@ func (w *world) judgeStatus(agents ...string) {
 func (w *world) judgeArchive(agents ...string) {
 	w.t.Helper()
 	other := w.at(w.root + "-unarchived")
-	copyTree(w.t, w.root, other.root)
+	w.copyTo(w.t, other.root)
 	defer os.RemoveAll(other.root)
 	for _, agent := range agents {
 		events := filepath.Join(other.team(), agent, "events")

@@ -68,7 +68,7 @@ func (p *template) copy(t *testing.T, root string) *world {
 	t.Helper()
 	w := p.at(root)
 	w.t, w.record = t, p.record.copy()
-	copyTree(t, p.root, root)
+	p.copyTo(t, root)
 	return w
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/internal/testround"
 )
@@ -65,10 +66,14 @@ func memory(t testing.TB) string {
 	return t.TempDir()
 }
 
-func copyTree(t testing.TB, from, to string) {
+// copyTo is a copy of the root, which is accepted.
+func (w *world) copyTo(t testing.TB, root string) {
 	t.Helper()
-	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", w.root, root).CombinedOutput(); err != nil {
 		t.Fatalf("copy: %v: %s", err, out)
+	}
+	if err := rootdir.Accept(rootdir.Place{State: filepath.Join(w.home, ".local", "state", "atm"), UID: os.Getuid()}, root, ""); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -181,6 +181,8 @@ func (d *doctor) checkRoot() {
 		why := err.Error()
 		if busy, isBusy := errors.AsType[*git.BusyError](err); isBusy {
 			fix, why = "rm "+policy.Quote(busy.Lock), why+"; if no git runs, one that was killed has left its lock"
+		} else if e, isRunFile := errors.AsType[*rootdir.RunFileError](err); isRunFile {
+			fix = app.UntrackRunFile(e)
 		} else if unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](err); unaccepted != nil && unaccepted.Unknown != nil {
 			fix = "git -C " + policy.Quote(filepath.Dir(d.root.Path)) + " status"
 		}

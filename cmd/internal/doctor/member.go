@@ -130,15 +130,20 @@ func (d *doctor) checkRunner(t *teamdir.Team, b *maildir.Box, m teamdir.Member) 
 	name := b.Agent()
 	d.checkSharing(m)
 	if err := t.CheckPolicy(name); err != nil {
-		fix := d.moveAway(b.Path()+"/run/policy.json", err)
+		severity, fix := "error", d.moveAway(b.Path()+"/run/policy.json", err)
 		if m.Running {
 			fix = fmt.Sprintf("atm down %s; %s", name, app.RunCommand(t, name))
+		} else if errors.Is(err, teamdir.ErrNoRules) {
+			fix = "end its program, and start it again"
+			if len(m.Programs) == 0 { // that has said so
+				severity = "info"
+			}
 		}
 		whoMay := "nobody"
 		if p, _, _ := t.PolicyFor(name); p.IsPartial {
 			whoMay = "no rule and no agent"
 		}
-		d.add("policy.bad", "error", fix, "until its next start %s may answer its questions, and no agent may stop it: %v", whoMay, err)
+		d.add("policy.bad", severity, fix, "until its next start %s may answer its questions, and no agent may stop it: %v", whoMay, err)
 	}
 	if !m.Running {
 		info, err := runinfo.Read(t.Dir(), name)

@@ -46,6 +46,7 @@ func newTeam(t *testing.T, toml string) *asking {
 	place.Dir = root
 	found, _, err := rootdir.Find(place)
 	must(t, err)
+	must(t, rootdir.Accept(place, found.Path, ""))
 	opened, err := teamdir.OpenFound(found)
 	must(t, err)
 	t.Cleanup(func() { opened.Close() })

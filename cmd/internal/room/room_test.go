@@ -28,7 +28,7 @@ type team struct{ *testteam.Team }
 func newTeam(t testing.TB, members ...string) *team {
 	team := &team{testteam.New(t, members...)}
 	t.Setenv("HOME", team.Dir)
-	t.Setenv("XDG_STATE_HOME", team.Dir)
+	t.Setenv("XDG_STATE_HOME", filepath.Join(team.Dir, ".state"))
 	return team
 }
 

@@ -22,7 +22,7 @@ import (
 type Tracked struct {
 	Digest string   // of the paths, modes and contents; "" if git tracks nothing there
 	Count  int      // of the files
-	Files  []string // the first of them, relative to the directory
+	Files  []string // relative to the directory
 }
 
 var (
@@ -67,17 +67,13 @@ func TrackedAt(ctx context.Context, environ []string, dir string) (t Tracked, er
 		io.WriteString(sum, list)
 		t.Digest = fmt.Sprintf("%x", sum.Sum(nil))
 		for entry := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
-			if t.Count++; t.Count <= maxFiles {
-				_, path, _ := strings.Cut(entry, "\t")
-				file, _ := filepath.Rel(dir, filepath.Join(x.Top, filepath.FromSlash(path)))
-				t.Files = append(t.Files, file)
-			}
+			_, path, _ := strings.Cut(entry, "\t")
+			file, _ := filepath.Rel(dir, filepath.Join(x.Top, filepath.FromSlash(path)))
+			t.Count, t.Files = t.Count+1, append(t.Files, file)
 		}
 	}
 	return t, nil
 }
-
-const maxFiles = 1000 // in Tracked
 
 // State tells the indexes that TrackedAt asks from those of another moment.
 type State []fs.FileInfo

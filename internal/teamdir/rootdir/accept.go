@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +49,8 @@ func (f Found) unaccepted(format string, args ...any) *UnacceptedError {
 	return &UnacceptedError{Root: f.Path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// CheckNoted returns an *UnacceptedError unless the user named, made or accepted the root, and nothing was restored
-// into it since. It is the quick part of CheckAccepted.
+// CheckNoted returns an *UnacceptedError unless the user made or accepted the root, and nothing was restored into it
+// since. It is the quick part of CheckAccepted.
 func (f Found) CheckNoted() error {
 	if err := CheckRestored(f.Path); err != nil {
 		e := f.unaccepted("%v", err)
@@ -59,27 +60,33 @@ func (f Found) CheckNoted() error {
 	if _, err := os.Lstat(filepath.Join(f.Path, RestoredFile)); !isAbsent(err) {
 		return f.unaccepted("a backup was restored into %s, and nobody here has accepted it since", f.Path)
 	}
-	if _, isNoted := f.place.noted(f.Path); f.isSearched && !isNoted {
+	if _, isNoted := f.place.noted(f.Path); f.needsNote && !isNoted {
+		if f.place.State == "" {
+			e := f.unaccepted("%v, so nobody can be known to have made or accepted %s", ErrNoState, f.Path)
+			e.Unknown = ErrNoState
+			return e
+		}
 		return f.unaccepted("nobody here made or accepted %s; it may have come with a clone", f.Path)
 	}
 	return nil
 }
 
-// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now, or named one in
-// which git tracks nothing. What git writes into it later is found by the next call: whoever acts upon a file looks
-// at the file first, and then calls this; what acts by itself uses BeforeLook. It may run git.
+// CheckAccepted returns an *UnacceptedError unless the user made or accepted the root as it is now. What git writes into
+// it later is found by the next call: whoever acts upon a file looks at the file first, and then calls this; what acts by
+// itself uses BeforeLook. It may run git.
 func (f Found) CheckAccepted(ctx context.Context) error {
 	if err := f.CheckNoted(); err != nil {
 		return err
 	}
-	content, tracked, err := f.Content(ctx)
-	if err != nil {
-		e := f.unaccepted("%v; until it is, nothing in %s acts", err, f.Path)
-		e.Unknown = err
-		return e
+	content, tracked, unknown := f.Content(ctx)
+	written, err := f.place.written(f.Path)
+	if err == nil && len(tracked.Files) > 0 && isRunFileError(unknown) {
+		f.place.remember(f.Path, append(written, tracked.Files...))
+	}
+	if unknown != nil {
+		return f.CannotAccept(unknown)
 	}
 	saved, _ := f.place.noted(f.Path)
-	written, err := f.place.written(f.Path)
 	switch {
 	case err != nil:
 		return f.unaccepted("%v", err)
@@ -95,6 +102,60 @@ func (f Found) CheckAccepted(ctx context.Context) error {
 		f.place.remember(f.Path, nil)
 	}
 	return nil
+}
+
+// CannotAccept is the *UnacceptedError for an error of Content.
+func (f Found) CannotAccept(unknown error) error {
+	e := f.unaccepted("%v; until it is, nothing in %s acts", unknown, f.Path)
+	if isRunFileError(unknown) {
+		e.Reason = unknown.Error()
+	}
+	e.Unknown = unknown
+	return e
+}
+
+// RunFileError says that git tracks what a runner writes about itself, such as the rules that an agent is judged by. Nobody
+// can accept that: git writes it again at any time.
+type RunFileError struct{ Root, Name string }
+
+func (e *RunFileError) Error() string {
+	return fmt.Sprintf("git tracks %s in %s, which only atm itself may write", e.Name, e.Root)
+}
+
+func isRunFileError(err error) bool {
+	_, is := errors.AsType[*RunFileError](err)
+	return is
+}
+
+// isRunFile reports whether a path in the root is a member's run directory, or in one.
+func isRunFile(name string) bool {
+	_, below, _ := strings.Cut(strings.ToLower(filepath.ToSlash(name)), "/") // git may write it in another case
+	below = strings.TrimPrefix(below, ".archive/retired/")
+	parts := strings.SplitN(below, "/", 3)
+	return len(parts) > 1 && parts[1] == "run"
+}
+
+// Brought is what of a root somebody else may have brought.
+type Brought struct {
+	All   bool     // this user has never accepted it
+	Files []string // which git has written
+}
+
+// Brought returns what somebody else may have brought: all, unless this user has once made or accepted the directory. What
+// a backup restores is none of it.
+func (f Found) Brought() Brought {
+	written, err := f.place.written(f.Path)
+	_, isNoted := f.place.noted(f.Path)
+	return Brought{All: !isNoted || err != nil, Files: written}
+}
+
+// Has reports whether a file or a directory of the root, or anything below it, may be somebody else's.
+func (b Brought) Has(name string) bool {
+	name = strings.ToLower(name)
+	return b.All || slices.ContainsFunc(b.Files, func(file string) bool {
+		file = strings.ToLower(filepath.ToSlash(file))
+		return file == "." || file == name || strings.HasPrefix(file, name+"/") || strings.HasPrefix(name, file+"/")
+	})
 }
 
 // BeforeLook is called before files of the root are looked at, and mayAct after it: that is CheckAccepted for what was
@@ -141,7 +202,8 @@ func tracksIn(root string, t git.Tracked, wasAccepted bool) string {
 }
 
 // Content says what Accept accepts: a digest of what git tracks in the root and of each team.toml there, which git may
-// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those.
+// change without its index; "" if git tracks nothing in it. If the root was named through links, git may track those. A
+// *RunFileError if git tracks what nobody can accept.
 func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked, err error) {
 	for _, path := range append([]string{f.Path}, f.links...) {
 		t, err := f.trackedAt(ctx, path)
@@ -155,6 +217,9 @@ func (f Found) Content(ctx context.Context) (content string, tracked git.Tracked
 				tracked.Files = append(tracked.Files, rel)
 			}
 		}
+	}
+	if i := slices.IndexFunc(tracked.Files, isRunFile); i >= 0 {
+		return "", tracked, &RunFileError{f.Path, tracked.Files[i]}
 	}
 	if tracked.Count == 0 {
 		return "", tracked, nil

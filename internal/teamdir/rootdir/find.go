@@ -52,16 +52,17 @@ type Place struct {
 	Environ   []string // for git
 }
 
-// Found is a root and how it was found. One that a program makes itself, with a path and nothing else, counts as named.
+// Found is a root and how it was found. One that a program makes itself, with a path and nothing else, or gets from Own,
+// needs nobody's yes: it is the program that says which root it means.
 type Found struct {
 	Path    string // absolute, without symbolic links
 	Source  string // FromFlag etc.
 	Shadows string // a root further up that this user made or accepted, unlike this one; "": none
 
-	place      Place
-	isSearched bool     // neither flag nor environment named it
-	strange    error    // instead of a path: why that of a repository is no candidate
-	links      []string // through which it was named
+	place     Place
+	needsNote bool     // Find or InitDir returned it: it may have come with a clone or an archive, also if it is named
+	strange   error    // instead of a path: why that of a repository is no candidate
+	links     []string // through which it was named
 }
 
 // GoneError is the ErrNoRoot for a root that this user made or accepted and that is not there any more.
@@ -81,6 +82,7 @@ var (
 	ErrNotRoot   = errors.New("no root at") // the named directory is none
 	ErrUntrusted = errors.New("is not trusted")
 	ErrNoDir     = errors.New("there is no working directory")
+	ErrNoState   = errors.New("there is no state directory")
 	ErrFormat    = errors.New("but this atm knows only 1 and 2")
 	ErrNewer     = fmt.Errorf("%w", ErrFormat)
 )
@@ -122,7 +124,8 @@ func CheckFormat(data []byte) (err error) {
 // Find finds the root: the named one, else the nearest .atm from the working directory upwards (at the top of a linked
 // worktree also that of the main worktree), else ~/.atm.
 //
-// A named root is used as it is, or refused with ErrNotRoot. A root found by search must be trusted (see
+// A named root is used as it is, or refused with ErrNotRoot; like one that was found it acts only if this user made or
+// accepted it (see CheckNoted). A root found by search must be trusted (see
 // DistrustReason); skipped has a sentence for each that is not, and ErrNoRoot says that no other was found. An
 // unreadable root of this user, or one of an unknown format, ends the search with an error: mail must not go to another
 // root instead.
@@ -148,6 +151,20 @@ func Find(p Place) (f Found, skipped []string, err error) {
 		err = notRoot(f.Path, f.Source, "it has no FORMAT file")
 	}
 	return f, nil, err
+}
+
+// Own is Find for a program that says itself which root it means, and not with its user's flags and environment.
+func Own(path string) (Found, error) {
+	f, _, err := Find(Place{Flag: path, Dir: ".", UID: os.Getuid()})
+	f.needsNote = false
+	return f, err
+}
+
+// OfRunner is the root for a process that a runner of it has started: who has started that has made or accepted the root,
+// whatever home, and so whatever notes, the agent has.
+func (f Found) OfRunner() Found {
+	f.needsNote = false
+	return f
 }
 
 // gone returns the error about a path where this user made or accepted a root and nothing is now; nil: nobody did.
@@ -189,7 +206,7 @@ func (p Place) named(dir string) (f Found, err error) {
 		}
 		name = dir + string(filepath.Separator) + name // not filepath.Join, which removes ".." before links are resolved
 	}
-	f = Found{Source: source, place: p, links: linksIn(name)}
+	f = Found{Source: source, place: p, needsNote: true, links: linksIn(name)}
 	f.Path, err = filepath.EvalSymlinks(name)
 	if isAbsent(err) {
 		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
@@ -297,7 +314,7 @@ func (p Place) search(dir string, forInit bool) (_ Found, skipped []string, _ er
 			why = "it has no FORMAT file, so it is not a root"
 		}
 		if why == "" {
-			f.place, f.isSearched = p, true
+			f.place, f.needsNote = p, true
 			if gone != nil {
 				skipped = append(skipped, fmt.Sprintf("%v; if it shall stay gone: rm %s", gone, gone.Note))
 			}

@@ -52,7 +52,7 @@ func InitDir(p Place, here bool) (Found, error) {
 			top, why = c.Top, "at the top of this worktree, and goes with it: there is no main worktree"
 		}
 	}
-	f := Found{Path: filepath.Join(top, Name), Source: why, place: p, isSearched: true}
+	f := Found{Path: filepath.Join(top, Name), Source: why, place: p, needsNote: true}
 	return f, p.mayMake(f.Path)
 }
 

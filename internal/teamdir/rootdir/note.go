@@ -3,7 +3,6 @@ package rootdir
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -38,7 +37,7 @@ func (p Place) noteFile(root, suffix string) string {
 func (p Place) noteOf(root string) (n note, file string, err error) {
 	path, err := filepath.EvalSymlinks(root)
 	if err == nil && p.State == "" {
-		err = errors.New("there is no state directory")
+		err = ErrNoState
 	}
 	if err != nil {
 		return n, "", err
@@ -53,6 +52,7 @@ const (
 	writtenSuffix = ".written" // see written
 	maxNote       = 64 << 10   // bytes
 	maxWritten    = 64 << 20
+	maxNames      = 10_000 // in it, each a path
 )
 
 // note notes that this user made or accepted a root.
@@ -121,7 +121,9 @@ func (p Place) remember(root string, names []string) {
 		return
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
+	if names = slices.Compact(names); len(names) > maxNames {
+		names = []string{"."} // all of it
+	}
 	file := p.noteFile(root, writtenSuffix)
 	before, unreadable := p.written(root)
 	switch {

@@ -120,11 +120,12 @@ func TestWrittenByGit(t *testing.T) {
 	is(t, "mine", reason(t, p), "")
 }
 
-// Naming a root accepts what nobody else has brought there.
+// A named root is one like any other: a variable of the environment comes with a directory as easily as a root does. A
+// program that opens its own needs no note, but what git or a backup has brought there is a stranger's to it, too.
 func TestNamed(t *testing.T) {
 	p, app := acceptedRoot(t)
 	root := filepath.Join(app, ".atm")
-	for _, named := range []Place{{Flag: root}, {Env: root}, {Env: root, State: filepath.Join(app, "other state")}} {
+	for _, named := range []Place{{Flag: root, State: p.State}, {Env: root, State: p.State}} {
 		named.Environ, named.UID = p.Environ, p.UID
 		is(t, "named", reason(t, named), "")
 		put(t, app, ".atm/main/team.toml", "evil")
@@ -135,9 +136,19 @@ func TestNamed(t *testing.T) {
 		put(t, app, ".atm/"+RestoredFile, "")
 		is(t, "named, restored", reason(t, named), "a backup was restored into ROOT, and nobody here has accepted it since")
 		must(t, os.Remove(filepath.Join(root, RestoredFile)))
+		named.State = filepath.Join(app, "other state")
+		is(t, "named by another user", reason(t, named), "nobody here made or accepted ROOT; it may have come with a clone")
+		named.State = ""
+		is(t, "named without a home", reason(t, named), "there is no state directory, so nobody can be known to have made or accepted ROOT")
 	}
+	own, err := Own(root)
+	must(t, err)
+	must(t, own.CheckAccepted(t.Context()))
 	put(t, app, ".atm/"+RestoredFile, "")
 	is(t, "restored", reason(t, p), "a backup was restored into ROOT, and nobody here has accepted it since")
+	if own.CheckAccepted(t.Context()) == nil {
+		t.Error("a program's own root acts after a restore")
+	}
 	must(t, Accept(p, root, ""))
 	is(t, "accepted", reason(t, p), "")
 	if _, err := os.Lstat(filepath.Join(root, RestoredFile)); err == nil {
@@ -152,7 +163,7 @@ func TestNamedThroughTrackedLink(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(app, "sub"), 0o700))
 	must(t, os.Symlink("../.atm", filepath.Join(app, "sub", "one")))
 	must(t, os.Symlink("sub", filepath.Join(app, "two")))
-	named := Place{Environ: p.Environ, UID: p.UID, Flag: filepath.Join(app, "two", "one")}
+	named := Place{Environ: p.Environ, UID: p.UID, State: p.State, Flag: filepath.Join(app, "two", "one")}
 	is(t, "through links", reason(t, named), "")
 	gitIn(t, app, "add", "two")
 	is(t, "one is tracked", reason(t, named), "git tracks ../two in ROOT")

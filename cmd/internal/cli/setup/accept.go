@@ -2,8 +2,8 @@ package setup
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
+	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/config"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
@@ -29,7 +30,7 @@ type unacceptedRoot struct {
 	Reason  string           `json:"reason"`  // why nothing acts
 	Tracked int              `json:"tracked"` // files that git tracks in it
 	Teams   []unacceptedTeam `json:"teams"`
-	Code    string           `json:"code,omitempty"` // stands for all of this but the counts of mail
+	Code    string           `json:"code,omitempty"` // stands for all of this
 }
 
 type unacceptedTeam struct {
@@ -41,37 +42,18 @@ type unacceptedTeam struct {
 	Told     []wire.Name `json:"told,omitempty"`     // members who get mail about others
 	Mistakes string      `json:"mistakes,omitempty"` // why team.toml, and so nothing in it, can be used
 
-	Commands  []startCommand `json:"commands"` // that atm up runs
-	On        []onCommand    `json:"on"`       // that are run when something happens
-	Resume    []string       `json:"resume"`   // commands that continue a session
-	Rules     int            `json:"rules"`    // of any decision
-	Allowed   policy.Rules   `json:"allowed"`  // those that allow
-	Lead      wire.Name      `json:"lead,omitempty"`
-	Approvers []wire.Name    `json:"approvers"`
-	NATS      string         `json:"nats,omitempty"`
-}
-
-type startCommand struct {
-	Member  wire.Name         `json:"member"`
-	Command []string          `json:"command"`
-	Cwd     string            `json:"cwd,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	Prompt  string            `json:"prompt,omitempty"`
-}
-
-type onCommand struct {
-	Event   []string `json:"event"`
-	Command []string `json:"command"`
+	Settings []shownSetting `json:"settings"` // of team.toml
+	Also     []string       `json:"also"`     // what else acts, or will be removed
 }
 
 // mayAccept returns an error that shows what is in a root, unless --accept has the code of just that, from a person.
-func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.UnacceptedError, tracked int, content string) error {
+func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.UnacceptedError, tracked int, content string, left []teamdir.Left) error {
 	if why.Unknown != nil {
 		return why
 	}
 	u := unacceptedRoot{Root: s.Root.Path, Reason: why.Error(), Tracked: tracked, Teams: []unacceptedTeam{}}
 	sum := sha256.New()
-	fmt.Fprintln(sum, u.Root, u.Reason, content)
+	fmt.Fprintln(sum, content)
 	entries, err := os.ReadDir(s.Root.Path)
 	for _, e := range entries {
 		name := e.Name()
@@ -88,15 +70,19 @@ func mayAccept(s *app.Scope, p *command.Printer, o *initOptions, why *rootdir.Un
 		if err != nil {
 			return err
 		}
+		d := describeTeam(t, left)
+		u.Teams = append(u.Teams, d)
 		file, _ := t.Dir().ReadFile(config.File, config.MaxSize)
-		u.Teams = append(u.Teams, describeTeam(t))
-		d := u.Teams[len(u.Teams)-1]
-		later, _ := t.Dir().Names(teamdir.LaterDir)
-		fmt.Fprintf(sum, "%s %q %q %q %d\n%s", name, d.Members, later, d.Told, len(file), file)
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(file), file)
+		for _, mail := range t.FilesThatAct() {
+			fmt.Fprintln(sum, mail)
+		}
 	}
 	if err != nil {
 		return err
 	}
+	shown, _ := json.Marshal(u) // strings and numbers: cannot fail
+	sum.Write(shown)
 	u.Code = fmt.Sprintf("%x", sum.Sum(nil)[:8])
 	e := failure.Refused("%w", why).WithHint("if all of this may act: %s", o.acceptCommand(u.Code))
 	switch {
@@ -123,14 +109,22 @@ func (o *initOptions) acceptCommand(code string) string {
 	return strings.Join(append(words, o.words...), " ")
 }
 
-func describeTeam(t *teamdir.Team) unacceptedTeam {
-	d := unacceptedTeam{Team: t.Name, Commands: []startCommand{}, On: []onCommand{}, Resume: []string{}}
+func describeTeam(t *teamdir.Team, left []teamdir.Left) unacceptedTeam {
+	d := unacceptedTeam{Team: t.Name, Also: []string{}}
+	also := func(format string, args ...any) { d.Also = append(d.Also, fmt.Sprintf(format, args...)) }
 	boxes, _ := t.Boxes()
 	d.Members, _ = t.Agents()
 	for _, b := range boxes {
 		ids, _ := b.UnreadIDs()
 		d.Unread += len(ids)
+		kinds := kindsOf(b, ids)
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			also("%s gets %s of type %s", b.Agent(), letter.Many(kinds[kind], "message"), kind)
+		}
 		d.Dropped += b.Dropped()
+		if isShared, _ := b.Shared(); isShared {
+			also("others may take mail from the inbox of %s", b.Agent())
+		}
 	}
 	later, _ := t.Later(teamdir.ToBeSent)
 	d.Later, d.Told = len(later), t.Subscribers()
@@ -138,21 +132,74 @@ func describeTeam(t *teamdir.Team) unacceptedTeam {
 	if err != nil {
 		d.Mistakes = err.Error()
 	}
-	for _, n := range plan.Startable() {
-		m := plan.Members[n]
-		d.Commands = append(d.Commands, startCommand{n, m.Command, m.Cwd, m.Env, m.Prompt})
-	}
-	for _, o := range plan.On {
-		d.On = append(d.On, onCommand{o.Event, o.Command})
-	}
-	for _, n := range append([]wire.Name{""}, slices.Sorted(maps.Keys(plan.Members))...) {
-		if resume := plan.SessionOf(n).ResumeCmd; resume != "" && !slices.Contains(d.Resume, resume) {
-			d.Resume = append(d.Resume, resume)
+	d.Settings = shownSettings(plan)
+	first := map[wire.Name]teamdir.Later{} // by sender; the earliest comes first
+	for _, l := range later {
+		if _, isKnown := first[l.From]; !isKnown {
+			first[l.From] = l
 		}
 	}
-	d.Rules, d.Lead, d.Approvers, d.NATS = len(plan.Rules), plan.Lead, plan.Approvers, plan.Bridge.NATS
-	d.Allowed = slices.DeleteFunc(slices.Clone(plan.Rules), func(r policy.Rule) bool { return r.Decision != policy.Allow })
+	for _, from := range slices.Sorted(maps.Keys(first)) {
+		also("mail of %s is sent later, first at %s", from, letter.Stamp(first[from].At))
+	}
+	outboxes, _ := t.Outboxes()
+	for _, b := range outboxes {
+		if ids, _ := b.Outgoing(); len(ids) > 0 {
+			also("atm bridge sends %s to %s, from %s", letter.Many(len(ids), "message"), b.Address().Host, app.Join(sendersOf(b, ids)))
+		}
+	}
+	sessions, _, _ := t.Sessions().List()
+	for _, s := range sessions {
+		if s.State.Alive() {
+			also("a session of %s is %s", s.AgentID, s.State)
+		}
+	}
+	claims, _ := t.Claims()
+	for i, c := range claims {
+		isFirst := !slices.ContainsFunc(claims[:i], func(o teamdir.Claim) bool { return o.By == c.By })
+		n := len(slices.DeleteFunc(slices.Clone(claims), func(o teamdir.Claim) bool { return o.By != c.By }))
+		if isFirst {
+			also("%s has claimed %s, such as %s until %s", c.By, letter.Many(n, "path"), letter.Quote(t.ShownPath(c.Path), 300), letter.Stamp(c.Until))
+		}
+	}
+	for _, name := range t.Worktrees() {
+		also("%s has a directory in .worktrees, in which it runs if team.toml says worktree = true", name)
+	}
+	isRemoved := map[string]bool{}
+	for _, l := range left {
+		if l.Team == t.Name {
+			also("what is in %s is removed: %s", l.Dir, strings.Join(l.Names, ", "))
+			isRemoved[l.Dir] = true
+		}
+	}
+	for _, name := range d.Members {
+		if p, isSaved, err := t.PolicyFor(name); isSaved && err == nil && !isRemoved[string(name)+"/run"] {
+			rules, _ := json.Marshal(p) // strings: cannot fail
+			also("%s is judged until it is started again by: %s", name, rules)
+		}
+	}
 	return d
+}
+
+// kindsOf counts messages that are more than mail, such as what a person says in a session, by their types.
+func kindsOf(b *maildir.Box, ids []wire.ID) map[string]int {
+	kinds := map[string]int{}
+	for _, id := range ids {
+		if m, err := b.Message(id); err == nil && m.Kind() != wire.TypeMessage {
+			kinds[letter.Quote(m.Kind(), 40)]++
+		}
+	}
+	return kinds
+}
+
+// sendersOf returns who has sent the messages of an outbox, each once.
+func sendersOf(b *maildir.Box, ids []wire.ID) (names []wire.Name) {
+	for _, id := range ids {
+		if it, err := b.Get(id); err == nil && !slices.Contains(names, it.Message.From.Agent) {
+			names = append(names, it.Message.From.Agent)
+		}
+	}
+	return names
 }
 
 func (u *unacceptedRoot) text() string {
@@ -183,35 +230,27 @@ func (t *unacceptedTeam) write(b *bytes.Buffer) {
 	if t.Mistakes != "" {
 		line("  its team.toml has mistakes: %s", t.Mistakes)
 	}
-	for _, s := range t.Commands {
-		line("  atm up runs %s: %s", s.Member, policy.QuoteAll(s.Command))
-		if s.Cwd != "" {
-			line("    in %s", s.Cwd)
+	for _, text := range t.settings() {
+		line("  %s", text)
+	}
+	for _, text := range t.Also {
+		line("  %s", text)
+	}
+}
+
+// settings are the settings in lines, with one for each rule and each command of [[on]].
+func (t *unacceptedTeam) settings() (lines []string) {
+	last := ""
+	for _, s := range t.Settings {
+		item, text, isItem := strings.Cut(s.Says, ": ")
+		if isItem = isItem && (strings.HasPrefix(s.Key, "rules.") || strings.HasPrefix(s.Key, "on.")); isItem && item == last {
+			lines[len(lines)-1] += ", " + text
+			continue
 		}
-		for _, k := range slices.Sorted(maps.Keys(s.Env)) {
-			line("    with %s=%s", k, s.Env[k])
-		}
-		if s.Prompt != "" {
-			line("    and types %q", s.Prompt)
+		lines, last = append(lines, s.Says), ""
+		if isItem {
+			last = item
 		}
 	}
-	for _, o := range t.On {
-		line("  on %s this is run: %s", strings.Join(o.Event, ", "), policy.QuoteAll(o.Command))
-	}
-	for _, words := range t.Resume {
-		line("  a session is continued with: %s", words)
-	}
-	line("  %s, of which %d allow", letter.Many(t.Rules, "rule"), len(t.Allowed))
-	for _, r := range t.Allowed {
-		line("    %s for %s", r.Tool, cmp.Or(string(r.Agent), r.Role, "everybody"))
-	}
-	if t.Lead != "" {
-		line("  %s leads, and may stop and start the others", t.Lead)
-	}
-	if len(t.Approvers) > 0 {
-		line("  who may approve: %s", app.Join(t.Approvers))
-	}
-	if t.NATS != "" {
-		line("  atm bridge connects to %s", t.NATS)
-	}
+	return lines
 }

@@ -52,6 +52,7 @@ type madeRoot struct {
 	Members  []wire.Name `json:"members"`
 	Toml     string      `json:"toml,omitempty"`
 	TomlMade bool        `json:"toml_made"`
+	Accepted bool        `json:"accepted,omitempty"` // --accept said so
 
 	reason string      // for its place: "the top of the git worktree"
 	named  []wire.Name // the members on the command line
@@ -65,6 +66,13 @@ func (m *madeRoot) text(g *app.Given) string {
 	text := fmt.Sprintf("team %s in %s: %s", m.Team, where, cmp.Or(who, "nobody yet"))
 	if m.Made {
 		text = fmt.Sprintf("made %s, team %s: %s", where, m.Team, cmp.Or(who, "nobody yet"))
+	}
+	if m.Accepted {
+		accepted := "accepted " + letter.Escape(m.Root) + ": what was shown may act"
+		if len(m.Added) == 0 && m.Toml == "" {
+			return accepted + "\nnext: " + g.CompleteHint("atm doctor says what is wrong, atm up starts the team")
+		}
+		text = accepted + "\n" + text
 	}
 	next := "atm team add NAME --team " + string(m.Team)
 	if m.TomlMade {
@@ -173,7 +181,9 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	}
 	m.Root, m.reason = found.Path, found.Source
 	entries, _ := os.ReadDir(m.Root)
-	isNew := len(entries) == 0
+	isNew := !slices.ContainsFunc(entries, func(e os.DirEntry) bool { // what an init has that was killed before it noted the root
+		return e.Name() != rootdir.FormatFile && e.Name() != rootdir.IgnoreFile
+	})
 	if isNew && o.accepts {
 		return m, nil, failure.NotFound("there is nothing to accept in %s", m.Root).WithHint("atm init alice bob makes a root")
 	}
@@ -188,26 +198,32 @@ func makeRoot(ctx context.Context, p *command.Printer, o *initOptions) (m madeRo
 	}
 	content, tracked, unknown := found.Content(ctx)
 	unaccepted, _ := errors.AsType[*rootdir.UnacceptedError](s.CheckAccepted())
+	m.Accepted = o.accepts
 	switch {
 	case unaccepted == nil || isNew && tracked.Count == 0 && unknown == nil:
 	case isNew && unknown != nil:
 		p.Warn("%v", unknown)
+	case unknown != nil:
+		return m, nil, found.CannotAccept(unknown)
 	default:
-		if err := mayAccept(s, p, o, unaccepted, tracked.Count, content); err != nil {
+		left := s.Root.Left(found.Brought())
+		err := mayAccept(s, p, o, unaccepted, tracked.Count, content, left)
+		if err == nil {
+			err = s.Root.RemoveLeft(left)
+		}
+		if err != nil {
 			return m, nil, err
 		}
 		accept(p, place, m.Root, content)
 	}
-	if !isNew {
-		if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
-			err = rootdir.Hide(m.Root)
-		}
+	if _, err = rootdir.Make(m.Root); err == nil { // it may lack FORMAT
+		err = rootdir.Hide(m.Root)
 	}
 	return m, s, err
 }
 
 func accept(p *command.Printer, place rootdir.Place, root, content string) {
 	if err := rootdir.Accept(place, root, content); err != nil {
-		p.Warn("%v; to have it accepted, name it: ATM_ROOT=%s", err, policy.Quote(root))
+		p.Warn("%v, and so nothing in it acts; set HOME, or XDG_STATE_HOME to an absolute path that stays, then: atm init", err)
 	}
 }
