@@ -185,6 +185,15 @@ func (s *Scope) warnOf(unaccepted error) {
 	s.Given.Warn("%v; its mail may be a stranger's: atm init shows what is there%s", unaccepted, yours)
 }
 
+// MayManage refuses an agent what only people and the lead do to a team: start, add and retire its members, and end it
+// whole. A script at a terminal may, in a name of its own too.
+func (s *Scope) MayManage(verb string, to wire.Name) error {
+	if _, isInAgent := s.Actor(); !isInAgent {
+		return nil
+	}
+	return s.MayStop(verb, to)
+}
+
 // MayStop is MayAct for what must work in any root, such as stopping an agent.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, isInAgent := s.Actor()

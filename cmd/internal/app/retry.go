@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (s *Scope) FindSetAside(ctx context.Context, word string) (found teamdir.Se
 func (s *Scope) Retry(ctx context.Context, one teamdir.SetAside) (*Retried, error) {
 	may := s.MayBridge
 	if one.Kind != teamdir.AsideEnvelopes {
-		may = func() error { return s.MayAct("retry", one.Agent) }
+		may = func() error { return cmp.Or(s.CheckAccepted(), s.MayManage("retry", one.Agent)) }
 	}
 	if err := may(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,15 +25,17 @@ func (s *Scope) CheckRight(p policy.Policy, agent wire.Name, owner int, right co
 	if of.Team == s.Team.Name {
 		by = string(of.Agent)
 	}
-	verb := "act on"
-	if right == control.Keys {
-		verb = "type into"
+	verb := "type into"
+	if right == control.Act {
+		verb = "act on"
 	}
 	switch {
 	case of.Team != "" && of.Team != s.Team.Name:
 		return fmt.Errorf("%s is of another team", of)
 	case right == control.Answer, right == control.Keys && isAgents:
 		return p.CheckAnswerer(agent, wire.Name(by), isAgents)
+	case right == control.Type && isAgents && wire.Name(by) == agent:
+		return errors.New("an agent does not type into its own terminal: nobody may answer their own question")
 	}
 	return p.CheckActor(verb, agent, wire.Name(by), isAgents)
 }

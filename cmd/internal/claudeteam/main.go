@@ -23,7 +23,7 @@ func Main(version string, words []string) int {
 
 func run(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	dir, err := claudeTeam(c.Args().First())
-	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
+	if err = cmp.Or(s.CheckAccepted(), s.MayManage("sync mail for", "all"), err); err != nil {
 		return err
 	}
 	sync := &Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t Transfer) {

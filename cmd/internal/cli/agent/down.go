@@ -62,7 +62,10 @@ func wasStopped(r result) bool { return r.State != "not running" }
 func stopAll(ctx context.Context, results *resultList, agents []*call, printAll bool) error {
 	errs := make([]error, len(agents))
 	stop := func(i int) {
-		r, err := agents[i].stop(ctx)
+		r, err := result{}, agents[i].s.MayManage("stop", agents[i].name())
+		if err == nil {
+			r, err = agents[i].stop(ctx, "")
+		}
 		if err != nil {
 			errs[i] = fmt.Errorf("not stopped: %s: %w", agents[i].name(), err)
 		} else if printAll || wasStopped(r) {

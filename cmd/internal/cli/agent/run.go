@@ -94,7 +94,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := k.s.MayAct("run", k.name()); err != nil {
+	if err := cmp.Or(k.s.CheckAccepted(), k.s.MayManage("run", k.name())); err != nil {
 		return err
 	}
 	if running, _ := k.s.Team.Running(k.name()); running {

@@ -23,23 +23,29 @@ var stopCommand = &cli.Command{
 	UsageText:   "atm stop bob",
 	Description: "Asks it to quit, then sends TERM, then KILL. Its mail stays. Exit 0 if it does not run.",
 	Flags:       []cli.Flag{cmdline.NoFlag("all everyone everybody", "atm down stops the whole team"), cmdline.NoFlag("f 9 s", "leave it out: atm stop asks, then kills")},
-	Action:      withAgent(func(ctx context.Context, _ *cli.Context, k *call) error { return k.print(k.stop(ctx)) }),
+	Action:      withAgent(func(ctx context.Context, _ *cli.Context, k *call) error { return k.stopOne(ctx) }),
+}
+
+func (k *call) stopOne(ctx context.Context) error {
+	if err := k.s.MayStop("stop", k.name()); err != nil {
+		return err
+	}
+	who, _ := k.s.Actor()
+	return k.print(k.stop(ctx, who))
 }
 
 // stop ends the agent, everything that it started and its runner, even one that is still starting, and returns when the
-// runner's lock is free. A runner that does not answer is killed, and its leftover processes are ended.
-func (k *call) stop(ctx context.Context) (result, error) {
+// runner's lock is free. A runner that does not answer is killed, and its leftover processes are ended. It is told who
+// stops it ("": somebody at a terminal), who must be allowed to.
+func (k *call) stop(ctx context.Context, by wire.Name) (result, error) {
 	r, isAsked := result{Name: k.name(), State: "not running"}, false
-	if err := k.s.MayStop("stop", r.Name); err != nil {
-		return r, err
-	}
 	k.s.Team.MarkStopped(r.Name) // stop goes on when the disk is full
 	for began := time.Now(); time.Since(began) < listenWithin; app.Sleep(ctx, pollEvery) {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
 		if !isAsked {
-			ended, err := k.askToStop(ctx, time.Since(began) > listenWithin/2)
+			ended, err := k.askToStop(ctx, by, time.Since(began) > listenWithin/2)
 			refusal, isRefused := errors.AsType[*control.Error](err)
 			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
 			switch { // after any other error the runner is starting or ending
@@ -70,7 +76,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 
 // askToStop asks the runner, and waits until it has stopped. One without a socket is starting or ending, unless it
 // isLate: then it is not answering.
-func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err error) {
+func (k *call) askToStop(ctx context.Context, by wire.Name, isLate bool) (ended []string, err error) {
 	dial := k.s.Team.Dial
 	if isLate {
 		dial = k.s.Team.DialRunner
@@ -82,8 +88,7 @@ func (k *call) askToStop(ctx context.Context, isLate bool) (ended []string, err 
 		return nil, err
 	}
 	defer client.Close()
-	who, _ := k.s.Actor()
-	client.By = string(who)
+	client.By = string(by)
 	limited, cancel = context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	o, err := client.Stop(limited)

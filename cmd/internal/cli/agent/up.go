@@ -144,7 +144,7 @@ func (u *startup) choose(ctx context.Context, words []string) error {
 			WithHint("atm init --toml writes one to start from; atm run bob -- claude works without one")
 	}
 	for _, n := range u.plan.StartOrder(named) {
-		if err := u.s.MayStop("start", n); err != nil {
+		if err := u.s.MayManage("start", n); err != nil {
 			return err
 		}
 		if slices.Contains(startable, n) { // else a person starts it

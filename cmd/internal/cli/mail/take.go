@@ -78,7 +78,7 @@ func take(c *cli.Context, s *app.Scope, p *command.Printer) error {
 			WithHint("to put something into it: atm send %s \"…\"", box.Address())
 	case !shared:
 		e := failure.Refused("the inbox of %s is not shared: only its owner may read it", box.Agent())
-		if s.MayStop("add", box.Agent()) != nil {
+		if s.MayManage("add", box.Agent()) != nil {
 			return e.WithHint("atm read reads your own; a person can share it: atm team add %s --shared", box.Agent())
 		}
 		return e.WithHint("atm team add %s --shared makes it shared; atm read reads your own", box.Agent())

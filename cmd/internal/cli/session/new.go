@@ -45,7 +45,7 @@ func begin(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	o.Agent = box.Agent()
-	if err := cmp.Or(s.MayAct("start a session with", o.Agent), s.Team.CheckSessionsAllowed(o.Agent)); err != nil {
+	if err := cmp.Or(s.CheckAccepted(), s.MayManage("start a session with", o.Agent), s.Team.CheckSessionsAllowed(o.Agent)); err != nil {
 		return err
 	}
 	if _, err := listNow(c.Context, s); err != nil { // ends sessions that have timed out

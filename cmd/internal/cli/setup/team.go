@@ -195,7 +195,7 @@ func teamAdd(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	for _, n := range names {
-		if err := s.MayStop("add", n); err != nil {
+		if err := s.MayManage("add", n); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func teamRetire(c *cli.Context, s *app.Scope, p *command.Printer) error {
 		return err
 	}
 	name := box.Agent()
-	if err := s.MayStop("retire", name); err != nil {
+	if err := s.MayManage("retire", name); err != nil {
 		return err
 	}
 	n, err := box.Count(c.Context)
@@ -250,7 +250,7 @@ func teamRestore(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	if err != nil {
 		return failure.Usage("%v", err)
 	}
-	if err := s.MayStop("restore", name); err != nil {
+	if err := s.MayManage("restore", name); err != nil {
 		return err
 	}
 	earlier, err := s.Team.Restore(c.Context, dir)
