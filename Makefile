@@ -24,11 +24,8 @@ RACED    := $(filter-out cmd/atm $(addprefix cmd/internal/,bench crashtest machi
 # At its end a program with the race detector would sleep for a second.
 export GORACE = atexit_sleep_ms=0
 
-# The tests wait more than they compute, so two packages are tested per processor.
-PACKAGES := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-
 # Without the debugger's symbols sixty test programs are linked in two thirds of the time; check vets them.
-TESTFLAGS = -ldflags=-w -vet=off -p $(PACKAGES) -timeout 60m
+TESTFLAGS = -ldflags=-w -vet=off -timeout 60m
 
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  = $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -85,10 +82,12 @@ demo-team: build
 	@$(BUILD) -o bin/fakeagent ./internal/testagent/cmd/fakeagent
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
-# What takes longest begins first.
+# With the race detector and without it side by side, since tests wait more than they compute; what takes longest begins
+# first.
 test:
-	$(GO) test $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...))
-	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%)
+	@$(GO) test $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...)) & \
+	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%); code=$$?; \
+	wait $$! && exit $$code
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.
 HEAVY = cmd/atm% examples examples/% internal/testagent/% $(addprefix cmd/internal/,acpagent agentconfig bench bridge claudeteam cli/agent \

@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	}
 	// The programs wait more than they compute.
 	flag.Parse()
-	flag.Set("test.parallel", "8")
+	flag.Set("test.parallel", "12")
 	testteam.Main(m)
 }
 
