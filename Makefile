@@ -85,8 +85,8 @@ demo-team: build
 # With the race detector and without it side by side, since tests wait more than they compute; what takes longest begins
 # first.
 test:
-	@$(GO) test $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...)) & \
-	$(if $(RACE),CGO_ENABLED=1) $(GO) test $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%); code=$$?; \
+	@$(GO) test -p 2 $(TESTFLAGS) ./cmd/atm ./cmd/internal/crashtest $(filter-out $(RACED:%=github.com/agentteammail/atm/%),$(shell $(GO) list ./...)) & \
+	$(if $(RACE),CGO_ENABLED=1) $(GO) test -p 4 $(RACE) $(TESTFLAGS) ./ptyrun ./internal/maildir $(RACED:%=./%); code=$$?; \
 	wait $$! && exit $$code
 
 # For a small change: the packages whose tests start no programs, without kills and floods. RUN=send adds that script.

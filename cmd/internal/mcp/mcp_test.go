@@ -63,17 +63,25 @@ func (s *team) unread() string { return s.Atm("ls", "--count", "--as", "bob") }
 type client struct {
 	*team
 	*sdk.ClientSession
-	updated, progress chan string
+	updated, progress, subscribed chan string
 }
 
 func (s *team) connect(args ...string) *client {
 	s.Helper()
-	c := &client{team: s, updated: make(chan string, 100), progress: make(chan string, 100)}
+	c := &client{team: s, updated: make(chan string, 100), progress: make(chan string, 100), subscribed: make(chan string, 100)}
 	peer := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			c.progress <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message)
 		},
+	})
+	peer.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				c.subscribed <- method
+			}
+			return next(ctx, method, req)
+		}
 	})
 	cmd := s.Command("atm-mcp", args...)
 	cmd.Stderr = os.Stderr
@@ -343,6 +351,9 @@ func testSubscription(t *team) {
 	for _, uri := range []string{inboxURI, teamURI} {
 		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
 			t.Fatal(err)
+		}
+		if t.version >= "2026-07-28" { // there Subscribe does not wait for the answer
+			<-c.subscribed
 		}
 	}
 	c.send("news")
