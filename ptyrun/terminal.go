@@ -80,6 +80,9 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 	p.emulator.IsLight = isLight(r.Env)
 	p.door.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
+	if p.driver.Unknown { // also if it never draws anything
+		p.reading.NotPromptReason = control.GateUnknown
+	}
 	p.readingSince, p.outputAt = now, now
 	p.freeMemory = time.AfterFunc(time.Hour, debug.FreeOSMemory)
 	p.freeMemory.Stop()

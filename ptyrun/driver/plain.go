@@ -64,7 +64,7 @@ func runsScript(args []string, isShell bool) bool {
 func (d *Driver) readUnknown(l *Look) Reading {
 	r := Reading{Activity: reducer.Unknown, Source: reducer.FromScreen, NotPromptReason: control.GateUnknown}
 	if blank(l.solidRows(0, len(l.Lines))) {
-		r.Activity, r.NotPromptReason = reducer.Starting, control.GateStarting
+		r.Activity = reducer.Starting
 	}
 	for _, report := range l.Declared {
 		says, ok := l.Declared.Program(report.App)

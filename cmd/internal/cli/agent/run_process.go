@@ -98,7 +98,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 			asking = 0
 		}
 		isPlain := status.Driver == "plain" || status.Driver == agents.None
-		if !isPlain || status.Gate == control.GateStarting && k.startsAgent() {
+		if !isPlain || status.State == string(reducer.Starting) && k.startsAgent() {
 			promised = time.Now()
 		}
 		patience := promptWithin
