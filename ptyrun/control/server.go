@@ -89,6 +89,8 @@ type Server struct {
 	dir, id  string
 	listener *net.UnixListener
 	file     fs.FileInfo // the socket
+
+	closeTimeout time.Duration // a copy: a goroutine of context.AfterFunc may outlast Serve
 }
 
 // Listen makes the socket in a run directory, replacing a dead runner's. The caller holds the runner lock.
@@ -126,7 +128,7 @@ func Listen(dir string) (*Server, error) {
 	}
 	listener.SetUnlinkOnClose(false)
 	file, err := os.Lstat(path)
-	return &Server{dir, id, listener, file}, errors.Join(err, os.Chmod(path, 0o600))
+	return &Server{dir, id, listener, file, closeTimeout}, errors.Join(err, os.Chmod(path, 0o600))
 }
 
 // identify returns the durable.ID of a run directory, which must not be a link.
@@ -242,7 +244,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	// When ctx ends, stop waiting for requests, and for a client that does not read its answer.
 	defer context.AfterFunc(ctx, func() {
 		c.SetReadDeadline(time.Unix(1, 0))
-		c.SetWriteDeadline(time.Now().Add(closeTimeout))
+		c.SetWriteDeadline(time.Now().Add(s.closeTimeout))
 	})()
 	greeting := newAnswer(version, nil)
 	greeting.Directory = s.id
@@ -272,7 +274,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 		}
 		c.SetWriteDeadline(time.Now().Add(sendTimeout))
 		if ctx.Err() != nil { // it may have ended long ago; if it ends only now, that sets the same
-			c.SetWriteDeadline(time.Now().Add(closeTimeout))
+			c.SetWriteDeadline(time.Now().Add(s.closeTimeout))
 		}
 		err = c.Encode(reply)
 	}
