@@ -77,8 +77,13 @@ func TestStressLargeDrops(t *testing.T) {
 			t.Errorf("after kill %d: %d bytes of disk, %d more than there may be", i, n, n-allowed)
 		}
 	}
-	for range 3 {
+	for end := time.Now().Add(5 * time.Minute); ; { // one look takes in what it can in two seconds
 		w.must("ls", "--as", "bob")
+		whole, _ := filepath.Glob(filepath.Join(w.team(), "bob", "inbox", "*-*"))
+		begun, _ := filepath.Glob(filepath.Join(w.team(), "bob", "inbox", "tmp", "*.drop"))
+		if len(whole)+len(begun) == 0 || time.Now().After(end) {
+			break
+		}
 	}
 	if killed < kills/4 {
 		t.Errorf("only %d were killed: this shows little", killed)
