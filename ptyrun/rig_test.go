@@ -180,6 +180,7 @@ func (r *rig) client() *control.Client {
 		c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
 		if err == nil {
 			r.t.Cleanup(func() { c.Close() })
+			c.Patience = time.Minute // on a busy machine
 			return c
 		}
 		if ctx.Err() != nil {

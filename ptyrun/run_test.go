@@ -238,7 +238,9 @@ func TestStuckLoop(t *testing.T) {
 			return err
 		},
 	} {
-		if err := ask(r.client()); !errors.Is(err, control.ErrNotAnswering) {
+		c := r.client()
+		c.Patience = time.Second
+		if err := ask(c); !errors.Is(err, control.ErrNotAnswering) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -143,7 +143,7 @@ func TestFlood(t *testing.T) {
 		defer r.Agent.mu.Unlock()
 		return r.isFull()
 	}
-	for until := time.Now().Add(time.Minute); !waits() && time.Now().Before(until); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(5 * time.Minute); !waits() && time.Now().Before(until); time.Sleep(time.Millisecond) {
 	}
 	isFull := waits()
 	before := r.size()

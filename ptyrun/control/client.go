@@ -22,7 +22,8 @@ const answerTimeout = 5 * time.Second
 // A Client talks to one runner, one request at a time; only one goroutine may use it. Its methods are the Handler's.
 // After an error that is no *Error it cannot be used any more.
 type Client struct {
-	By string // the name of whoever asks, as in TypeRequest
+	By       string        // the name of whoever asks, as in TypeRequest
+	Patience time.Duration // with a runner that should answer at once; 0: five seconds
 
 	conn *connection
 }
@@ -129,7 +130,7 @@ func (c *Client) Restart(ctx context.Context, r RestartRequest) (Outcome, error)
 // before a request that may take long the runner has to answer one that does not.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
 	if op == "status" || op == "screen" || op == "plugin" {
-		limited, cancel := context.WithTimeout(ctx, answerTimeout)
+		limited, cancel := context.WithTimeout(ctx, cmp.Or(c.Patience, answerTimeout))
 		defer cancel()
 		ctx = limited
 	} else if _, err := c.Status(ctx); err != nil {
