@@ -3,13 +3,15 @@ import { watch } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 
 const atm = $COMMAND
-const agent = atm[4] ?? process.env.ATM_AGENT
+const isBrought = atm.includes("--brought") // by atm run, which makes an installed one silent
+const agent = isBrought ? process.env.ATM_AGENT : atm[4] ?? process.env.ATM_AGENT
 // The program with a screen runs its plugins in a worker; run, serve and acp do not, and get no mail.
 const pushes = !isMainThread && !!agent
 
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
+  if (!isBrought && process.env.ATM_HOOKS?.endsWith(".js")) return {}
   const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
   const start = (args, input, timeout) => {

@@ -46,6 +46,7 @@ atm hook codex-notify JSON`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "brought", Hidden: true, Usage: "called by the hooks that atm run brings: those that are installed are silent then"}},
 	Action: runHook,
 }
 
@@ -60,6 +61,10 @@ func runHook(c *cli.Context) (err error) {
 	p := command.PrinterOf(c)
 	if !c.IsSet("lock-timeout") {
 		p.LockTimeout = hookLock
+	}
+	if !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
+		hook.ReadInput(p.In, hookDrain)
+		return nil
 	}
 	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
 	if h == nil {
