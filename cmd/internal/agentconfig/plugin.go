@@ -134,6 +134,9 @@ they have not asked for.
 
 `)
 	for _, v := range verbs {
+		if !strings.HasPrefix(v[0], "atm ") { // the end of a text, below its command
+			continue
+		}
 		b.WriteString("- `" + v[0] + "`")
 		if v[1] != "" {
 			b.WriteString(": " + v[1])
