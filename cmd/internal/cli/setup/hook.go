@@ -32,11 +32,13 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
+// How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; for the input,
+// and for an input that it ignores.
 const (
-	hookLock  = 200 * time.Millisecond
-	hookInput = time.Second
-	hookDrain = 100 * time.Millisecond
+	hookLock     = 200 * time.Millisecond
+	hookLongLock = 5 * time.Second
+	hookInput    = time.Second
+	hookDrain    = 100 * time.Millisecond
 )
 
 var hookCommand = &cli.Command{
@@ -59,19 +61,21 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	p := command.PrinterOf(c)
-	if !c.IsSet("lock-timeout") {
+	if c.NArg() < 2 {
+		defer func() { hook.ReadInput(p.In, hookDrain) }() // what is left: to some tools a closed pipe is a failure
+	}
+	isPatient := !c.IsSet("lock-timeout")
+	if isPatient {
 		p.LockTimeout = hookLock
 	}
 	if !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
-		hook.ReadInput(p.In, hookDrain)
 		return nil
 	}
 	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
 	if h == nil {
-		hook.ReadInput(p.In, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
-	h.commands = c.App
+	h.commands, h.isPatient = c.App, isPatient
 	in, err := h.read()
 	if err != nil {
 		return err
@@ -93,6 +97,7 @@ type hookCall struct {
 	scope     *app.Scope
 	isSecond  bool            // atm runs the agent, and this is another program
 	isRunning bool            // atm runs the agent
+	isPatient bool            // it waits longer for a lock where an event would be lost
 	program   teamdir.Program // whose hook this is
 
 	read  func() ([]byte, error) // the input
@@ -152,6 +157,9 @@ func (h *hookCall) options() hook.Options {
 		Edited: func(ctx context.Context, path string) {
 			h.err = errors.Join(h.err, team.NoteEdit(ctx, s.Me, path, s.Origin()))
 		},
+	}
+	if h.isPatient {
+		o.Patient = func() { team.LockTimeout = hookLongLock }
 	}
 	o.Dir, _ = os.Getwd() // see hook.Tool.ProjectDir
 	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
@@ -280,8 +288,11 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		s.DeliverSome(context.Background())
 		err = s.Root.CheckNoted()
 	}
-	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
+	if err != nil {
 		return nil, false, err
+	}
+	if of, _ := s.ShellMember(os.Getenv); of == s.Me.Address() {
+		return nil, false, nil
 	}
 	err = s.MayWrite()
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {
