@@ -96,7 +96,8 @@ type Options struct {
 
 	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
 	Begins func(s Session, isNew bool) (warning string)
-	Ends   func() // is told that a session ends; nil: nobody
+	// Ends is told that a session ends, and returns the one of another program of the agent that runs; nil: nobody.
+	Ends func() (other string)
 	// Patient is called before an event is recorded that nothing else tells: the end of a turn or session, or a question. Locks
 	// may be waited for longer from then on. nil: they are not.
 	Patient func()
@@ -177,7 +178,10 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		}
 	}
 	if c.EndsSession && c.o.Ends != nil {
-		c.o.Ends()
+		if other := c.o.Ends(); other != "" && len(c.events) > 0 {
+			last := &c.events[len(c.events)-1]
+			*last = last.With(reducer.OtherSession, other)
+		}
 	}
 	if c.o.IsSecond {
 		return c.answer()

@@ -146,12 +146,15 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
-		MayDeliver:         func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
-		State:              func() (*reducer.State, error) { return team.State(name) },
-		Arguments:          arguments,
-		HasEnded:           func(session string) bool { return slices.Contains(h.ended(), session) },
-		Begins:             h.begin,
-		Ends:               func() { team.ForgetProgram(name, h.program) },
+		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
+		State:      func() (*reducer.State, error) { return team.State(name) },
+		Arguments:  arguments,
+		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
+		Begins:     h.begin,
+		Ends: func() string {
+			team.ForgetProgram(name, h.program)
+			return team.OtherSession(name, h.program)
+		},
 		TakesContextAtStop: h.program.TakesContextAtStop,
 		Primer:             h.primer,
 		Edited: func(ctx context.Context, path string) {
