@@ -39,7 +39,7 @@ atm run dora --driver acp -- opencode acp`,
 Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
 atm does not know: atm driver -h, or --driver plain if it is like a shell.
-Claude Code and opencode tell what they do by hooks, which come along for this run: your files stay as they are.
+The hooks of Claude Code and opencode come along for this run; your files stay as they are.
 Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),

@@ -48,7 +48,7 @@ atm hook codex-notify JSON`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "brought", Hidden: true, Usage: "called by the hooks that atm run brings: those that are installed are silent then"}},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "brought", Hidden: true}}, // it is called by a hook that atm run brings
 	Action: runHook,
 }
 
