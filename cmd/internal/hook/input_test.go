@@ -24,14 +24,14 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	// A tool that writes slowly, or more than is kept, is not cut off.
-	slow, w, err := os.Pipe()
+	slow, end, err := os.Pipe()
 	must(t, err)
 	defer slow.Close()
 	wrote := make(chan error, 1)
 	go func() {
-		defer w.Close()
+		defer end.Close()
 		for range MaxInput/len(long) + 2 {
-			if _, err := w.Write(long); err != nil {
+			if _, err := end.Write(long); err != nil {
 				wrote <- err
 				return
 			}

@@ -32,13 +32,12 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; for the input,
-// and for an input that it ignores.
+// How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of
+// the input.
 const (
 	hookLock     = 200 * time.Millisecond
 	hookLongLock = 5 * time.Second
 	hookInput    = time.Second
-	hookDrain    = 100 * time.Millisecond
 )
 
 var hookCommand = &cli.Command{
@@ -62,7 +61,7 @@ func runHook(c *cli.Context) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	p := command.PrinterOf(c)
 	if c.NArg() < 2 {
-		defer func() { hook.ReadInput(p.In, hookDrain) }() // what is left: to some tools a closed pipe is a failure
+		defer func() { hook.ReadInput(p.In, hookInput) }() // what is left: to some tools a closed pipe is a failure
 	}
 	isPatient := !c.IsSet("lock-timeout")
 	if isPatient {
