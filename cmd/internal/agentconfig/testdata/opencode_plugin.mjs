@@ -60,6 +60,12 @@ async function headless(plugin, dir) {
   assert.equal(calls(dir, "message.part.updated").length, 10)
   await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
   assert(maps.reduce((n, map) => n + map.size, 0) < 5)
+
+  // Where atm run has brought one to opencode, an installed one is silent.
+  process.env.ATM_HOOKS = "/run/hooks/claude.json"
+  assert((await Atm({ client: fake(done), directory: dir })).event)
+  process.env.ATM_HOOKS = "/run/hooks/opencode.js"
+  assert.deepEqual(await Atm({ client: fake(done), directory: dir }), {})
 }
 
 // The newest session that is no sub-agent's is the one that --continue opens.
