@@ -99,6 +99,7 @@ type Options struct {
 
 	// Its program and terminal.
 	Command     []string       // the program and its arguments
+	Arguments   []string       // more arguments, which are not shown where Command is
 	Dir         string         // "": the current one
 	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 	if argv = driver.Unshared(argv, r.isScript()); server != nil {
 		argv = server.program
 	}
-	c, err := process.Start(process.Command{Argv: argv, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	c, err := process.Start(process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		if server != nil {
 			server.helper.Kill()
@@ -92,6 +93,15 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 		p.join(server)
 	}
 	return p, nil
+}
+
+// withArguments adds arguments at the end of a command line, but before what a "--" makes no flags.
+func withArguments(argv, more []string) []string {
+	end := slices.Index(argv, "--")
+	if end < 0 {
+		end = len(argv)
+	}
+	return slices.Insert(slices.Clone(argv), end, more...)
 }
 
 // isLight reports whether an environment says, with COLORFGBG, that the person's terminal has a light background: its

@@ -175,6 +175,9 @@ func (s *State) saveSession(e *event, ses Session, before Word) {
 	s.Sessions = append(s.Sessions, ses)
 }
 
+// OtherSession is the field of session_end with the session of another program of the agent that runs: it goes on.
+const OtherSession = "other_session"
+
 // endSession ends one session. The end of an unknown session is ignored if others are known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
@@ -198,4 +201,7 @@ func (s *State) endSession(e *event) {
 		}
 	}
 	s.saveSession(e, ses, before)
+	if i := s.findSession(e.Text(OtherSession)); e.Text(OtherSession) != "" && i >= 0 && s.Sessions[i].ID != e.session {
+		s.Sessions[i].LastSeq = e.seq // so much was heard of it
+	}
 }

@@ -259,7 +259,7 @@ func (t *Team) summaryOf(ctx context.Context, k known, name wire.Name, s *reduce
 // withoutEnded returns the state in which the sessions of programs that were killed are over.
 func (t *Team) withoutEnded(name wire.Name, s *reducer.State) *reducer.State {
 	for _, p := range endedUnsaid(t.notedPrograms(name), s) {
-		e := p.sessionEnd()
+		e := p.sessionEnd(t.OtherSession(name, p))
 		e.Team, e.Agent, e.At = s.Team, s.Agent, s.SessionOf(p.Session).HeardAt
 		if copied := applyTo(s, e); copied != nil {
 			s = copied

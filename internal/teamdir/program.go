@@ -56,9 +56,22 @@ func processSpace() string {
 }
 
 // sessionEnd is the event for the session of a program that has ended without saying so.
-func (p Program) sessionEnd() wire.Event {
+func (p Program) sessionEnd(other string) wire.Event {
 	e := wire.Event{Source: "hook", Kind: "session_end", Session: p.Session}
-	return e.With("transport", "hook").With("reason", "its program has ended")
+	if e = e.With("transport", "hook").With("reason", "its program has ended"); other != "" {
+		e = e.With(reducer.OtherSession, other)
+	}
+	return e
+}
+
+// OtherSession returns the session of the member's newest program that runs beside this one; "": none is known.
+func (t *Team) OtherSession(name wire.Name, p Program) (session string) {
+	for _, other := range t.Programs(name) {
+		if other.PID != p.PID && other.Session != p.Session {
+			session = cmp.Or(other.Session, session)
+		}
+	}
+	return session
 }
 
 // IsAttended reports whether the program has a prompt for its person, as far as it says: claude -p has none.
@@ -124,7 +137,7 @@ func (t *Team) endSessions(name wire.Name, noted []Program) error {
 	}
 	var events []wire.Event
 	for _, p := range endedUnsaid(noted, s) {
-		events = append(events, p.sessionEnd())
+		events = append(events, p.sessionEnd(t.OtherSession(name, p)))
 	}
 	return t.Box(name).Log().Append(context.Background(), events...)
 }

@@ -47,6 +47,9 @@ type agent struct {
 	turn   *turn
 	dialog *dialog
 	exit   *int // the exit code; nil: it runs
+
+	turns int             // how many there were
+	hooks <-chan struct{} // closed when the last hooks have ended; nil: none was called
 }
 
 func run(o Options) (int, error) {
@@ -167,6 +170,7 @@ func (a *agent) askTrust(then func()) {
 func (a *agent) showPrompt() {
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
+	a.callHooks("SessionStart", "source", "startup")
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
 			if a.dialog == nil && a.Trust != nil {

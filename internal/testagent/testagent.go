@@ -47,6 +47,7 @@ type Options struct {
 	Declares   bool          // declares its state (OSC 7501) if the terminal reads that: Claude Code, Codex
 	Resume     string        // the conversation that it says it continues
 	Inbox      string        // Claude Code's inbox for messages, in CLAUDE_CONFIG_DIR, or atm's plugin: open, drops or shut; "": there is none
+	Settings   string        `json:"-"` // a file whose hooks it calls, as those in CLAUDE_CONFIG_DIR/settings.json
 	Remote     string        `json:"-"` // unix://PATH of the server that it needs at its start, and connects to again when that ends
 
 	TrustLate    time.Duration // asks for trust so long after the prompt was drawn
@@ -68,6 +69,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.BoolVar(&o.Declares, "declares", false, "declare its state, if the terminal reads that")
 	f.StringVar(&o.Resume, "resume", "", "continue the conversation with this `id`")
 	f.StringVar(&o.Inbox, "inbox", "", "have an inbox for messages, in CLAUDE_CONFIG_DIR, or with opencode atm's plugin, that is `open`, drops them or is shut")
+	f.StringVar(&o.Settings, "settings", "", "call the hooks of this `file`, too")
 	f.StringVar(&o.Remote, "remote", "", "use the server at this `address`, unix://PATH")
 	f.String("C", ".", "work in this `directory`")
 	f.Bool("no-daemon", false, "use no server, as always without --remote")

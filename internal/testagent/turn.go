@@ -21,6 +21,7 @@ type turn struct {
 
 	hasShown  bool          // the screen shows something that an interrupt cannot take back
 	saying    string        // the answer that is being written
+	answer    string        // the last one
 	since     time.Time     // when its writing began
 	duration  time.Duration // of its writing
 	tool      string        // the command that waits for permission
@@ -51,6 +52,8 @@ func (a *agent) startTurn(text string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &turn{prompt: text, began: time.Now(), closing: "Pong from the fake model.", cancel: cancel}
 	a.turn, a.pending = t, block{rows: a.Asked, text: text}
+	a.turns++
+	a.callHooks("UserPromptSubmit", "prompt", text)
 	if a.o.Model == "" {
 		t.steps = parseSteps(text)
 		a.afterInTurn(0, t, a.nextStep) // once the prompt is drawn
@@ -159,7 +162,7 @@ func (a *agent) say(text string, duration time.Duration) {
 	t := a.turn
 	a.afterInTurn(30*time.Millisecond, t, func() {
 		t.closing, t.hasShown = "", true
-		t.saying, t.since, t.duration = text, time.Now(), duration
+		t.saying, t.answer, t.since, t.duration = text, text, time.Now(), duration
 		a.afterInTurn(duration, t, func() {
 			a.print(a.Answer, text)
 			t.saying = ""
@@ -170,6 +173,7 @@ func (a *agent) say(text string, duration time.Duration) {
 
 func (a *agent) endTurn() {
 	a.turn.cancel()
+	a.callHooks("Stop", "last_assistant_message", a.turn.answer)
 	a.turn, a.hasWorked = nil, true
 	if len(a.queue) > 0 {
 		next := a.queue[0]

@@ -63,12 +63,14 @@ func TestDialects(t *testing.T) {
 // A setting that keeps a tool from running hooks is named, and nothing is installed. One in the project is a note for
 // the user's own hooks, and for those of the project the same error.
 func TestObstacles(t *testing.T) {
-	claudeManaged, geminiManaged = t.TempDir(), t.TempDir()
 	for _, c := range []struct{ name, tool, file, text, user, local string }{
 		{"claude", "claude", "home/.claude/settings.json", "{\n\"disableAllHooks\": true}", "!disableAllHooks is true in $DIR/home/.claude/settings.json, line 2", "!disableAllHooks is true"},
 		{"claude, on", "claude", "home/.claude/settings.json", "{\"disableAllHooks\": false}", "", ""},
 		{"claude, project", "claude", "repo/.claude/settings.json", "{\"disableAllHooks\": true}", "runs no hooks in this project: disableAllHooks is true in $DIR/repo/.claude/settings.json, line 1", "!disableAllHooks is true in $DIR/repo/.claude/settings.json"},
-		{"claude, managed", "claude", "managed", "{\"allowManagedHooksOnly\": true}", "!allowManagedHooksOnly is true", "!allowManagedHooksOnly is true"},
+		{"claude, managed", "claude", "etc/claude/managed-settings.json", "{\"allowManagedHooksOnly\": true}", "!allowManagedHooksOnly is true", "!allowManagedHooksOnly is true"},
+		{"claude, managed, in parts", "claude", "etc/claude/managed-settings.d/10.json", "{\"disableAllHooks\": true}", "!disableAllHooks is true in $DIR/etc/claude/managed-settings.d/10.json", "!disableAllHooks is true"},
+		{"codex, managed", "codex", "etc/codex/requirements.toml", "allow_managed_hooks_only = true\n", "!allow_managed_hooks_only is true in $DIR/etc/codex/requirements.toml", "!allow_managed_hooks_only is true"},
+		{"codex, managed, off", "codex", "etc/codex/requirements.toml", "[features]\nhooks = false\n", "!features.hooks is false in $DIR/etc/codex/requirements.toml", "!features.hooks is false"},
 		{"gemini", "gemini", "home/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}", "!hooksConfig.enabled is false", "!hooksConfig.enabled is false"},
 		{"gemini, in quotes", "gemini", "home/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": \"false\"}}", "!hooksConfig.enabled is \"false\"", "!hooksConfig.enabled is \"false\""},
 		{"gemini, listed", "gemini", "home/.gemini/settings.json", "{\"hooksConfig\": {\"disabled\": [\"x\", \"$DIR/bin/atm hook gemini\"]}}", "!hooksConfig.disabled in $DIR/home/.gemini/settings.json names atm's hook", "!hooksConfig.disabled"},
@@ -90,12 +92,8 @@ func TestObstacles(t *testing.T) {
 			if r.Local {
 				want = dir.Replace(c.local)
 			}
-			if c.file == "managed" {
-				must(t, os.WriteFile(claudeManaged+"/managed-settings.json", []byte(c.text), 0o600))
-				defer os.Remove(claudeManaged + "/managed-settings.json")
-			} else {
-				h.write(c.file, dir.Replace(c.text))
-			}
+			claudeManaged, codexManaged, geminiManaged = h.at("etc/claude"), h.at("etc/codex"), h.at("etc/gemini")
+			h.write(c.file, dir.Replace(c.text))
 			before := h.tree(".")
 			rep, err := h.Install(r)
 			switch want, isError := strings.CutPrefix(want, "!"); {
@@ -107,9 +105,6 @@ func TestObstacles(t *testing.T) {
 				t.Errorf("%s %v: %v %v, not %s", c.name, r.Local, rep, err, want)
 			case strings.Contains(strings.Join(rep.Notes, "\n"), "no hooks") != (want != ""):
 				t.Errorf("%s %v: %v", c.name, r.Local, rep.Notes)
-			}
-			if c.file == "managed" {
-				os.Remove(claudeManaged + "/managed-settings.json")
 			}
 			r.MCP = true // needs no hooks
 			if _, err := h.Install(r); err != nil {

@@ -238,6 +238,9 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 	// The program that a hook or the plugin runs.
 	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	hooks := hookProgram.FindAllSubmatch(f.before, -1)
+	if err == nil && !local && p.hasClaudePlugin(r, top) && p.onPath() == "" {
+		return "claude has atm's plugin, which runs the atm on PATH, and there is another one or none", true, nil
+	}
 	if err != nil || len(hooks) == 0 && !f.isRecorded {
 		return "", false, err
 	}
@@ -253,8 +256,17 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 			return fmt.Sprintf("the hooks in %s run %s, which does not exist", f.path, hook[1]), false, nil
 		}
 	}
+	if len(hooks) > 0 && p.hasClaudePlugin(r, top) {
+		return fmt.Sprintf("claude has atm's plugin as well as the hooks in %s: each event starts atm twice", f.path), true, nil
+	}
 	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
 		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, all), false, nil
 	}
 	return "", false, nil
+}
+
+// hasClaudePlugin reports whether Claude Code has atm's plugin switched on, whoever has installed it.
+func (p *Installer) hasClaudePlugin(r Request, top string) bool {
+	r.Local = false
+	return r.Tool == "claude" && isSet(p.path(r, top, "", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "/enabledPlugins/atm@atm", "true") != ""
 }

@@ -369,6 +369,28 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// Beside the plugin, hooks make each event twice; and the plugin needs atm on PATH.
+func TestDamageOfPlugin(t *testing.T) {
+	h := newSetup(t)
+	const on = `{"enabledPlugins": {"atm@atm": true}}`
+	h.write("home/.claude/settings.json", on)
+	damaged := func(want string) {
+		t.Helper()
+		damage, byHand, err := h.Damage("claude", false)
+		if err != nil || byHand != (want != "") || !strings.Contains(damage, want) || want == "" && damage != "" {
+			t.Errorf("%q %v %v, not %q", damage, byHand, err, want)
+		}
+	}
+	damaged("")
+	_, err := h.Install(Request{Tool: "claude"})
+	must(t, err)
+	damaged("each event starts atm twice")
+	h.uninstall(Request{Tool: "claude"})
+	damaged("")
+	t.Setenv("PATH", h.at("nothing"))
+	damaged("which runs the atm on PATH")
+}
+
 // A change by another program in the meantime is not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	h := newSetup(t)

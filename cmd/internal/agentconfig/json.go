@@ -235,11 +235,12 @@ type hookSet struct {
 	timeout int // in the tool's own unit
 	events  []string
 	waiting []string          // the events whose hooks may wait
+	brief   []string          // the events whose hooks the tool gives briefly at most
 	more    map[string]string // further members of an event's hook
 }
 
-// aDay is the timeout of a hook that waits, in seconds.
-const aDay = 24 * 60 * 60
+// Timeouts in seconds: of a hook that waits, and of one of brief, which Codex clamps to with a warning if it is longer.
+const aDay, briefly = 24 * 60 * 60, 3
 
 // removeFrom removes atm's hooks for the tool, and the groups that are empty then.
 func (h hookSet) removeFrom(root *hujson.Value) {
@@ -273,6 +274,8 @@ func (h hookSet) settings() []setting {
 		timeout := h.timeout
 		if slices.Contains(h.waiting, event) {
 			timeout = aDay
+		} else if slices.Contains(h.brief, event) {
+			timeout = briefly
 		}
 		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
 		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}

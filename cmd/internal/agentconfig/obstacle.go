@@ -2,6 +2,7 @@ package agentconfig
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 // The directories with the settings that an administrator writes; "": none is known for this system.
 var (
 	claudeManaged = map[string]string{"linux": "/etc/claude-code", "darwin": "/Library/Application Support/ClaudeCode"}[runtime.GOOS]
+	codexManaged  = map[string]string{"linux": "/etc/codex", "darwin": "/etc/codex"}[runtime.GOOS]
 	geminiManaged = map[string]string{"linux": "/etc/gemini-cli", "darwin": "/Library/Application Support/GeminiCli"}[runtime.GOOS]
 )
 
@@ -33,10 +35,12 @@ func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
 	user.Local = false
 	switch r.Tool {
 	case "claude":
-		managed := filepath.Join(claudeManaged, "managed-settings.json")
-		for _, pointer := range []string{"/allowManagedHooksOnly", "/disableAllHooks"} {
-			if why := isSet(managed, pointer, "true"); why != "" {
-				return why, false
+		parts, _ := filepath.Glob(filepath.Join(claudeManaged, "managed-settings.d", "*.json"))
+		for _, managed := range append(parts, filepath.Join(claudeManaged, "managed-settings.json")) {
+			for _, pointer := range []string{"/allowManagedHooksOnly", "/disableAllHooks"} {
+				if why := isSet(managed, pointer, "true"); why != "" {
+					return why, false
+				}
 			}
 		}
 		return lastOff(r, "/disableAllHooks", "true", []switchFile{
@@ -60,6 +64,10 @@ func (p *Installer) obstacle(r Request, top string) (why string, isHere bool) {
 		}
 		return lastOff(r, "/hooksConfig/enabled", "false", files)
 	case "codex":
+		managed := filepath.Join(codexManaged, "requirements.toml")
+		if why := cmp.Or(isSet(managed, "/allow_managed_hooks_only", "true"), isSet(managed, "/features/hooks", "false")); why != "" {
+			return why, false
+		}
 		dir := p.path(user, top, "", "CODEX_HOME", ".codex", "")
 		if why := isSet(filepath.Join(dir, "config.toml"), "/projects/"+escapePointer(top)+"/trust_level", "untrusted"); why != "" && r.Local {
 			return why, false

@@ -3,13 +3,15 @@ import { watch } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 
 const atm = $COMMAND
-const agent = atm[4] ?? process.env.ATM_AGENT
+const isBrought = atm.includes("--brought") // by atm run, which makes an installed one silent
+const agent = isBrought ? process.env.ATM_AGENT : atm[4] ?? process.env.ATM_AGENT
 // The program with a screen runs its plugins in a worker; run, serve and acp do not, and get no mail.
 const pushes = !isMainThread && !!agent
 
 const sessionOf = ({ properties: p = {} }) => p.sessionID ?? p.part?.sessionID ?? p.info?.id
 
 export const Atm = async ({ client, directory }) => {
+  if (!isBrought && process.env.ATM_HOOKS?.endsWith(".js")) return {}
   const seen = new Map(), told = new Map(), children = new Set(), asking = new Map()
   let queue = Promise.resolve()
   const start = (args, input, timeout) => {
@@ -29,15 +31,21 @@ export const Atm = async ({ client, directory }) => {
   const call = (event) => JSON.stringify({ ...event, ...(pushes && { pushes }), ...(children.has(sessionOf(event)) && { subagent: true }),
     ...(/^session\.(status|idle)$/.test(event.type) && wordsOf(event)) })
   const tell = (event) => run(atm.slice(1), call(event))
-  const repeats = (key, state) => seen.get(key) === state || !seen.set(key, state)
+  // What was told last of a session, and of each of its tool calls until it is idle.
+  const repeats = (id, key, state) => {
+    if (!seen.has(id)) seen.set(id, new Map())
+    return seen.get(id).get(key) === state || !seen.get(id).set(key, state)
+  }
   const passes = ({ type, properties: p = {} }) => {
-    const part = p.part?.state?.status, session = p.status?.type
+    const part = p.part?.state?.status, session = p.status?.type, id = sessionOf({ properties: p })
+    if (type === "session.idle") seen.get(id)?.clear(), repeats(id, "status", "idle")
+    if (type === "session.deleted") seen.delete(id)
     // That a call runs may be told behind its question: it would count as the answer.
     if (type === "permission.asked") asking.set(p.id, p.tool?.callID)
     if (type === "permission.replied") asking.delete(p.requestID)
     if (part === "running" && [...asking.values()].includes(p.part.callID)) return false
-    if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(p.part.callID, part)
-    if (type === "session.status") return !repeats(p.sessionID, session) || session === "retry"
+    if (type === "message.part.updated") return p.part?.type === "tool" && part !== "pending" && !repeats(id, p.part.callID, part)
+    if (type === "session.status") return !repeats(id, "status", session) || session === "retry"
     return /^(session\.(created|deleted|idle|error)$|permission\.|question\.)/.test(type)
   }
 

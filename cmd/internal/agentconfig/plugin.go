@@ -134,6 +134,9 @@ they have not asked for.
 
 `)
 	for _, v := range verbs {
+		if !strings.HasPrefix(v[0], "atm ") { // the end of a text, below its command
+			continue
+		}
 		b.WriteString("- `" + v[0] + "`")
 		if v[1] != "" {
 			b.WriteString(": " + v[1])
@@ -148,6 +151,11 @@ they have not asked for.
 func pluginHooks(tool string) string {
 	h := hookSets[tool]
 	h.command = "command -v atm >/dev/null || exit 0; atm hook " + tool
+	return h.document()
+}
+
+// document returns a file that has nothing but these hooks.
+func (h hookSet) document() string {
 	root, _ := parseJSON(nil)
 	for _, s := range h.settings() {
 		put(root, s.pointer, s.value) // into an object of atm's own

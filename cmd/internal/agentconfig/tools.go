@@ -64,7 +64,7 @@ var hookSets = map[string]hookSet{
 		tool: "claude", events: claudeEvents, timeout: 10,
 		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},
 	},
-	"codex":  {tool: "codex", events: codexEvents, timeout: 10},
+	"codex":  {tool: "codex", events: codexEvents, timeout: 10, brief: []string{"SessionEnd", "Interrupt"}},
 	"gemini": {tool: "gemini", events: geminiEvents, timeout: 10_000},
 }
 

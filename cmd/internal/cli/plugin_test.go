@@ -31,6 +31,11 @@ func TestPlugins(t *testing.T) {
 		if text, err := os.ReadFile(here); err != nil || string(text) != files[path] {
 			t.Errorf("%s is not what atm writes (-update writes it): %v", path, err)
 		}
+		for line := range strings.Lines(files[path]) {
+			if strings.HasPrefix(line, "- `") && !strings.HasPrefix(line, "- `atm ") {
+				t.Errorf("%s: no command of atm's: %s", path, line)
+			}
+		}
 	}
 	changes, err := os.ReadFile("../../../CHANGELOG.md")
 	if err != nil {

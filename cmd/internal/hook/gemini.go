@@ -60,15 +60,20 @@ func (c *call) gemini() {
 	}
 }
 
-// nextTurnID returns the id for a turn that begins: the session, the next number, and a hash of the call, if there is
-// one, by which the same call twice gets the same id.
+// nextTurnID returns the id for a turn that begins: the session, a number, and a hash of the call, if there is one, by which
+// the same call twice gets the same id. The number follows that of the session's last turn. If that was begun without a
+// hook, it is that of the session's newest event, which is higher.
 func (c *call) nextTurnID(hash string) string {
-	last := c.lastSession().Turn.ID
-	rest, _ := strings.CutPrefix(last, c.Session+"#")
-	number, lastHash, _ := strings.Cut(rest, ".")
-	n, _ := strconv.Atoi(number)
-	if hash != "" && hash == lastHash {
-		return last
+	ses := c.lastSession()
+	n := 0
+	if rest, isOurs := strings.CutPrefix(ses.Turn.ID, c.Session+"#"); isOurs {
+		number, lastHash, _ := strings.Cut(rest, ".")
+		if hash != "" && hash == lastHash {
+			return ses.Turn.ID
+		}
+		n, _ = strconv.Atoi(number)
+	} else if len(ses.EndedTurns) > 0 {
+		n = int(ses.LastSeq)
 	}
 	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+hash, ".")
 }

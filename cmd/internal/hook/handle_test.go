@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,42 @@ func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 	specific, _ := doc["hookSpecificOutput"].(map[string]any)
 	text, _ = specific["additionalContext"].(string)
 	return text, doc
+}
+
+// A lock that is held for long costs neither the end of a turn nor a question, of which nothing else tells.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		tool      Tool
+		in        string
+		isPatient bool
+	}{
+		{Claude, calledWith(Claude, "UserPromptSubmit", `,"prompt":"x"`), false},
+		{Claude, calledWith(Claude, "PreToolUse", `,"tool_name":"Bash","tool_use_id":"t1"`), false},
+		{Claude, calledWith(Claude, "Stop", `,"stop_hook_active":false`), true},
+		{Claude, calledWith(Claude, "StopFailure", `,"error":"rate_limit"`), true},
+		{Claude, calledWith(Claude, "PermissionRequest", `,"tool_name":"Bash","tool_input":{"command":"ls"}`), true},
+		{Codex, calledWith(Codex, "Interrupt", ``), true},
+		{Codex, calledWith(Codex, "SessionEnd", ``), true},
+		{Gemini, calledWith(Gemini, "AfterAgent", `,"prompt_response":"done","stop_hook_active":false`), true},
+		{Gemini, calledWith(Gemini, "Notification", `,"notification_type":"ToolPermission"`), true},
+		{OpenCode, `{"type":"session.idle","properties":{"sessionID":"s1"}}`, true},
+		{OpenCode, `{"type":"question.asked","properties":{"sessionID":"s1"}}`, true},
+	} {
+		bob := team(t, nil)
+		bob.Store().LockTimeout = time.Millisecond
+		lock, err := bob.Store().Locks().Lock(ctx, "bob.events", lockfile.Exclusive, time.Second, nil)
+		must(t, err)
+		o := Options{Box: bob, Now: time.Now(), Stdout: io.Discard, Stderr: io.Discard}
+		o.Patient = func() {
+			bob.Store().LockTimeout = time.Minute
+			lock.Unlock()
+		}
+		_, err = Handle(ctx, test.tool, []byte(test.in), o)
+		if (err == nil) != test.isPatient || (len(events(t, bob)) > 0) != test.isPatient {
+			t.Errorf("%s: %v, %d events", test.in, err, len(events(t, bob)))
+		}
+	}
 }
 
 // Under a runner, mail does not go out at the beginning of a session: the idle program would use it only with its first

@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -95,7 +96,12 @@ type Options struct {
 
 	// Begins is told that a session begins (isNew) or goes on with a turn, and returns what to say about that; nil: nothing.
 	Begins func(s Session, isNew bool) (warning string)
-	Ends   func() // is told that a session ends; nil: nobody
+	// Ends is told that a session ends, and returns the one of another program of the agent that runs; nil: nobody.
+	Ends func() (other string)
+	// Patient is called before an event is recorded that nothing else tells: the end of a turn or session, or a question. Locks
+	// may be waited for longer from then on. nil: they are not.
+	Patient func()
+
 	// TakesContextAtStop reports whether Claude Code goes on with additional context in the answer to Stop; nil: it does not.
 	TakesContextAtStop func() bool
 
@@ -172,13 +178,19 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		}
 	}
 	if c.EndsSession && c.o.Ends != nil {
-		c.o.Ends()
+		if other := c.o.Ends(); other != "" && len(c.events) > 0 {
+			last := &c.events[len(c.events)-1]
+			*last = last.With(reducer.OtherSession, other)
+		}
 	}
 	if c.o.IsSecond {
 		return c.answer()
 	}
 	if c.isWake {
 		return c.wake(ctx)
+	}
+	if c.o.Patient != nil && c.tellsAlone() {
+		c.o.Patient()
 	}
 	c.refuseEdit()
 	c.noteEdits(ctx) // what it is told is in the answer, if that has mail
@@ -220,6 +232,14 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	return exit, err
 }
 
+// tellsAlone reports whether nothing but this call tells of what it reports: a turn that ends, or a question that opens.
+// Of other events a later one makes up.
+func (c *call) tellsAlone() bool {
+	return c.permission != nil || len(c.endEvents) > 0 || slices.ContainsFunc(c.events, func(e wire.Event) bool {
+		return slices.Contains([]string{wire.TurnCompleted, wire.TurnIdle, "session_end", "confirm_required", "waiting_for_input"}, e.Kind)
+	})
+}
+
 // handOver claims the mail for the answer, and renders it.
 func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	box := c.o.Box
@@ -258,20 +278,37 @@ func (c *call) inTurn(events []wire.Event) []wire.Event {
 // MaxInput is how many bytes of a tool's input are read at most.
 const MaxInput = 16 << 20
 
-// ReadInput reads all that a tool writes to the hook's stdin. It gives up after the timeout, since a tool may keep
-// stdin open until the hook ends. Its goroutine ends with the input, else with the process.
+// ReadInput reads all that a tool writes to the hook's stdin, and of what is longer than MaxInput the beginning. It gives
+// up when nothing comes for that long, since a tool may keep stdin open until the hook ends. Its goroutine ends with the
+// input, else with the process.
 func ReadInput(r io.Reader, timeout time.Duration) ([]byte, error) {
 	var data []byte
-	done := make(chan error, 1)
+	pieces, done := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		var err error
-		data, err = io.ReadAll(io.LimitReader(r, MaxInput))
-		done <- err
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := r.Read(buf)
+			data = append(data, buf[:min(n, MaxInput-len(data))]...)
+			if err == io.EOF {
+				done <- nil
+				return
+			} else if err != nil {
+				done <- err
+				return
+			}
+			select {
+			case pieces <- struct{}{}:
+			default:
+			}
+		}
 	}()
-	select {
-	case err := <-done:
-		return data, err
-	case <-time.After(timeout):
-		return nil, fmt.Errorf("read stdin: it did not end within %s", timeout)
+	for {
+		select {
+		case <-pieces:
+		case err := <-done:
+			return data, err
+		case <-time.After(timeout):
+			return nil, fmt.Errorf("read stdin: it did not end within %s", timeout)
+		}
 	}
 }

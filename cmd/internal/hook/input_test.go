@@ -23,6 +23,25 @@ func TestReadInput(t *testing.T) {
 	if got, err := ReadInput(r, time.Minute); err != nil || !bytes.Equal(got, long) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
+	// A tool that writes slowly, or more than is kept, is not cut off.
+	slow, end, err := os.Pipe()
+	must(t, err)
+	defer slow.Close()
+	wrote := make(chan error, 1)
+	go func() {
+		defer end.Close()
+		for range MaxInput/len(long) + 2 {
+			if _, err := end.Write(long); err != nil {
+				wrote <- err
+				return
+			}
+		}
+		wrote <- nil
+	}()
+	if got, err := ReadInput(slow, time.Minute); err != nil || len(got) != MaxInput {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	must(t, <-wrote)
 	silent, kept, err := os.Pipe()
 	must(t, err)
 	defer silent.Close()

@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 // asksForMail calls the hook as the plugin does that asks for mail.
@@ -115,5 +118,54 @@ func TestPluginOfAnotherPushesNothing(t *testing.T) {
 	underRunner(t, bob)
 	if a := asksForMail(t, bob, "s1", true, time.Now()); a.Text != "" || a.Waiting || a.Watch != nil || out.String() != "{}\n" {
 		t.Errorf("%+v, %s", a, out.String())
+	}
+}
+
+// A turn that the screen has begun because a hook was late does not take the next ones with it.
+func TestTurnOfTheScreen(t *testing.T) {
+	t.Parallel()
+	for tool, in := range map[Tool][2]string{
+		OpenCode: {`{"type":"session.status","properties":{"sessionID":"s1","status":{"type":"busy"}}}`, `{"type":"session.idle","properties":{"sessionID":"s1"}}`},
+		Gemini: {
+			`{"session_id":"s1","hook_event_name":"BeforeAgent","prompt":"x","timestamp":"TIME"}`,
+			`{"session_id":"s1","hook_event_name":"AfterAgent","prompt_response":"done","stop_hook_active":false,"timestamp":"TIME"}`,
+		},
+	} {
+		bob, now := team(t, nil), time.Now()
+		call := func(in string) {
+			t.Helper()
+			now = now.Add(3 * time.Second)
+			call1(t, tool, bob, strings.ReplaceAll(in, "TIME", now.Format(time.RFC3339Nano)), now)
+		}
+		call(in[0])
+		call(in[1])
+		must(t, bob.Log().Append(ctx, wire.Event{Source: "screen", Kind: "state_change"}.With("previous", "idle").With("new", "thinking")))
+		call(in[1])
+		for range 3 {
+			call(in[0])
+			if s := state(t, bob).Session(); !s.Turn.IsOpen() {
+				t.Errorf("%s: the turn has not begun: %v", tool, toldAll(events(t, bob)))
+			}
+			call(in[1])
+		}
+	}
+}
+
+// Beside a session that ends, one of another program goes on.
+func TestOtherSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	for _, in := range []string{
+		`{"session_id":"s1","hook_event_name":"SessionStart","source":"startup"}`,
+		`{"session_id":"s2","hook_event_name":"SessionStart","source":"startup"}`,
+		`{"session_id":"s2","hook_event_name":"SessionEnd","reason":"other"}`,
+	} {
+		_, err := Handle(ctx, Claude, []byte(in), Options{
+			Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: io.Discard, Stderr: io.Discard, Ends: func() string { return "s1" },
+		})
+		must(t, err)
+	}
+	if s := state(t, bob).Session(); s.ID != "s1" || s.Word() != reducer.WordIdle {
+		t.Errorf("%s is %s", s.ID, s.Word())
 	}
 }

@@ -182,7 +182,7 @@ question for its person.
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.Name, w.By, strings.Join(w.At, ", "), needs, w.Receipt)
 		}
 	}
-	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well.\n\n")
+	fmt.Fprint(&b, "\n## atm runs it\n\nWith `atm run bob -- PROGRAM`. The state of all is read from their screens as well. The hooks of claude and opencode come along with\nthe run, and those of gemini where root runs it: nothing needs to be installed.\n\n")
 	table(&b, runByAtm, named, all)
 	return b.String()
 }

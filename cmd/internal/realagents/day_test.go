@@ -344,27 +344,46 @@ func TestHooks(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			s := newBob(t, program).in(t)
 			s.installHooks()
-			// A session of Codex or opencode begins with the first message: whether there are hooks is not
-			// known before that.
-			s.getsOnce(s.send("ECHO zero"), "ECHO zero")
-			s.idle()
-			before := s.turns()
-			id := s.send("ECHO one")
-			s.getsOnce(id, "ECHO one")
-			s.idle()
-			if !s.has(id, "read") || !s.has(id, "turn_done") {
-				t.Error("its trace is not whole: ", s.do("trace", id))
-			}
-			if n := s.turns() - before; n != 1 {
-				t.Errorf("one message began %d turns", n)
-			}
-			if !strings.Contains(s.do("events", "bob", "--json"), `"source":"hook"`) {
-				t.Error("no hook has told anything")
-			}
-			s.midWork()
-			s.stop()
+			s.hooksTell()
 		})
 	}
+}
+
+// atm run brings the hooks along, and those that are installed as well are silent.
+func TestBrought(t *testing.T) {
+	for _, program := range []string{"claude", "opencode"} {
+		for name, start := range map[string]func(*team){"alone": (*team).run, "installed": (*team).installHooks} {
+			t.Run(program+"/"+name, func(t *testing.T) {
+				s := newBob(t, program).in(t)
+				s.kit.isNamed = true
+				start(s)
+				s.hooksTell()
+			})
+		}
+	}
+}
+
+// hooksTell: a message begins one turn, of which hooks tell.
+func (s *team) hooksTell() {
+	// A session of Codex or opencode begins with the first message: whether there are hooks is not
+	// known before that.
+	s.getsOnce(s.send("ECHO zero"), "ECHO zero")
+	s.idle()
+	before := s.turns()
+	id := s.send("ECHO one")
+	s.getsOnce(id, "ECHO one")
+	s.idle()
+	if !s.has(id, "read") || !s.has(id, "turn_done") {
+		s.t.Error("its trace is not whole: ", s.do("trace", id))
+	}
+	if n := s.turns() - before; n != 1 {
+		s.t.Errorf("one message began %d turns", n)
+	}
+	if !strings.Contains(s.do("events", "bob", "--json"), `"source":"hook"`) {
+		s.t.Error("no hook has told anything")
+	}
+	s.midWork()
+	s.stop()
 }
 
 // midWork: what comes in the middle of work is handed over by a hook or typed. What a hook hands

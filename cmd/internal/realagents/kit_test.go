@@ -81,6 +81,7 @@ type kit struct {
 	run     string   // the script that starts it; "": the kit's
 	port    string   // the model's
 	flags   []string // of the kit's setup
+	isNamed bool     // its command begins with the program's name
 }
 
 // newKit sets a program up. Flags: --untrusted, it asks at its start whether to trust its directory.
@@ -166,7 +167,7 @@ var names = map[string]string{"continue": "cn"}
 // not recognised otherwise.
 func (k *kit) command() []string {
 	run := []string{cmp.Or(k.run, filepath.Join(scripts, "run")), k.dir, k.program}
-	if name := names[k.program]; k.acp != nil || name != "" {
+	if name := names[k.program]; k.acp != nil || name != "" || k.isNamed {
 		named := filepath.Join(k.dir, cmp.Or(name, k.program))
 		if err := os.WriteFile(named, []byte("#!/bin/sh\nexec "+strings.Join(run, " ")+" \"$@\"\n"), 0o700); err != nil {
 			k.t.Fatal(err)

@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,6 +140,10 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	}
 	defer log.Close()
 	debug.SetCrashOutput(log, debug.CrashOptions{})
+	defer removeHooks(team, name)
+	if err := writeHooks(team, name, spec.Hooks); err != nil {
+		return exit, err
+	}
 	if err := team.SavePolicy(name, spec.Policy); err != nil {
 		return exit, err
 	}
@@ -167,6 +172,20 @@ func run(ctx context.Context, version string, spec runspec.Spec, stderr io.Write
 	return agent.Wait()
 }
 
+// writeHooks writes the hooks that this run brings its program, in place of those of a killed runner.
+func writeHooks(team *teamdir.Team, agent wire.Name, h runspec.Hooks) error {
+	err := removeHooks(team, agent)
+	if err != nil || h.File == "" {
+		return err
+	}
+	dir := string(agent) + "/" + runspec.HooksDir
+	return cmp.Or(team.Dir().Mkdir(dir), team.Dir().Replace(dir+"/"+h.File, []byte(h.Text), false))
+}
+
+func removeHooks(team *teamdir.Team, agent wire.Name) error {
+	return team.Dir().RemoveAll(string(agent) + "/" + runspec.HooksDir)
+}
+
 func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Options {
 	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
 	scope := app.Of(team)
@@ -176,7 +195,7 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		dirs = append(dirs, real)
 	}
 	o := ptyrun.Options{
-		Run: spec.Run, Version: version, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Run: spec.Run, Version: version, Command: spec.Command, Arguments: spec.Hooks.Args, Dir: spec.Dir, Env: spec.Env,
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },

@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN", "ATM_PROJECT"}
+var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN", "ATM_PROJECT", "ATM_HOOKS"}
 
 // MaySetEnv reports whether a member may have an environment variable of that name: atm sets some itself.
 func MaySetEnv(name string) bool {

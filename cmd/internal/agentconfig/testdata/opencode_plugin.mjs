@@ -18,7 +18,7 @@ if (isMainThread) {
 }
 
 function calls(dir, type) {
-  const lines = existsSync(dir + "/calls") ? readFileSync(dir + "/calls", "utf8").trim().split("\n") : []
+  const lines = existsSync(dir + "/calls") ? readFileSync(dir + "/calls", "utf8").split("\n").slice(0, -1) : [] // the last may be half written
   return lines.map((line) => JSON.parse(line)).filter((call) => !type || call.type === type)
 }
 
@@ -44,12 +44,28 @@ function fake(done) {
 }
 
 async function headless(plugin, dir) {
+  const maps = []
+  globalThis.Map = class extends Map { constructor(...args) { super(...args); maps.push(this) } }
   const done = [], { Atm } = await import(plugin)
   const hooks = await Atm({ client: fake(done), directory: dir })
   await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
   await hooks.event({ event: { type: "permission.asked", properties: { id: "per_1", sessionID: "ses_1" } } })
   assert.deepEqual(calls(dir).map((call) => [call.type, call.pushes]), [["session.created", undefined], ["permission.asked", undefined]])
   assert.deepEqual(done, [])
+
+  // It tells each state of a tool call once, and forgets the calls of a turn that is over.
+  await hooks.event({ event: { type: "permission.replied", properties: { requestID: "per_1", sessionID: "ses_1" } } })
+  const tell = (callID, status) => hooks.event({ event: { type: "message.part.updated", properties: { sessionID: "ses_1", part: { type: "tool", callID, state: { status } } } } })
+  for (let i = 0; i < 5; i++) for (const status of ["running", "running", "completed", "completed"]) await tell("call_" + i, status)
+  assert.equal(calls(dir, "message.part.updated").length, 10)
+  await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+  assert(maps.reduce((n, map) => n + map.size, 0) < 5)
+
+  // Where atm run has brought one to opencode, an installed one is silent.
+  process.env.ATM_HOOKS = "/run/hooks/claude.json"
+  assert((await Atm({ client: fake(done), directory: dir })).event)
+  process.env.ATM_HOOKS = "/run/hooks/opencode.js"
+  assert.deepEqual(await Atm({ client: fake(done), directory: dir }), {})
 }
 
 // The newest session that is no sub-agent's is the one that --continue opens.

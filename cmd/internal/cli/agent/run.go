@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/cmd/internal/agentconfig"
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/cmdline"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
@@ -38,6 +39,7 @@ atm run dora --driver acp -- opencode acp`,
 Without CMD it runs the command in team.toml, and restarts that when it crashes.
 A shell is told to read its mail; with --inject run it runs it. Nothing is typed into a program that
 atm does not know: atm driver -h, or --driver plain if it is like a shell.
+The hooks of Claude Code and opencode come along for this run; your files stay as they are.
 Exits with the program's code, or with 128+n after signal n.`,
 	Flags: []cli.Flag{
 		cmdline.ChoiceFuncFlag("driver", "`DRIVER`: auto (default: by CMD), or one of atm driver ls", config.Drivers),
@@ -219,7 +221,26 @@ func (k *call) spec(ctx context.Context, plan *config.Config, o runOptions) (spe
 		}
 	}
 	spec.Env = environment(o.env, m, spec)
+	k.bringHooks(&spec)
 	return spec, err
+}
+
+// bringHooks has the program call atm's hooks in this run; one that speaks the Agent Client Protocol tells all by it.
+func (k *call) bringHooks(spec *runspec.Spec) {
+	if spec.Driver == "acp" {
+		return
+	}
+	self, _ := os.Executable()
+	installer := agentconfig.Installer{Self: self}
+	dir := filepath.Join(k.s.Team.Dir().Path(), string(spec.Agent), filepath.FromSlash(runspec.HooksDir))
+	b, why := installer.Bring(spec.Command, spec.Env, dir)
+	if why != "" {
+		k.p.Warn("%s: atm brings no hooks to %s, since %s: only those of atm install tell what it does", spec.Agent, filepath.Base(spec.Command[0]), why)
+	}
+	if b.File != "" {
+		spec.Hooks = runspec.Hooks{File: filepath.Base(b.File), Text: b.Text, Args: b.Args}
+		spec.Env = append(spec.Env, b.Env...)
+	}
 }
 
 // policyFor returns the rules of team.toml; if an agent starts the agent, those of the last start by a person.
@@ -268,7 +289,7 @@ func (k *call) chooseDir(ctx context.Context, m config.Member, isPlanned bool, d
 func environment(given []string, m config.Member, spec runspec.Spec) []string {
 	unset := append(app.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
 		"NO_COLOR", "FORCE_COLOR")
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+	env := slices.DeleteFunc(agentconfig.WithoutBrought(os.Environ()), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(unset, k)
 	})

@@ -32,11 +32,12 @@ import (
 	"github.com/agentteammail/atm/teams/policy"
 )
 
-// How long a hook may keep its tool waiting: for a lock, for the input, and for an input that it ignores.
+// How long a hook may keep its tool waiting: for a lock, also before it records what nothing else tells; and for more of
+// the input.
 const (
-	hookLock  = 200 * time.Millisecond
-	hookInput = time.Second
-	hookDrain = 100 * time.Millisecond
+	hookLock     = 200 * time.Millisecond
+	hookLongLock = 5 * time.Second
+	hookInput    = time.Second
 )
 
 var hookCommand = &cli.Command{
@@ -46,6 +47,7 @@ atm hook codex-notify JSON`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "brought", Hidden: true}}, // it is called by a hook that atm run brings
 	Action: runHook,
 }
 
@@ -58,15 +60,21 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	signal.Ignore(syscall.SIGPIPE) // cheaper than catching it; no child process inherits it
 	p := command.PrinterOf(c)
-	if !c.IsSet("lock-timeout") {
+	if c.NArg() < 2 {
+		defer func() { hook.ReadInput(p.In, hookInput) }() // what is left: to some tools a closed pipe is a failure
+	}
+	isPatient := !c.IsSet("lock-timeout")
+	if isPatient {
 		p.LockTimeout = hookLock
+	}
+	if !c.Bool("brought") && agentconfig.IsBrought(c.Args().First(), os.Getenv, arguments) {
+		return nil
 	}
 	h, err := openHook(p.Given, c.Args().First(), c.Args().Get(1))
 	if h == nil {
-		hook.ReadInput(p.In, hookDrain) // to some tools a closed pipe is a failure
 		return err
 	}
-	h.commands = c.App
+	h.commands, h.isPatient = c.App, isPatient
 	in, err := h.read()
 	if err != nil {
 		return err
@@ -88,6 +96,7 @@ type hookCall struct {
 	scope     *app.Scope
 	isSecond  bool            // atm runs the agent, and this is another program
 	isRunning bool            // atm runs the agent
+	isPatient bool            // it waits longer for a lock where an event would be lost
 	program   teamdir.Program // whose hook this is
 
 	read  func() ([]byte, error) // the input
@@ -136,17 +145,23 @@ func (h *hookCall) options() hook.Options {
 	o := hook.Options{
 		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
-		MayDeliver:         func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
-		State:              func() (*reducer.State, error) { return team.State(name) },
-		Arguments:          arguments,
-		HasEnded:           func(session string) bool { return slices.Contains(h.ended(), session) },
-		Begins:             h.begin,
-		Ends:               func() { team.ForgetProgram(name, h.program) },
+		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
+		State:      func() (*reducer.State, error) { return team.State(name) },
+		Arguments:  arguments,
+		HasEnded:   func(session string) bool { return slices.Contains(h.ended(), session) },
+		Begins:     h.begin,
+		Ends: func() string {
+			team.ForgetProgram(name, h.program)
+			return team.OtherSession(name, h.program)
+		},
 		TakesContextAtStop: h.program.TakesContextAtStop,
 		Primer:             h.primer,
 		Edited: func(ctx context.Context, path string) {
 			h.err = errors.Join(h.err, team.NoteEdit(ctx, s.Me, path, s.Origin()))
 		},
+	}
+	if h.isPatient {
+		o.Patient = func() { team.LockTimeout = hookLongLock }
 	}
 	o.Dir, _ = os.Getwd() // see hook.Tool.ProjectDir
 	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
@@ -275,8 +290,11 @@ func openForHook(g *app.Given) (s *app.Scope, isSecond bool, err error) {
 		s.DeliverSome(context.Background())
 		err = s.Root.CheckNoted()
 	}
-	if of, _ := s.ShellMember(os.Getenv); err != nil || of == s.Me.Address() {
+	if err != nil {
 		return nil, false, err
+	}
+	if of, _ := s.ShellMember(os.Getenv); of == s.Me.Address() {
+		return nil, false, nil
 	}
 	err = s.MayWrite()
 	if _, isRefused := errors.AsType[*failure.Error](err); isRefused {

@@ -1,0 +1,95 @@
+//go:build linux || darwin
+
+package agentconfig
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBring(t *testing.T) {
+	p := &Installer{Self: "/opt/a b/atm"}
+	const dir = "/srv/.atm/main/bob/run/hooks"
+	for _, test := range []struct {
+		command, env string
+		file         string
+		args, added  []string
+		why          string
+	}{
+		{"claude --model x", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
+		{"/opt/claude -p hi", "", dir + "/claude.json", []string{"--settings=" + dir + "/claude.json"}, []string{"ATM_HOOKS=" + dir + "/claude.json"}, ""},
+		{"claude --settings x.json", "", "", nil, nil, "it has --settings of its own"},
+		{"claude --settings={}", "", "", nil, nil, "it has --settings of its own"},
+		{"env claude", "", "", nil, nil, ""},
+		{"codex", "", "", nil, nil, ""},
+		{"sh claude", "", "", nil, nil, ""},
+		{"opencode", "", dir + "/opencode.js", nil, []string{
+			`OPENCODE_CONFIG_CONTENT={"plugin":["file://` + dir + `/opencode.js"]}`, "ATM_HOOKS=" + dir + "/opencode.js"}, ""},
+		{"opencode", `OPENCODE_CONFIG_CONTENT={"model":"m", /* mine */ "plugin":["own"]}`, dir + "/opencode.js", nil, []string{
+			`OPENCODE_CONFIG_CONTENT={"model":"m","plugin":["own","file://` + dir + `/opencode.js"]}`, "ATM_HOOKS=" + dir + "/opencode.js"}, ""},
+		{"opencode", `OPENCODE_CONFIG_CONTENT=[]`, "", nil, nil, "OPENCODE_CONFIG_CONTENT is set, and not to a JSON object"},
+		{"gemini", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/x", "", nil, nil, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH is set"},
+	} {
+		b, why := p.Bring(strings.Fields(test.command), []string{test.env}, dir)
+		if b.File != test.file || why != test.why || cmp.Diff(b.Args, test.args) != "" || cmp.Diff(b.Env, test.added) != "" {
+			t.Errorf("%s, %s: %q %q %q, %q", test.command, test.env, b.File, b.Args, b.Env, why)
+		}
+		if b.File != "" && (!strings.Contains(b.Text, "/opt/a b/atm") || !strings.Contains(b.Text, "--brought")) {
+			t.Errorf("%s: the file does not call this atm: %s", test.command, b.Text)
+		}
+		if b.File == "" {
+			continue
+		}
+		// An agent that this one runs does not get its hooks.
+		env := WithoutBrought(append([]string{"A=b", test.env}, b.Env...))
+		left, _ := p.Bring(strings.Fields(test.command), env, "/other")
+		if strings.Contains(strings.Join(append(env, left.Env...), " "), dir) {
+			t.Errorf("%s: it is still there: %q, %q", test.command, env, left.Env)
+		}
+	}
+}
+
+// Gemini CLI takes a file of the system's only from a directory that root alone may write to.
+func TestBringGemini(t *testing.T) {
+	if os.Geteuid() == 0 && isSystemPath("/usr/bin") != (isSystemPath("/usr") && isSystemPath("/")) {
+		t.Error("/usr/bin is no directory of the system")
+	}
+	if dir := t.TempDir(); isSystemPath(dir) { // /tmp is for all
+		info, _ := os.Stat(os.TempDir())
+		if info.Mode().Perm()&0o002 != 0 {
+			t.Errorf("%s is taken", dir)
+		}
+	}
+	p := &Installer{Self: "/atm"}
+	if b, why := p.Bring([]string{"gemini"}, nil, t.TempDir()); why != "" {
+		t.Errorf("%v %q", b, why)
+	}
+}
+
+func TestIsBrought(t *testing.T) {
+	env := func(pairs ...string) func(string) string {
+		return func(name string) string { return valueOf(pairs, name) }
+	}
+	arguments := func(words ...string) func() []string { return func() []string { return words } }
+	for _, test := range []struct {
+		tool      string
+		env       func(string) string
+		arguments func() []string
+		want      bool
+	}{
+		{"claude", env("ATM_HOOKS=/r/claude.json"), arguments("claude", "--settings=/r/claude.json"), true},
+		{"claude", env("ATM_HOOKS=/r/claude.json"), arguments("claude", "-p"), false}, // started in its shell
+		{"claude", env(), arguments("claude", "--settings=/r/claude.json"), false},
+		{"opencode", env("ATM_HOOKS=/r/opencode.js"), arguments(), true},
+		{"opencode", env("ATM_HOOKS=/r/claude.json"), arguments(), false},
+		{"gemini", env("ATM_HOOKS=/r/gemini.json", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH=/r/gemini.json"), arguments(), true},
+		{"codex", env("ATM_HOOKS=/r/claude.json"), arguments(), false},
+	} {
+		if got := IsBrought(test.tool, test.env, test.arguments); got != test.want {
+			t.Errorf("%s: %v", test.tool, got)
+		}
+	}
+}
