@@ -60,6 +60,9 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker, 
 		return nil, err
 	}
 	s := &speaker{r: r, Agent: a, told: newFeed[acp.Event](maxTold), program: driver.ForCommand(command)}
+	if s.program.Plain || s.program.Unknown {
+		s.program, _ = driver.Named(ACPName)
+	}
 	r.wg.Go(s.listen)
 	return s, nil
 }
