@@ -55,7 +55,7 @@ var importers = map[string][]string{
 	"charm.land/bubbletea":                   {"cmd/internal/tui"},
 	"charm.land/lipgloss":                    {"cmd/internal/tui"},
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen", "cmd/internal/web"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "cmd/internal/tui", "cmd/internal/web", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},

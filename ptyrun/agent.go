@@ -16,7 +16,7 @@ import (
 // terminal, a program on a PTY, and speaker, one that speaks the Agent Client Protocol.
 //
 // Only the loop calls these methods, and none of them waits for the program; but Stop is called beside the loop. What an
-// agent tells it tells the runner: append (an event), openQuestion, closeQuestion, sendOutput.
+// agent tells it tells the runner: append (an event), openQuestion, closeQuestion, show.
 type agent interface {
 	// Its process, and all that it started; see process.Child.
 	PID() int
@@ -24,15 +24,22 @@ type agent interface {
 	Exit() process.Exit
 	Stop(ctx context.Context, grace time.Duration) ([]process.Info, error)
 
-	// woken gets something when there is something for take to take in, and is nil when there will never be any more.
+	// woken gets something when there is something for step to take in, and is nil when there will never be any more.
 	woken() <-chan struct{}
-	take()
-	step(now time.Time) // what is due with time
+	step(now time.Time) // takes in what it has told, and does what is due with time
 	refresh()           // takes in all that it has told by now; called before anything is given, pressed or shown
-	ended()             // its process has ended, and all that it told was taken in
 	state() agentState
-	describe(s *control.Status)
 
+	taker
+
+	// interrupt ends the turn, in steps with driver.InterruptPause between them. press chooses an option of the question, or
+	// says why it cannot.
+	interrupt(step int) (isMore bool)
+	press(q *Question, o driver.Option) error
+}
+
+// A taker takes texts.
+type taker interface {
 	// lookForDoor reports whether it is just being found out if the program takes mail beside its prompt, isPushable whether
 	// it does: see door.
 	lookForDoor(now time.Time) bool
@@ -46,33 +53,47 @@ type agent interface {
 	recipe(t *typing) []recipeStep
 	given(t *typing) (turn string)
 	takeBack(t *typing) bool
+}
+
+// A terminalAgent is an agent that draws a screen and gets keys. The runner asks onTerminal for it.
+type terminalAgent interface {
+	agent
+
+	take()                   // draws all that it has written
+	ended()                  // its process has ended, and all that it wrote was drawn
+	claims() []control.Claim // what its state rests on, the strongest first
 
 	// beginInterrupt is called before the turn is interrupted, and reports whether the program will forget the text that
-	// began it. interrupt does so, in steps with driver.InterruptPause between them.
+	// began it.
 	beginInterrupt() (forgetsText bool)
-	interrupt(step int) (isMore bool)
 
-	// press chooses an option of a question, or says why it cannot. isOpen: it still asks that, as far as it has told; not
-	// isDrawn: it is just telling.
-	press(q *Question, o driver.Option) error
-	isOpen(q *Question) (isOpen, isDrawn bool)
-
-	// The terminals of people.
-	repaint(lines int) (drawn []byte, upTo uint64) // the last lines on an empty terminal, up to an output: see sendOutput
-	resize(to control.Size)
-	keys(keys []byte)
+	// What people see.
+	repaint(lines int) []byte // draws the screen, and that many lines above it, on an empty terminal
 	show(req control.ScreenRequest) control.Screen
+	tail(lines int) []string
 	answer() string          // the answer to the last text, as far as it is seen
 	declared() screen.Status // what it declares of its state, for terminals that know that
 	forgetLines()            // those shown so far are not the follower's
-	tail(lines int) []string
+	resize(to control.Size)
 	clear() []byte // what takes from a terminal that is detached what would stay
 	leave() []byte // what people's terminals are left with when it has ended
 
-	// What a request types: the text, whether its prompt shows it by now, and the key that sends it off.
+	// What is typed. Of a request: the text, whether its prompt shows it by now, and the key that sends it off.
+	keys(keys []byte)
 	typeText(req control.TypeRequest) (*requestedText, error)
 	hasText(typed *requestedText) bool
 	submit(typed *requestedText) error
+}
+
+// hasTerminal reports whether the agent's program runs on a terminal, onTerminal returns the one that runs now, else nil.
+func (r *runner) hasTerminal() bool { return r.ACP == nil }
+
+func (r *runner) onTerminal() terminalAgent {
+	if r.prog == nil {
+		return nil
+	}
+	t, _ := r.prog.agent.(terminalAgent)
+	return t
 }
 
 // agentState is what the loop has to know of its agent.
@@ -80,14 +101,17 @@ type agentState struct {
 	driver     string         // its name
 	reader     *driver.Driver // of the program that acts on what a text contains
 	activity   reducer.Activity
-	isPlain    bool // it runs what it gets, like a shell
-	takesText  bool // with its line breaks, as one text; else what it gets is keys, any of which may do something
-	isVerbatim bool // it acts on nothing in a text that is pushed
-	isReady    bool // it has once waited for a text, for long enough
-	hasLines   bool // what it shows stays, line by line
-	hasDraft   bool // in its prompt is a text, perhaps a person's
-	isAsking   bool // also what is only just coming up, or cannot be read
-	isDialog   bool // what it asks can be read
-	cancels    bool // an interrupt is no answer to what it asks, but cancels it
-	isOurs     bool // a text of ours began its turn, of which no event may tell yet
+	detail     string       // of that, or the kind of what it asks
+	ways       control.Ways // in which it is told something
+	isPlain    bool         // it runs what it gets, like a shell
+	isByLine   bool         // every line of a text is submitted by itself
+	takesText  bool         // with its line breaks, as one text; else what it gets is keys, any of which may do something
+	isVerbatim bool         // it acts on nothing in a text that is pushed
+	isReady    bool         // it has once waited for a text, for long enough
+	hasLines   bool         // what it shows stays, line by line
+	hasDraft   bool         // in its prompt is a text, perhaps a person's
+	isAsking   bool         // also what is only just coming up, or cannot be read
+	isDialog   bool         // what it asks can be read
+	cancels    bool         // an interrupt is no answer to what it asks, but cancels it
+	isOurs     bool         // a text of ours began its turn, of which no event may tell yet
 }

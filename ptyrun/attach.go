@@ -16,7 +16,6 @@ const maxKeyHold = 3 * time.Second // for a person's keys while a text is being 
 type attached struct {
 	viewers    map[*control.Viewer]control.Size // zero size: read-only or unknown
 	withStatus map[*control.Viewer]bool         // those that are sent what the program declares
-	drawn      map[*control.Viewer]uint64       // the last output that their repaint had
 
 	rewriting, removing screen.OutputFilter // of the output to viewers with and without that
 
@@ -24,16 +23,23 @@ type attached struct {
 	heldKeys    []byte    // keys held back while a text is being typed
 	initialSize control.Size
 
-	finalScreen, finalText []byte // shown to viewers when the agent has ended
+	transcript             transcript // of an agent without a terminal
+	finalScreen, finalText []byte     // shown to viewers when the agent has ended
 }
 
-// Attach tells the loop what the viewer does until it leaves.
+// Attach tells the loop what the viewer does until it leaves. Where there is no terminal it only looks.
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
+	if !r.hasTerminal() {
+		req = control.AttachRequest{ReadOnly: true}
+	}
 	r.post(func() { r.join(v, req) })
 	for {
 		select {
 		case in, ok := <-v.Input():
 			if ok {
+				if req.ReadOnly {
+					in = control.Input{Repaint: in.Repaint}
+				}
 				r.post(func() { r.viewerSent(v, in) })
 				continue
 			}
@@ -64,33 +70,54 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input) {
 	r.passKeys(in.Bytes, len(in.Bytes) > 0 && !in.IsReport)
 }
 
+// drawn returns what draws the agent's screen, and that many lines above it, or the end of its transcript.
+func (r *runner) drawn(lines int) []byte {
+	switch t := r.onTerminal(); {
+	case !r.hasTerminal():
+		return r.transcript.drawn(max(lines, r.Rows))
+	case t != nil:
+		return t.repaint(lines)
+	}
+	return r.finalScreen
+}
+
+// tail returns the last lines of that as text.
+func (r *runner) tail(lines int) []string {
+	if t := r.onTerminal(); t != nil {
+		return t.tail(lines)
+	}
+	return r.transcript.tail(lines)
+}
+
 // repaintViewer shows the whole screen to a viewer that joined or was behind.
 func (r *runner) repaintViewer(v *control.Viewer) {
-	if r.prog != nil {
-		r.prog.take()
-		drawn, upTo := r.prog.repaint(screen.Scrollback)
-		r.drawn[v] = upTo
+	t := r.onTerminal()
+	if t != nil {
+		t.take()
+	}
+	if drawn := r.drawn(screen.Scrollback); drawn != nil {
 		v.Repaint(drawn)
-		if r.withStatus[v] {
-			v.Send([]byte(screen.ClearStatus)) // it may have missed changes
-			r.sendStatus(v, nil, r.prog.declared())
-		}
-	} else if r.finalScreen != nil {
-		v.Repaint(r.finalScreen)
+	}
+	if t != nil && r.withStatus[v] {
+		v.Send([]byte(screen.ClearStatus)) // it may have missed changes
+		r.sendStatus(v, nil, t.declared())
 	}
 }
 
-// sendOutput sends what the agent shows, numbered, to the viewers that do not have it from a repaint. What it declares is
-// written anew, or left out.
-func (r *runner) sendOutput(written []byte, number uint64) {
+// show shows people what is new in the transcript.
+func (r *runner) show(text string) {
+	r.recording.Output([]byte(text))
+	r.sendOutput([]byte(text))
+}
+
+// sendOutput sends what the agent shows to the viewers. What it declares is written anew, or left out.
+func (r *runner) sendOutput(written []byte) {
 	r.rewriting.Rewrites = true
 	with, without := r.rewriting.Filter(written), r.removing.Filter(written)
 	for v := range r.viewers {
-		switch {
-		case number <= r.drawn[v]:
-		case r.withStatus[v]:
+		if r.withStatus[v] {
 			v.Send(with)
-		default:
+		} else {
 			v.Send(without)
 		}
 	}
@@ -106,13 +133,12 @@ func (r *runner) sendStatus(v *control.Viewer, from, to screen.Status) {
 // leave removes a viewer. If the terminal had its size, it grows to the largest remaining viewer's or back to the
 // initial size: an agent with too little room shows no prompt and gets no mail.
 func (r *runner) leave(v *control.Viewer) {
-	if r.prog != nil {
-		v.Send(r.prog.clear())
+	if t := r.onTerminal(); t != nil {
+		v.Send(t.clear())
 	}
 	size := r.viewers[v]
 	delete(r.viewers, v)
 	delete(r.withStatus, v)
-	delete(r.drawn, v)
 	if size != r.size() {
 		return
 	}
@@ -145,10 +171,9 @@ func (r *runner) resize(to control.Size) {
 	}
 	r.Cols, r.Rows = to.Cols, to.Rows
 	r.recording.Resize(to.Cols, to.Rows)
-	if r.prog == nil {
-		return
+	if t := r.onTerminal(); t != nil {
+		t.resize(to)
 	}
-	r.prog.resize(to)
 }
 
 // showEnd shows a viewer the end, repainting the last screen if the viewer was late or behind. Only after the loop.
@@ -162,7 +187,7 @@ func (r *runner) showEnd(v *control.Viewer) {
 
 // passKeys types a viewer's keys. While a text of ours is being typed they are held, so that the two do not mix.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
-	if r.prog == nil {
+	if r.onTerminal() == nil {
 		return
 	}
 	now := r.now()
@@ -177,13 +202,13 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 
 // releaseKeys types the keys that were held. If a text of ours is still being typed, it is mixed with them from now on.
 func (r *runner) releaseKeys() {
-	keys := r.heldKeys
+	keys, terminal := r.heldKeys, r.onTerminal()
 	r.heldKeys = nil
-	if len(keys) == 0 || r.prog == nil {
+	if len(keys) == 0 || terminal == nil {
 		return
 	}
 	if t := r.mail.typing; t.holdsKeys() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
-	r.prog.keys(keys)
+	terminal.keys(keys)
 }

@@ -187,7 +187,7 @@ func (r *runner) answer(by string, choose func(q *Question) (driver.Option, erro
 	case <-q.closed:
 		return label, nil
 	case <-time.After(answerTimeout):
-		if r.ACP != nil { // it has the answer, and will tell so behind what it has told before
+		if !r.hasTerminal() { // it has the answer, and will tell so behind what it has told before
 			return label, nil
 		}
 		r.post(func() { q.pressed = nil })
@@ -202,13 +202,10 @@ func (r *runner) press(q *Question, o driver.Option, by string) error {
 	}
 	now := r.now()
 	r.prog.refresh()
-	isOpen, isDrawn := r.prog.isOpen(q)
 	sinceKey := now.Sub(r.lastKey)
 	switch {
-	case !isDrawn:
-		return notNow("it is redrawing its screen")
-	case !isOpen:
-		return notNow("its screen shows no such dialog any more")
+	case q != r.question: // as the agent has just told
+		return errQuestionGone
 	case q.pressed != nil:
 		return refused("somebody is already answering it") // its key may still be unread: no second one after it
 	case sinceKey < r.timing.personQuiet && by == byRule, sinceKey < r.timing.idle:
@@ -229,7 +226,7 @@ func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Op
 	}
 	o, err := r.chosenOption(q, req)
 	if err == nil && q.Dialog.IsCut && !o.Denies() {
-		return o, refused("part of what it asks is not on its screen: no key was pressed", tryAttach)
+		return o, refused("part of what it asks is not on its screen: no key was pressed", r.tryByHand())
 	}
 	return o, err
 }
@@ -281,7 +278,7 @@ func (r *runner) unnamedOption(q *Question, denies bool) (driver.Option, error) 
 	case len(q.Dialog.Options) == 0:
 		return o, onlyAtTerminal("its options cannot be read: no key was pressed")
 	case denies:
-		return o, usage("none of its options says no: "+q.listOptions(), tryAttach)
+		return o, usage("none of its options says no: "+q.listOptions(), r.tryByHand())
 	}
 	return o, usage("which one? "+q.listOptions(), control.Try{Op: "answer", Option: q.Dialog.Options[0].ID})
 }
@@ -302,7 +299,16 @@ var (
 	tryScreen = control.Try{Op: "screen"}
 	tryAttach = control.Try{Op: "attach"}
 	tryRaw    = control.Try{Op: "type", Raw: true}
+	tryPrompt = control.Try{Op: "type", Enter: true}
 )
+
+// tryByHand is what is left to a person.
+func (r *runner) tryByHand() control.Try {
+	if r.hasTerminal() {
+		return tryAttach
+	}
+	return control.Try{Op: "interrupt"}
+}
 
 func notNow(why string) error {
 	return &control.Error{Code: locked, Message: why + ": no key was pressed; try again", Try: []control.Try{tryScreen}}

@@ -97,10 +97,11 @@ func (f Followed) Program() (isPlain, hasLines, ok bool) {
 // NewAnswer returns the answer that the terminal of the program shows; "": none that is not known yet.
 func (f Followed) NewAnswer() string {
 	r := f.r
-	if r.prog == nil {
+	t := r.onTerminal()
+	if t == nil {
 		return ""
 	}
-	answer := r.prog.answer()
+	answer := t.answer()
 	if answer == r.lastAnswer {
 		return ""
 	}
@@ -110,8 +111,8 @@ func (f Followed) NewAnswer() string {
 
 // ForgetLines forgets the lines that the program has shown and that HandleLines did not get.
 func (f Followed) ForgetLines() {
-	if f.r.prog != nil {
-		f.r.prog.forgetLines()
+	if t := f.r.onTerminal(); t != nil {
+		t.forgetLines()
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 		return nil, errBeingTyped
 	}
 	cut := &interruption{prog: p, turn: r.state.Session().Turn.ID, activity: activity}
-	if p.beginInterrupt() && by == byMail {
+	if t := r.onTerminal(); t != nil && t.beginInterrupt() && by == byMail {
 		cut.undone = r.undoTurn()
 	}
 	return cut, nil

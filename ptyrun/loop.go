@@ -80,7 +80,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	r := &runner{
 		Options: o, Box: m.box, Hold: m.hold, ctx: ctx, isAuto: o.Driver == nil, state: m.state,
 		calls:    make(chan func()),
-		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}, drawn: map[*control.Viewer]uint64{}},
+		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
 		mail:     mail{tries: map[wire.ID]int{}, pushedInVain: map[wire.ID]bool{}},
 	}
 	r.setDefaults()
@@ -107,7 +107,7 @@ func (r *runner) openDir() error {
 func (r *runner) startRecording() (err error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: r.Cols, Rows: r.Rows,
-		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: r.repaint,
+		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: func() []byte { return r.drawn(0) },
 		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
 	})
 	return err
@@ -191,8 +191,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 			}
 		}
 		select {
-		case <-woken:
-			r.prog.take()
+		case <-woken: // step takes it in
 		case <-ended:
 			r.programEnded()
 		case f := <-r.calls:
@@ -328,13 +327,4 @@ func (r *runner) reportError(what string) {
 	r.Log.Error(what)
 	r.append(wire.Event{Kind: "stream_error"}.With("error_summary", what))
 	r.notifyViewers(what)
-}
-
-// repaint returns what a new file of the recording begins with.
-func (r *runner) repaint() []byte {
-	if r.prog == nil {
-		return nil
-	}
-	drawn, _ := r.prog.repaint(0)
-	return drawn
 }

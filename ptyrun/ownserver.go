@@ -34,7 +34,7 @@ const serverSocket, serverPrefix = "sock", "atm-server-"
 // makeServerDir makes the directory for the socket of the program's own server, if it has one: private, and with a short
 // path.
 func (r *runner) makeServerDir() {
-	if _, _, ok := driver.WithServer(r.Command, r.isScript(), ""); !ok || r.ACP != nil {
+	if _, _, ok := driver.WithServer(r.Command, r.isScript(), ""); !ok || !r.hasTerminal() {
 		return
 	}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), "", "/tmp"} { // the first may be another user's

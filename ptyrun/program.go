@@ -26,10 +26,10 @@ func (r *runner) startProgram(command []string, resumed resumption, server *ownS
 	now := r.now()
 	var a agent
 	var err error
-	if r.ACP != nil {
-		a, err = r.startSpeaker(command, resumed.id)
-	} else {
+	if r.hasTerminal() {
 		a, err = r.startTerminal(command, server)
+	} else {
+		a, err = r.startSpeaker(command, resumed.id)
 	}
 	if err != nil {
 		return err
@@ -40,12 +40,11 @@ func (r *runner) startProgram(command []string, resumed resumption, server *ownS
 	}
 	r.notResumed, r.lastDriver = "", ""
 	r.prog, r.pid = p, p.PID()
-	if r.finalScreen != nil {
+	if t := r.onTerminal(); t != nil && r.finalScreen != nil {
 		// The previous program left modes behind, perhaps the alternate screen.
-		fresh, upTo := p.repaint(0)
+		fresh := t.repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			r.drawn[v] = upTo
 			if v.Send(fresh); v.IsBehind() {
 				v.Repaint(fresh)
 			}
@@ -81,13 +80,14 @@ func (r *runner) isScript() bool {
 func (r *runner) programEnded() {
 	p := r.prog
 	r.setExit(p)
-	p.ended()
-	r.finalScreen, _ = p.repaint(screen.Scrollback)
-	r.finalText = p.leave()
-	clear(r.drawn)
-	for v := range r.viewers {
-		r.sendStatus(v, p.declared(), p.declared().AtPrompt())
+	if t := r.onTerminal(); t != nil {
+		t.ended()
+		r.finalText = t.leave()
+		for v := range r.viewers {
+			r.sendStatus(v, t.declared(), t.declared().AtPrompt())
+		}
 	}
+	r.finalScreen = r.drawn(screen.Scrollback)
 	r.prog = nil
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
@@ -153,7 +153,7 @@ func (r *runner) setExit(p *program) {
 		exit = p.Exit()
 	default:
 	}
-	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: p.tail(10)}
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Stopped: r.stopping != nil, Tail: r.tail(10)}
 }
 
 func (r *runner) logSurvivors(err error) {

@@ -54,7 +54,7 @@
 //	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
 //	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
 //	inject, draft            how a text is typed; what of ours is left in the draft
-//	speaker                  an agent that speaks ACP
+//	speaker, transcript      an agent that speaks ACP; what people see of it
 //	follower, lines          who follows the run, and gets the lines of the terminal; package sessions does
 //	server, attach           requests through the socket; people's terminals
 package ptyrun
@@ -104,7 +104,7 @@ type Options struct {
 	Env         []string       // the whole environment, but for the mark of the run; nil: that of this process
 	Driver      *driver.Driver // nil: chosen by Command, until the screen shows another
 	ACP         *ACP           // the program speaks the Agent Client Protocol, and gets no terminal; nil: it draws a screen
-	Cols, Rows  int            // 0: 120 by 30
+	Cols, Rows  int            // of its terminal; 0: 120 by 30
 	Restart     Restart
 	GoesOn      bool // it is told to go on when a usage limit is over that has ended its turn
 	Resume      bool // each program continues the agent's last conversation, if its driver knows how

@@ -22,15 +22,15 @@ func (r *runner) resume() (argv []string, how resumption) {
 	}
 	limit := r.state.Limit
 	isCutOff := r.GoesOn && !r.Anew && limit != nil && limit.CutOff
-	isWanted := r.Resume || isCutOff || r.ACP != nil && r.pid != 0 // a restarted agent loads its session
+	isWanted := r.Resume || isCutOff || !r.hasTerminal() && r.pid != 0 // a restarted agent loads its session
 	switch {
 	case !isWanted:
 		return r.Command, how
 	case r.notResumed != "":
 		return r.Command, resumption{fresh: r.notResumed}
-	case r.ACP != nil && run.Conversation == reducer.Newest:
+	case !r.hasTerminal() && run.Conversation == reducer.Newest:
 		return r.Command, how
-	case r.ACP != nil:
+	case !r.hasTerminal():
 		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
 	}
 	id, isScript := run.Conversation, r.isScript()

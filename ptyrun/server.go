@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -27,7 +28,7 @@ var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return inLoop(r, func() (control.Status, error) {
-		s := control.Status{State: string(reducer.Starting), Untyped: r.mail.lastFailure.Field("reason")}
+		s := control.Status{State: string(reducer.Starting), NoTerminal: !r.hasTerminal(), Untyped: r.mail.lastFailure.Field("reason")}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
@@ -37,8 +38,13 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if p := r.prog; p != nil {
 			is := p.state()
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.PID(), p.started, is.isReady && r.isLogged() && r.unwritten == 0 && r.follower.IsReady(), is.driver
-			s.Resumed, s.NotResumed = p.resumed.id, p.resumed.fresh
-			p.describe(&s)
+			s.State, s.Detail, s.ByLine, s.Ways, s.NotResumed = string(is.activity), is.detail, is.isByLine, is.ways, p.resumed.fresh
+			if r.hasTerminal() || is.isReady { // else whether it can load the conversation is not known yet
+				s.Resumed = p.resumed.id
+			}
+		}
+		if t := r.onTerminal(); t != nil {
+			s.Claims = t.claims()
 		}
 		return s, nil
 	})
@@ -49,11 +55,24 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		out := control.Screen{Lines: r.exit.Tail, State: string(reducer.Exited)}
 		if r.prog != nil {
 			r.prog.refresh()
-			out = r.prog.show(req)
+			out = r.shown(req)
 		}
 		out.Cols, out.Rows = r.Cols, r.Rows
 		return out, nil
 	})
+}
+
+// shown returns what the agent's terminal shows, or the end of its transcript.
+func (r *runner) shown(req control.ScreenRequest) control.Screen {
+	if t := r.onTerminal(); t != nil {
+		return t.show(req)
+	}
+	is := r.prog.state()
+	out := control.Screen{Lines: r.transcript.tail(cmp.Or(req.Last, r.Rows)), State: string(is.activity), Detail: is.detail}
+	if req.ANSI {
+		out.ANSI = strings.Join(append(out.Lines[:len(out.Lines):len(out.Lines)], ""), "\r\n")
+	}
+	return out
 }
 
 // MailForPlugin answers the program's own processes only: others would take its mail.
@@ -69,10 +88,13 @@ func (r *runner) MailForPlugin(_ context.Context, req control.PluginRequest) (co
 	})
 }
 
-func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
-	var prog *program
+func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done control.Outcome, err error) {
+	if !r.hasTerminal() {
+		return r.typePrompt(ctx, req)
+	}
+	var prog terminalAgent
 	typed, err := inLoop(r, func() (*requestedText, error) {
-		prog = r.prog
+		prog = r.onTerminal()
 		switch {
 		case prog == nil:
 			return nil, errNotRunning
@@ -94,16 +116,37 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 		return done, err
 	}
 	if n := len(typed.data); n > 0 { // some programs swallow a return key right behind a text
-		r.poll(r.timing.render, func() bool { return r.prog != prog || prog.hasText(typed) })
+		r.poll(r.timing.render, func() bool { return r.onTerminal() != prog || prog.hasText(typed) })
 		time.Sleep(r.timing.beforeReturn + driver.SubmitDelay(n))
 	}
 	return inLoop(r, func() (control.Outcome, error) {
-		if r.prog != prog {
+		if r.onTerminal() != prog {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		prog.refresh()
 		return done, prog.submit(typed)
 	})
+}
+
+// typePrompt gives a text to an agent without a terminal, if that may begin a turn now.
+func (r *runner) typePrompt(ctx context.Context, req control.TypeRequest) (done control.Outcome, err error) {
+	p := &prompt{text: string(req.Text), done: make(chan error, 1)}
+	_, err = inLoop(r, func() (gate control.Gate, err error) {
+		switch gate = r.gate(r.now()); {
+		case req.Raw || len(req.Text) == 0:
+			return gate, refused("it has no terminal that takes keys", tryPrompt)
+		case !req.Enter:
+			return gate, refused("it has no terminal, so no input line in which a text could wait", tryPrompt)
+		case gate != control.GateOpen || r.mail.typing != nil || len(r.mail.prompts) > 0:
+			return gate, refused("it takes no prompt now: "+cmp.Or(string(gate), "it gets another one"), tryScreen)
+		}
+		r.mail.prompts = append(r.mail.prompts, p)
+		return gate, nil
+	})
+	if err == nil {
+		err = r.awaitGiven(ctx, p)
+	}
+	return control.Outcome{Done: "typed", Detail: letter.Many(len(req.Text), "byte")}, err
 }
 
 // checkTyping returns an error if a text may not be typed while the agent asks something, perhaps d: it may be an answer.

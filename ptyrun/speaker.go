@@ -1,15 +1,17 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -29,7 +31,7 @@ const ACPName = "acp"
 const fromACP = "acp"
 
 // speaker is an agent that speaks the Agent Client Protocol: it has no terminal, and what it does and asks it tells.
-// People's terminals show a transcript.
+// People see that as a transcript.
 type speaker struct {
 	r *runner
 	*acp.Agent
@@ -46,7 +48,7 @@ const maxTold = 64
 
 func (r *runner) startSpeaker(command []string, conversation string) (*speaker, error) {
 	a, err := acp.Start(acp.Options{
-		Command: command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows, Run: r.Run, Load: conversation,
+		Command: command, Dir: r.Dir, Env: r.Env, Run: r.Run, Load: conversation,
 		Version: r.Version, Session: r.ACP.Session, Root: r.ACP.Root, Rules: r.ACP.Rules, Team: r.Box.Store().Dir().Path(),
 		Edited: func(path string) {
 			if r.Edited != nil {
@@ -58,6 +60,9 @@ func (r *runner) startSpeaker(command []string, conversation string) (*speaker, 
 		return nil, err
 	}
 	s := &speaker{r: r, Agent: a, told: newFeed[acp.Event](maxTold), program: driver.ForCommand(command)}
+	if s.program.Plain || s.program.Unknown {
+		s.program, _ = driver.Named(ACPName)
+	}
 	r.wg.Go(s.listen)
 	return s, nil
 }
@@ -70,7 +75,7 @@ func (s *speaker) listen() {
 }
 
 func (s *speaker) woken() <-chan struct{} { return s.told.woken() }
-func (s *speaker) take()                  { s.told.take(s.handle) }
+func (s *speaker) refresh()               { s.told.take(s.handle) }
 
 func (s *speaker) handle(e acp.Event) {
 	r, q := s.r, s.r.question
@@ -87,30 +92,72 @@ func (s *speaker) handle(e acp.Event) {
 			s.turn = e.Log.TurnID
 		}
 		r.append(*e.Log)
+		s.showEvent(e.Log)
 	case e.Asked != nil:
 		event := wire.Event{Source: fromACP, Session: s.session, TurnID: r.state.Session().Turn.ID}
 		if e.Asked.ToolCallID != "" {
 			event = event.With("tool_call_id", e.Asked.ToolCallID)
 		}
+		r.show(r.transcript.print(markAsked, r.askedText(&e.Asked.Dialog)))
 		r.openQuestion(&Question{Dialog: e.Asked.Dialog, asked: e.Asked.ID, then: e.Asked.Then}, event)
 	case e.Closed != "":
 		if q != nil && q.asked == e.Closed && q.pressed != nil {
+			r.show(r.transcript.print(markNote, fmt.Sprintf("%s, by %s", q.pressed.Label, cmp.Or(q.pressedBy, "a person"))))
 			r.closeQuestion(q.then)
 		} else if q != nil && q.asked == e.Closed { // it was withdrawn: the change comes as an event
 			r.closeQuestion("")
 		}
-	case e.Chosen != nil: // at a terminal
-		if q != nil && q.asked == e.Chosen.Question && q.pressed == nil {
-			if o := firstOption(q.Dialog.Options, func(o driver.Option) bool { return o.ID == e.Chosen.Option }); o != nil {
-				if q.pressed = o; s.press(q, *o) != nil { // it was withdrawn
-					q.pressed = nil
-				}
+	case e.Said != "":
+		r.show(r.transcript.say(e.Said))
+	case e.Note != "":
+		r.show(r.transcript.print(markNote, e.Note))
+	}
+}
+
+// showEvent shows people what an event says of a turn.
+func (s *speaker) showEvent(e *wire.Event) {
+	t, text := &s.r.transcript, ""
+	switch e.Kind {
+	case wire.TurnStarted:
+		text = t.print(markPrompt, e.Text("prompt"))
+	case "message_delta":
+		text = t.say(e.Text("delta"))
+	case "tool_call_start":
+		text = t.print(markTool, e.Text("tool")+": "+e.Text("title"))
+	case "tool_call_end":
+		if e.Text("error") != "" {
+			text = t.print(markTool, "failed: "+e.Text("tool"))
+		}
+	case wire.TurnCompleted:
+		end := e.Text("status")
+		for _, name := range []string{"stop_reason", "error"} {
+			if why := e.Text(name); why != "" && why != "end_turn" && why != end {
+				end += ": " + why
 			}
 		}
-	default:
-		r.recording.Output(e.Output)
-		r.sendOutput(e.Output, e.Seq)
+		text = t.print(markNote, end)
 	}
+	if text != "" {
+		s.r.show(text)
+	}
+}
+
+const maxAsked = 4 << 10 // bytes of a question that are shown; atm pending has it whole
+
+// askedText shows people a question, and how to answer it.
+func (r *runner) askedText(d *driver.Dialog) string {
+	lines, name := []string{d.Kind, wire.Clip(d.Prompt, maxAsked)}, r.Box.Agent()
+	if d.Input != d.Prompt && d.Input != "" {
+		lines = append(lines, wire.Clip(d.Input, maxAsked))
+	}
+	how := fmt.Sprintf("atm approve %s, or atm reject %[1]s", name)
+	if _, hasOne := d.Allowing(); !hasOne {
+		how = fmt.Sprintf("atm approve %s N", name)
+	}
+	for _, o := range d.Options {
+		lines = append(lines, o.ID+" "+o.Label)
+	}
+	return strings.Join(append(lines, how), "\n")
 }
 
 func (s *speaker) lookForDoor(time.Time) bool { return false }
@@ -120,51 +167,33 @@ func (s *speaker) mailForPlugin(control.PluginRequest) control.PluginMail {
 	return control.PluginMail{}
 }
 
-func (s *speaker) refresh() { s.take() }
-
-// step ends a usage limit whose time is over: the agent says nothing about that.
+// step ends a usage limit whose time is over, too: the agent says nothing about that.
 func (s *speaker) step(now time.Time) {
+	s.refresh()
 	if ses := s.r.state.Session(); ses.Activity == reducer.Limited && !ses.Until.IsZero() && !s.r.mustWait(ses.Until, now) {
 		e := wire.Event{Kind: "state_change", Source: fromACP, Session: s.session}
 		s.r.append(e, "previous", string(reducer.Limited), "new", string(reducer.Idle))
 	}
 }
 
-func (s *speaker) ended() {
-	if t := s.r.mail.typing; t.isSubmitted() && s.turn != s.before {
-		s.r.typingDone(t)
-	}
-}
-
 func (s *speaker) state() agentState {
-	q := s.r.question
-	return agentState{
-		driver: ACPName, reader: s.program, activity: s.Activity(), takesText: true, isReady: s.isReady, hasDraft: s.Draft() != "",
-		isAsking: q != nil, isDialog: q != nil, cancels: q != nil && q.Dialog.Kind == "permission",
+	is := agentState{
+		driver: ACPName, reader: s.program, activity: s.Activity(), detail: s.r.state.Session().Detail, takesText: true, isReady: s.isReady,
+		ways: control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"},
 	}
-}
-
-func (s *speaker) describe(to *control.Status) {
-	to.State, to.Detail = string(s.Activity()), s.r.state.Session().Detail
 	if q := s.r.question; q != nil {
-		to.Detail = q.Dialog.Kind
+		is.detail, is.isAsking, is.isDialog, is.cancels = q.Dialog.Kind, true, true, q.Dialog.Kind == "permission"
 	}
-	if !s.isReady {
-		to.Resumed = "" // whether it can load that is not known yet
-	}
-	to.Ways = control.Ways{Prompt: "protocol", Interrupt: "protocol", Answer: "protocol"}
+	return is
 }
 
-// gate says why no turn may begin now. A half-written line of a person is left alone, but whoever wrote it may be about
-// to send it.
+// gate says why no turn may begin now.
 func (s *speaker) gate(time.Time, bool) control.Gate {
 	switch {
 	case !s.isReady:
 		return control.GateStarting
 	case !s.IsIdle():
 		return control.GateBusy
-	case s.Draft() != "":
-		return control.GateDraft
 	}
 	return control.GateOpen
 }
@@ -208,7 +237,6 @@ func (s *speaker) isAccepted(t *typing, _ time.Time) (bool, error) {
 
 func (s *speaker) given(*typing) (turn string) { return s.turn }
 func (s *speaker) takeBack(*typing) bool       { return false }
-func (s *speaker) beginInterrupt() bool        { return false }
 
 func (s *speaker) interrupt(int) (isMore bool) {
 	s.Interrupt()
@@ -221,65 +249,4 @@ func (s *speaker) press(q *Question, o driver.Option) error {
 		return errQuestionGone
 	}
 	return err
-}
-
-func (s *speaker) isOpen(q *Question) (isOpen, isDrawn bool) { return q == s.r.question, true }
-
-func (s *speaker) answer() string          { return "" } // its turn_completed has it
-func (s *speaker) declared() screen.Status { return nil }
-func (s *speaker) forgetLines()            {}
-
-func (s *speaker) repaint(lines int) ([]byte, uint64) { return s.Repaint(lines) }
-func (s *speaker) clear() []byte                      { return nil }
-func (s *speaker) leave() []byte                      { return []byte("\r\n") }
-
-func (s *speaker) tail(lines int) []string {
-	all := s.Lines()
-	return all[max(0, len(all)-lines):]
-}
-
-func (s *speaker) show(req control.ScreenRequest) control.Screen {
-	n := s.r.Rows
-	if req.Last > 0 {
-		n = req.Last
-	}
-	out := control.Screen{Lines: s.tail(n), State: string(s.Activity())}
-	if req.ANSI {
-		for _, line := range out.Lines {
-			out.ANSI += line + "\r\n"
-		}
-	}
-	return out
-}
-
-func (s *speaker) resize(to control.Size) { s.Resize(to.Cols, to.Rows) }
-
-func (s *speaker) keys(keys []byte) {
-	if s.r.RecordInput {
-		s.r.recording.Input(keys)
-	}
-	s.Keys(keys)
-}
-
-func (s *speaker) typeText(req control.TypeRequest) (*requestedText, error) {
-	if q := s.r.question; q != nil {
-		if err := s.r.checkTyping(req, &q.Dialog); err != nil {
-			return nil, err
-		}
-	}
-	t := &requestedText{data: req.Text, written: make(chan error, 1)}
-	if !req.Raw {
-		t.text = Clean(string(req.Text))
-		t.data = []byte(keysOf(t.text, len(t.text) > 1, false))
-	}
-	t.written <- nil
-	s.keys(t.data)
-	return t, nil
-}
-
-func (s *speaker) hasText(*requestedText) bool { return true }
-
-func (s *speaker) submit(*requestedText) error {
-	s.keys([]byte("\r"))
-	return nil
 }

@@ -243,15 +243,21 @@ func (h *Handle) give(ctx context.Context, text string, isFirst bool) error {
 	}) {
 		return errOver
 	}
+	return h.r.awaitGiven(ctx, p)
+}
+
+// awaitGiven returns when the agent has accepted a prompt, or why it did not. When ctx ends one that it did not begin to
+// take is not given.
+func (r *runner) awaitGiven(ctx context.Context, p *prompt) error {
 	err := errOver
 	select {
 	case err := <-p.done:
 		return err
-	case <-h.done:
+	case <-r.ctx.Done():
 	case <-ctx.Done():
-		h.r.call(func() {
+		r.call(func() {
 			p.isOver = true
-			m.prompts = slices.DeleteFunc(m.prompts, func(other *prompt) bool { return other == p })
+			r.mail.prompts = slices.DeleteFunc(r.mail.prompts, func(other *prompt) bool { return other == p })
 		})
 		err = context.Cause(ctx)
 	}
@@ -295,7 +301,8 @@ func (h *Handle) Reject(ctx context.Context, question string) error {
 	})
 }
 
-// Type types a text like a person, at once, and with enter sends it off. It does not wait for a prompt.
+// Type types a text like a person, at once, and with enter sends it off. It does not wait for a prompt. An agent without a
+// terminal takes it as a prompt, with enter, while it is idle.
 func (h *Handle) Type(ctx context.Context, text string, enter bool) error {
 	return until(ctx, func() error {
 		_, err := h.r.Type(ctx, control.TypeRequest{Text: []byte(text), Enter: enter})

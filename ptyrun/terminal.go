@@ -164,11 +164,12 @@ func (p *terminal) draw(written []byte) {
 	if replies := p.emulator.Replies(); len(replies) > 0 {
 		p.sendKeys(replies)
 	}
-	r.sendOutput(written, 1)
+	r.sendOutput(written)
 	p.scheduleRead(r.now())
 }
 
 func (p *terminal) step(now time.Time) {
+	p.take()
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
@@ -193,35 +194,40 @@ func (p *terminal) declared() screen.Status {
 }
 
 func (p *terminal) state() agentState {
-	return agentState{
-		driver: p.driver.Name, reader: p.driver, activity: p.reading.Activity, isPlain: p.driver.Plain, takesText: p.takesText(), isVerbatim: p.door.isOpen() && p.door.isVerbatim(),
-		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: p.reading.Draft != "", isAsking: p.isAsking(), isDialog: p.reading.Dialog != nil, isOurs: p.turn.isOurs,
+	rd := &p.reading
+	s := agentState{
+		driver: p.driver.Name, reader: p.driver, activity: rd.Activity, detail: rd.Detail, ways: p.ways(), isPlain: p.driver.Plain,
+		isByLine: p.driver.Plain && !p.emulator.Modes().Paste, takesText: p.takesText(), isVerbatim: p.door.isOpen() && p.door.isVerbatim(),
+		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: rd.Draft != "", isAsking: p.isAsking(), isDialog: rd.Dialog != nil, isOurs: p.turn.isOurs,
 	}
+	if rd.Dialog != nil {
+		s.detail = rd.Dialog.Kind
+	}
+	return s
 }
 
-func (p *terminal) describe(s *control.Status) {
-	rd := &p.reading
-	s.State, s.Detail = string(rd.Activity), rd.Detail
-	s.ByLine = p.driver.Plain && !p.emulator.Modes().Paste
-	if rd.Dialog != nil {
-		s.Detail = rd.Dialog.Kind
-	}
-	s.Ways = control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
+func (p *terminal) ways() control.Ways {
+	ways := control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
 	if p.door.isOpen() {
-		s.Ways.Prompt = p.door.by()
+		ways.Prompt = p.door.by()
 	}
 	if p.driver.Plain {
-		s.Ways.Answer = ""
+		ways.Answer = ""
 	}
 	if p.driver.Unknown {
-		s.Ways.Prompt = ""
+		ways.Prompt = ""
 	}
 	if p.r.state.HasHooks() {
-		s.Ways.Steer = "hooks"
+		ways.Steer = "hooks"
 	}
+	return ways
+}
+
+func (p *terminal) claims() (all []control.Claim) {
+	rd := &p.reading
 	add := func(c control.Claim) {
 		c.Counts = c.Source == string(cmp.Or(rd.Source, reducer.FromScreen))
-		s.Claims = append(s.Claims, c)
+		all = append(all, c)
 	}
 	if d := rd.Declared; d.State != "" {
 		add(control.Claim{Source: string(reducer.FromDeclared), Says: string(d.State), By: d.App, Detail: cmp.Or(d.Message, string(d.Kind)), At: p.declaredAt})
@@ -235,13 +241,14 @@ func (p *terminal) describe(s *control.Status) {
 	if rd.Source == reducer.FromScreen || rd.Source == "" || rd.Dialog != nil {
 		add(control.Claim{Source: string(reducer.FromScreen), Says: string(rd.Activity), Detail: rd.Detail, At: p.readingSince})
 	}
+	return all
 }
 
 // isSilent reports whether it has written nothing since the last key of a text of ours. It may not have read that yet.
 func (p *terminal) isSilent() bool { return p.emulator.Version() == p.keyVersion }
 
-func (p *terminal) repaint(lines int) ([]byte, uint64) { return p.emulator.Repaint(lines), 0 }
-func (p *terminal) tail(lines int) []string            { return p.emulator.Tail(lines) }
+func (p *terminal) repaint(lines int) []byte { return p.emulator.Repaint(lines) }
+func (p *terminal) tail(lines int) []string  { return p.emulator.Tail(lines) }
 
 // clear takes away the progress bar.
 func (p *terminal) clear() []byte {
@@ -350,6 +357,12 @@ func (p *terminal) typeKeys(keys []byte, done func(n int, err error)) {
 
 // press presses an option, if its dialog is still on the screen.
 func (p *terminal) press(q *Question, o driver.Option) error {
+	switch {
+	case !p.frameSince.IsZero():
+		return notNow("it is redrawing its screen")
+	case fingerprint(p.reading.Dialog) != q.Dialog.Fingerprint:
+		return notNow("its screen shows no such dialog any more")
+	}
 	// Use the keys as they are now: arrow keys count from the option that is selected.
 	if d := p.reading.Dialog; d != nil {
 		if fresh := firstOption(d.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
@@ -362,10 +375,6 @@ func (p *terminal) press(q *Question, o driver.Option) error {
 	p.turn.isInterrupted = p.turn.isInterrupted || o.Denies() // a denial may end the turn
 	p.sendKeys([]byte(o.Keys))
 	return nil
-}
-
-func (p *terminal) isOpen(q *Question) (isOpen, isDrawn bool) {
-	return fingerprint(p.reading.Dialog) == q.Dialog.Fingerprint, p.frameSince.IsZero()
 }
 
 // beginInterrupt expects the text that began the turn in the draft.

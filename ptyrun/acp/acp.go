@@ -1,6 +1,5 @@
-// Package acp runs an agent that speaks the Agent Client Protocol. It starts the agent on pipes, acts as its client, and
-// draws a transcript with a prompt line below it for the people who attach. What happens is told as a stream of [Event]s:
-// what the agent's log gets, what terminals show, what the agent asks.
+// Package acp runs an agent that speaks the Agent Client Protocol. It starts the agent on pipes and acts as its client. What
+// happens is told as a stream of [Event]s: what the agent's log gets, what is for people alone, what the agent asks.
 //
 // Guarantees:
 //
@@ -9,8 +8,8 @@
 //   - No call waits for the agent, a person, a lock or the receiver of the events; Prompt reads attachments, Stop waits for
 //     the end. While too much is not received, nothing is read from the agent, so that it waits.
 //   - A question is told whole, or, if it is larger than a megabyte, not asked: then it gets no answer.
-//   - What the agent says is drawn with control characters escaped, above the rows that are ours. Updates that session/load
-//     replays are not logged. What it writes to stderr is drawn, and a flood of that only counted.
+//   - Updates that session/load replays are not logged. What the agent writes to stderr is told, and a flood of that only
+//     counted. It is told as it came: whoever shows it to people escapes it.
 //   - Files are read and written, and commands started, in the member's directory only, symbolic links followed. (A
 //     running command may go anywhere, as the agent itself may.) Nothing is written into git's own directory or the
 //     root, and a command that names one asks.
@@ -46,17 +45,16 @@ import (
 
 // Options say which agent to run, for which member.
 type Options struct {
-	Command    []string
-	Dir        string         // the member's directory
-	Env        []string       // also of the commands that the agent has its client run; ATM_RUN marks them: see process.Command
-	Cols, Rows int            // of the people's terminals
-	Run        string         // the ID of the run, for session_start
-	Version    string         // of atm
-	Session    map[string]any // parameters of a new session: metadata, workspace, model_preferences
-	Load       string         // a session to continue, if the agent can; "": a new one
-	Root       string         // the directory that holds the teams: no file in it is written for the agent
-	Rules      policy.Rules   // for what the agent does through its client without having asked
-	Team       string         // the absolute path of the team's directory, which has the attachments of prompts
+	Command []string
+	Dir     string         // the member's directory
+	Env     []string       // also of the commands that the agent has its client run; ATM_RUN marks them: see process.Command
+	Run     string         // the ID of the run, for session_start
+	Version string         // of atm
+	Session map[string]any // parameters of a new session: metadata, workspace, model_preferences
+	Load    string         // a session to continue, if the agent can; "": a new one
+	Root    string         // the directory that holds the teams: no file in it is written for the agent
+	Rules   policy.Rules   // for what the agent does through its client without having asked
+	Team    string         // the absolute path of the team's directory, which has the attachments of prompts
 
 	Edited func(path string) // is told of each file that the agent has edited, and returns at once; nil: nobody is told
 }
@@ -75,10 +73,6 @@ type Agent struct {
 	mu           sync.Mutex
 	changed      *sync.Cond // what is below has changed
 	peer         peer
-	screen       screen
-	keys         keys
-	draft        string
-	keyAt        time.Time // the last key
 	capabilities acp.PromptCapabilities
 	session      acp.SessionId // "" if none is open
 	turn         *turn         // nil while the agent is idle
@@ -112,7 +106,6 @@ func Start(o Options) (*Agent, error) {
 		tools: map[acp.ToolCallId]*toolCall{}, terminals: map[string]*terminal{}, peer: newPeer(),
 	}
 	a.changed = sync.NewCond(&a.mu)
-	a.screen.resize(o.Cols, o.Rows)
 	var err error
 	if a.realDir, err = filepath.EvalSymlinks(o.Dir); err != nil {
 		return nil, err
@@ -186,13 +179,13 @@ func (a *Agent) giveUp(fault string, grace time.Duration) {
 	}()
 }
 
-// readNotes draws what the agent writes to stderr. Of a flood it draws the beginning of each second.
+// readNotes tells what the agent writes to stderr, of a flood the beginning of each second.
 func (a *Agent) readNotes() {
 	const most, size = 100, 1 << 10 // lines a second, bytes of a line
-	began, drawn, missed := time.Time{}, 0, 0
+	began, told, missed := time.Time{}, 0, 0
 	tellMissed := func() {
 		if missed > 0 {
-			a.screen.print(note, fmt.Sprintf("… %d more lines on stderr", missed))
+			a.note(fmt.Sprintf("… %d more lines on stderr", missed))
 			missed = 0
 		}
 	}
@@ -201,17 +194,17 @@ func (a *Agent) readNotes() {
 		a.do(func() {
 			if time.Since(began) > time.Second || err != nil {
 				tellMissed()
-				began, drawn = time.Now(), 0
+				began, told = time.Now(), 0
 			}
-			switch drawn++; {
-			case drawn > most:
+			switch told++; {
+			case told > most:
 				if missed++; missed == 1 {
 					time.AfterFunc(time.Second, func() { a.do(tellMissed) })
 				}
 			case line == nil && n > 0:
-				a.screen.print(note, fmt.Sprintf("(a line of %d bytes)", n))
+				a.note(fmt.Sprintf("(a line of %d bytes)", n))
 			default:
-				a.screen.print(note, string(line))
+				a.note(string(line))
 			}
 		})
 		if err != nil {
@@ -237,7 +230,7 @@ func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
 		}
 		a.withdraw()
 		if a.exit == nil {
-			a.screen.print(note, why)
+			a.note(why)
 		}
 		a.hangUp()
 		a.activity, a.isOver = reducer.Exited, true
@@ -245,11 +238,11 @@ func (a *Agent) awaitEnd(readers *sync.WaitGroup) {
 	a.files.Close()
 }
 
-// leave ends the agent, which counts as an exit of that kind.
-func (a *Agent) leave(exit process.Exit, why string) {
+// leave ends an agent that opens no session.
+func (a *Agent) leave(why string) {
 	if a.exit == nil && !a.hasExited {
-		a.screen.print(note, why)
-		a.exit = &exit
+		a.note(why)
+		a.exit = &process.Exit{Code: 1}
 		go a.child.Stop(context.Background(), endGrace)
 	}
 }
@@ -268,8 +261,7 @@ func (a *Agent) PID() int { return a.child.PID() }
 // Done is closed when the agent's program has exited. Its last events may still come.
 func (a *Agent) Done() <-chan struct{} { return a.child.Done() }
 
-// Exit returns how the agent exited: with 0 if a person left it, with 1 if it opened no session, else as its program did.
-// Only after Done.
+// Exit returns how the agent exited: with 1 if it opened no session, else as its program did. Only after Done.
 func (a *Agent) Exit() process.Exit {
 	a.mu.Lock()
 	defer a.mu.Unlock()

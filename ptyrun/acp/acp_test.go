@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/testprogram"
 	"github.com/agentteammail/atm/ptyrun/process"
-	emulator "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -40,11 +39,8 @@ type rig struct {
 	over  chan struct{}
 	turns int // whose end was awaited
 
-	mu       sync.Mutex
-	told     []Event
-	terminal *emulator.Screen
-	late     *emulator.Screen // of somebody who has come late; nil: nobody has
-	lateFrom uint64
+	mu   sync.Mutex
+	told []Event
 }
 
 func start(t *testing.T, o Options) *rig {
@@ -60,12 +56,12 @@ func start(t *testing.T, o Options) *rig {
 		o.Env = append(os.Environ(), o.Env...)
 	}
 	o.Env = append(o.Env, fmt.Sprintf("ATM_RUN=%s-%d-%d", t.Name(), os.Getpid(), time.Now().UnixNano()))
-	o.Cols, o.Rows, o.Run = 80, 24, "run-1"
+	o.Run = "run-1"
 	a, err := Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Agent: a, t: t, over: make(chan struct{}), terminal: emulator.New(80, 24, 600)}
+	r := &rig{Agent: a, t: t, over: make(chan struct{})}
 	go r.own()
 	t.Cleanup(func() {
 		if _, err := a.Stop(context.Background(), time.Second); err != nil {
@@ -91,15 +87,7 @@ read x; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}'
 func (r *rig) own() {
 	defer close(r.over)
 	for e := range r.Events() {
-		if e.Chosen != nil {
-			r.Answer(e.Chosen.Question, e.Chosen.Option)
-		}
 		r.mu.Lock()
-		r.terminal.Write(e.Output)
-		if r.late != nil && e.Seq > r.lateFrom {
-			r.late.Write(e.Output)
-		}
-		e.Output = nil
 		r.told = append(r.told, e)
 		r.mu.Unlock()
 	}
@@ -110,7 +98,7 @@ func (r *rig) awaits(what string, isSo func() bool) {
 	r.t.Helper()
 	for until := time.Now().Add(time.Minute); !isSo(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(until) {
-			r.t.Fatalf("waited in vain for %s; the screen:\n%s\nthe log:\n%s", what, r.shown(), strings.Join(r.kinds(), "\n"))
+			r.t.Fatalf("waited in vain for %s; the notes:\n%s\nthe log:\n%s", what, r.notes(), strings.Join(r.kinds(), "\n"))
 		}
 	}
 }
@@ -185,22 +173,36 @@ func (r *rig) kinds() (lines []string) {
 			lines = append(lines, "asked "+e.Asked.Dialog.Prompt)
 		case e.Closed != "":
 			lines = append(lines, "closed")
-		case e.Chosen != nil:
-			lines = append(lines, "chosen "+e.Chosen.Option)
 		}
 	}
 	return lines
 }
 
-func (r *rig) shown() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.terminal.Tail(600), "\n")
+// notes are what was told for people alone, each note a line.
+func (r *rig) notes() (text string) {
+	for _, e := range r.events() {
+		if text += e.Said; e.Note != "" {
+			text += e.Note + "\n"
+		}
+	}
+	return text
 }
 
 func (r *rig) sees(text string) {
 	r.t.Helper()
-	r.awaits(fmt.Sprintf("%q on the screen", text), func() bool { return strings.Contains(r.shown(), text) })
+	r.awaits(fmt.Sprintf("%q in the notes", text), func() bool { return strings.Contains(r.notes(), text) })
+}
+
+// says waits for words of the agent in the log.
+func (r *rig) says(text string) {
+	r.t.Helper()
+	r.awaits(fmt.Sprintf("%q in the log", text), func() bool {
+		said := ""
+		for _, e := range r.logged("message_delta") {
+			said += e.Field("delta")
+		}
+		return strings.Contains(said, text)
+	})
 }
 
 // asked waits for the nth question.
@@ -238,20 +240,17 @@ func TestTurn(t *testing.T) {
 	if e := r.logged("session_start")[0]; !strings.Contains(string(e.Wire), `"source":"startup"`) || e.Field("run") != "run-1" {
 		t.Errorf("the session: %s", e.Wire)
 	}
-	r.sees("› ABOUT\n● [[ABOUT]]\n  ABOUT: map[")
 }
 
-// Words are drawn and logged as they come, not at the end of a line.
+// Words are logged as they come, not at the end of a line.
 func TestWordsStream(t *testing.T) {
 	r := script(t, `read x; say "one "; until [ -e go ]; do sleep 0.01; done; say 'two\nthree'; finish 3; read x`).ready()
 	r.prompts("Go.")
-	r.sees("● one\n… working")
-	r.awaits("the first words in the log", func() bool { return len(r.logged("message_delta")) == 1 })
+	r.says("one ")
 	touch(t, r.Dir+"/go")
 	if end := r.turnEnd(); end.Field("response") != "one two\nthree" {
 		t.Errorf("the response is %q", end.Field("response"))
 	}
-	r.sees("● one two\n  three\n›")
 }
 
 func touch(t *testing.T, path string) {
@@ -321,38 +320,6 @@ func TestQuestion(t *testing.T) {
 	if got := strings.ReplaceAll(strings.Join(r.kinds(), "|"), "Bash: git push "+long, ""); !strings.Contains(got, want) {
 		t.Errorf("told:\n%s\nnot\n%s", got, want)
 	}
-
-	// Keys choose, but not those that were typed before it could be read.
-	r.prompts("CONFIRM [git pull]")
-	r.asked(2)
-	r.Agent.do(func() { r.Agent.question.shownAt = time.Now().Add(time.Hour) }) // else it may have been there for long
-	r.Keys([]byte("1"))
-	r.Agent.do(func() { r.Agent.question.shownAt = time.Now() })
-	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
-	r.Keys([]byte("zx\r9"))
-	r.Agent.do(func() { r.Agent.keyAt = time.Now().Add(time.Hour) })
-	r.Keys([]byte("1")) // right behind: somebody is typing
-	r.awaits("a pause", func() bool { return time.Since(r.Agent.keySince()) > pause })
-	r.Keys([]byte("3"))
-	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: no") {
-		t.Errorf("the response ends with %.50q", s)
-	}
-	r.sees("- Leave it: Bash: git pull")
-}
-
-func (a *Agent) keySince() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.keyAt
-}
-
-func (a *Agent) openSince() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.question == nil {
-		return time.Time{}
-	}
-	return a.question.shownAt
 }
 
 // An interrupt withdraws the question and cancels the turn.
@@ -479,69 +446,11 @@ func TestSignIn(t *testing.T) {
 	if exit := r.ends(); exit != (process.Exit{Code: 1}) {
 		t.Errorf("not signed in: %+v", exit)
 	}
-	if !strings.Contains(strings.Join(r.Lines(), "\n"), ": it wants you to sign in") {
-		t.Errorf("the screen:\n%s", r.shown())
+	if !strings.Contains(r.notes(), ": it wants you to sign in") {
+		t.Errorf("the notes:\n%s", r.notes())
 	}
 	r = start(t, Options{Env: []string{"ACP_AUTH=google key"}})
 	r.asked(1)
 	r.Stop(t.Context(), time.Second)
 	r.ends()
-}
-
-// People write at the prompt line. A prompt of the owner leaves their draft.
-func TestPromptLine(t *testing.T) {
-	r := start(t, Options{}).ready()
-	r.Keys([]byte("abü\x7f\x7fc"))
-	if r.Draft() != "ac" {
-		t.Errorf("the draft is %q", r.Draft())
-	}
-	r.sees("\n› ac")
-	r.asks("ABOUT")
-	r.Keys([]byte("\x04d"))
-	if r.Draft() != "acd" {
-		t.Errorf("the draft is %q", r.Draft())
-	}
-	r.Keys([]byte("\r"))
-	r.turnEnd()
-	if e := r.logged(wire.TurnStarted)[1]; e.Field("prompt") != "acd" || r.Draft() != "" {
-		t.Errorf("submitted: %s, the draft is %q", e.Extra, r.Draft())
-	}
-	r.Keys([]byte("SLOW\r"))
-	r.awaits("work", func() bool { return r.Activity() == reducer.Responding })
-	r.Keys([]byte("next\x03"))
-	if end := r.turnEnd(); end.Field("status") != "cancelled" || r.Draft() != "next" {
-		t.Errorf("Ctrl-C: %s, the draft is %q", end.Extra, r.Draft())
-	}
-	r.Keys([]byte("\x1b"))
-	if r.Draft() != "" {
-		t.Errorf("after Escape the draft is %q", r.Draft())
-	}
-	r.Keys([]byte("\x1b[200~" + strings.Repeat("x", 3*maxDraft)))
-	r.Keys([]byte("\x04"))
-	if exit := r.ends(); exit != (process.Exit{}) {
-		t.Errorf("left: %+v", exit)
-	}
-	r.sees("- left")
-}
-
-// A half-written line of a person is no answer to what the agent asks meanwhile.
-func TestDraftIsNoAnswer(t *testing.T) {
-	r := start(t, Options{}).ready()
-	r.prompts("CONFIRM [git pull]")
-	r.asked(1)
-	r.awaits("the question to be read", func() bool { return time.Since(r.Agent.openSince()) > settle })
-	r.Agent.do(func() { r.Agent.draft = "fix line " })
-	r.Keys([]byte("1"))
-	if got := r.Draft(); got != "fix line 1" {
-		t.Errorf("the draft is %q", got)
-	}
-	if lines := strings.Join(r.Lines(), "\n"); !strings.Contains(lines, "Ctrl-U clears your line") || !strings.Contains(lines, "fix line 1") {
-		t.Errorf("it shows:\n%s", lines)
-	}
-	r.Keys([]byte("\x15"))
-	r.awaits("a pause", func() bool { return time.Since(r.Agent.keySince()) > pause })
-	r.Keys([]byte("3"))
-	if s := r.turnEnd().Field("response"); !strings.HasSuffix(s, "CONFIRM: no") {
-		t.Errorf("the response is %q", s)
-	}
 }

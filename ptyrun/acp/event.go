@@ -2,20 +2,20 @@ package acp
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Event says what has happened. One field is set, or Output and Seq.
+// Event says what has happened. One field is set.
 type Event struct {
 	Log    *wire.Event // for the agent's log
-	Output []byte      // for people's terminals: the next bytes
-	Seq    uint64      // the number of the Output: see Repaint
+	Note   string      // for people alone: what it wrote to stderr, how it ended
+	Said   string      // the same: words of the agent outside of a turn; more may follow
 	Asked  *Question   // the agent asks something. The owner logs that
 	Closed string      // the ID of a question that was answered or withdrawn
-	Chosen *Choice     // a person has pressed the key of an option, perhaps twice. The owner logs that and calls Answer
 }
 
 // Question is what the agent asks. One is open at a time.
@@ -28,9 +28,6 @@ type Question struct {
 	// is withdrawn, the change comes as an event.
 	Then reducer.Activity
 }
-
-// Choice is an option of a question.
-type Choice struct{ Question, Option string }
 
 // source is the source of all events here, and the transport of the turns.
 const source = "acp"
@@ -47,7 +44,7 @@ func (a *Agent) tell(e Event) {
 }
 
 func (e *Event) size() int {
-	n := 100 + len(e.Output)
+	n := 100 + len(e.Note) + len(e.Said)
 	switch {
 	case e.Log != nil:
 		n += len(e.Log.Extra) + len(e.Log.Wire)
@@ -57,13 +54,12 @@ func (e *Event) size() int {
 	return n
 }
 
-// deliver sends the events. What is to be drawn waits until the receiver has taken what came before.
+// deliver sends the events.
 func (a *Agent) deliver() {
 	defer close(a.events)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
-		a.draw()
 		events := a.queue
 		a.queue = nil
 		if len(events) == 0 && a.isOver {
@@ -87,7 +83,13 @@ func (a *Agent) deliver() {
 
 // isFull reports whether the agent must wait, for the receiver or because it does not read what it is told.
 func (a *Agent) isFull() bool {
-	return !a.hasExited && (a.unreceived+a.screen.undrawn.Len() > maxUnreceived || a.peer.unsentSize > maxLine)
+	return !a.hasExited && (a.unreceived > maxUnreceived || a.peer.unsentSize > maxLine)
+}
+
+func (a *Agent) note(text string) {
+	if text = strings.Trim(text, "\r\n"); text != "" {
+		a.tell(Event{Note: text})
+	}
 }
 
 func (a *Agent) log(e wire.Event) {

@@ -9,9 +9,9 @@ import (
 	"github.com/agentteammail/atm/ptyrun/acp"
 )
 
-// An agent is started, gets a prompt once it is idle, and is asked what it asks.
+// An agent is started, gets a prompt once it has a session, and is asked what it asks.
 func ExampleStart() {
-	a, err := acp.Start(acp.Options{Command: []string{"opencode", "acp"}, Dir: ".", Env: os.Environ(), Cols: 80, Rows: 24})
+	a, err := acp.Start(acp.Options{Command: []string{"opencode", "acp"}, Dir: ".", Env: os.Environ()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -21,10 +21,10 @@ func ExampleStart() {
 		switch {
 		case e.Asked != nil:
 			fmt.Println("asks", e.Asked.ID)
+		case e.Log != nil && e.Log.Kind == "session_start":
+			a.Prompt("Say hello.")
 		case e.Log != nil:
 			fmt.Println(e.Log.Kind)
-		case a.IsIdle():
-			a.Prompt("Say hello.")
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (a *Agent) receive(line []byte) {
 		switch {
 		case err != nil:
 			if text := bytes.TrimSpace(line); len(text) > 0 {
-				a.screen.print(note, "not of the protocol: "+string(text[:min(len(text), maxRaw)]))
+				a.note("not of the protocol: " + string(text[:min(len(text), maxRaw)]))
 			}
 		case m.Method == "" && !isNull(m.ID):
 			id, _ := strconv.Atoi(string(m.ID))

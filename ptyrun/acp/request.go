@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -24,12 +24,8 @@ type question struct {
 	turn    *turn                    // in which it came
 	options []acp.PermissionOptionId // the agent's IDs of the options
 	deeds   []deed                   // that it is about
-	shownAt time.Time
-	answer  chan int // buffered; gets the index of the chosen option, or -1
+	answer  chan int                 // buffered; gets the index of the chosen option, or -1
 }
-
-// settle is how long a question must be open before a key answers it, so that no key for the one before does.
-const settle = 200 * time.Millisecond
 
 // maxQuestion is how many bytes of JSON a question may have.
 const maxQuestion = 1 << 20
@@ -41,12 +37,9 @@ func newQuestion(kind, prompt string) *question {
 }
 
 func (q *question) addOption(o acp.PermissionOption) {
-	shown := driver.Option{ID: strconv.Itoa(len(q.options) + 1), Label: strings.Join(strings.Fields(plain(o.Name)), " "), Kind: string(o.Kind)}
-	if len(q.options) < len(optionKeys) {
-		shown.Keys = optionKeys[len(q.options):][:1]
-	}
+	label := strings.Join(strings.Fields(letter.Reveal(o.Name)), " ")
 	q.options = append(q.options, o.OptionId)
-	q.Dialog.Options = append(q.Dialog.Options, shown)
+	q.Dialog.Options = append(q.Dialog.Options, driver.Option{ID: strconv.Itoa(len(q.options)), Label: label, Kind: string(o.Kind)})
 }
 
 // activity is what the agent does while the question is open.
@@ -150,7 +143,6 @@ func (a *Agent) openNext() {
 	default:
 		q.Then = reducer.Thinking
 	}
-	q.shownAt = time.Now()
 	asked := q.Question
 	a.tell(Event{Asked: &asked})
 	a.setActivity(q.activity(), q.Dialog.Kind)
@@ -200,7 +192,6 @@ func (a *Agent) closeQuestion(q *question, chosen int) {
 	if chosen >= 0 {
 		a.activity = q.Then // the owner has logged that change with the answer
 		o := q.Dialog.Options[chosen]
-		a.screen.print(note, o.Label+": "+wire.Clip(q.Dialog.Prompt, maxRaw))
 		// What a rule has allowed under one name another rule may deny or ask about under the next: permit asks them all.
 		if isAllowed := strings.HasPrefix(o.Kind, "allow"); q.turn != nil && !(isAllowed && a.isRuled(q)) {
 			for _, d := range q.deeds {

@@ -38,7 +38,3 @@ func TestNamesOfCalls(t *testing.T) {
 		}
 	}
 }
-
-func permissionOption(name string) acp.PermissionOption {
-	return acp.PermissionOption{Name: name, Kind: "allow_once"}
-}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,11 +41,11 @@ func (a *Agent) connect() {
 		}
 		if err != nil {
 			_, why := explain(err)
-			a.leave(process.Exit{Code: 1}, fmt.Sprintf("cannot start a session with %s: %s", a.Command[0], why))
+			a.leave(fmt.Sprintf("cannot start a session with %s: %s", a.Command[0], why))
 			return
 		}
 		a.capabilities, a.session = hello.AgentCapabilities.PromptCapabilities, id
-		a.screen.print(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, a.Command[0]), id))
+		a.note(fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, a.Command[0]), id))
 		e := wire.Event{Kind: "session_start"}.With("source", how)
 		e = e.With("run", a.Run)
 		for name, value := range a.Session {

@@ -71,7 +71,6 @@ func (a *Agent) begin(text string, attached []acp.ContentBlock) {
 	clear(a.tools)
 	a.log(wire.Event{Kind: wire.TurnStarted}.With("prompt", wire.Clip(text, maxResponse)))
 	a.setActivity(reducer.Thinking, "")
-	a.screen.print(user, text)
 	p := acp.PromptRequest{SessionId: a.session, Prompt: append([]acp.ContentBlock{acp.TextBlock(text)}, attached...)}
 	a.call(acp.AgentMethodSessionPrompt, p, func(result json.RawMessage, err error) {
 		var r acp.PromptResponse
@@ -161,9 +160,6 @@ func (a *Agent) endTurn(status string, reason acp.StopReason, why string) {
 	if why != "" {
 		e = e.With("error", why)
 	}
-	if status != "completed" || reason != acp.StopReasonEndTurn {
-		a.screen.print(note, strings.TrimRight(fmt.Sprintf("%s: %s %s", status, reason, why), ": "))
-	}
 	a.log(e)
 	a.setActivity(reducer.Idle, "")
 	a.log(wire.Event{Kind: wire.TurnIdle})
@@ -181,12 +177,15 @@ func (a *Agent) cancel() {
 	a.withdraw()
 }
 
-// addText adds to the agent's words. Outside of a turn it prints them and logs nothing, since the event would start a
-// turn that never ends.
+// addText adds to the agent's words. Outside of a turn nothing is logged, since the event would start a turn that never
+// ends.
 func (a *Agent) addText(text string) {
-	a.screen.say(text)
 	t := a.turn
-	if t == nil || text == "" {
+	switch {
+	case text == "":
+		return
+	case t == nil:
+		a.tell(Event{Said: text})
 		return
 	}
 	if t.isNewText && len(t.response) > 0 {
@@ -218,7 +217,6 @@ func (a *Agent) logDelta() {
 // endText ends the agent's words before something else comes.
 func (a *Agent) endText() {
 	a.logDelta()
-	a.screen.endText()
 	if a.turn != nil {
 		a.turn.isNewText = true
 	}

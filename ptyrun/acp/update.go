@@ -90,7 +90,6 @@ func (a *Agent) updateCall(u callUpdate) {
 	a.endText()
 	if !c.isStarted {
 		c.isStarted = true
-		a.screen.print(tool, c.tool+": "+wire.Clip(c.title, maxRaw))
 		e := wire.Event{Kind: "tool_call_start"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool)
 		a.log(e.With("title", wire.Clip(c.title, maxRaw)).With("arguments", capped(c.input)).With("timestamp", time.Now().UTC()))
 		a.setActivity(reducer.ToolRunning, c.tool)
@@ -108,7 +107,6 @@ func (a *Agent) updateCall(u callUpdate) {
 	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", wire.Clip(string(u.ToolCallId), maxRaw)).With("tool", c.tool).With("result", capped(u.RawOutput))
 	if hasFailed {
 		e = e.With("error", u.Status)
-		a.screen.print(tool, "failed: "+wire.Clip(c.title, maxRaw))
 	}
 	a.log(e)
 	a.setActivity(reducer.Thinking, "")

@@ -74,10 +74,11 @@ func (e *Error) Error() string { return e.Message }
 
 // A Try is an operation that helps when another one was not carried out, with what its request must have.
 type Try struct {
-	Op     string `json:"op"`               // "screen" to see why; "attach", "answer" or "type" to do it
+	Op     string `json:"op"`               // "screen" to see why; "attach", "answer", "interrupt" or "type" to do it
 	Option string `json:"option,omitempty"` // of answer; "": the one that is chosen
 	Deny   bool   `json:"deny,omitempty"`   // of answer
 	Raw    bool   `json:"raw,omitempty"`    // of type
+	Enter  bool   `json:"enter,omitempty"`  // of type
 }
 
 // A Right is what a client needs for an operation. Whoever reaches the socket is of the runner's user, also the agent's
@@ -101,7 +102,8 @@ type Handler interface {
 	Status(ctx context.Context) (Status, error)
 	// Screen returns the screen. Between two programs it has the last lines of the first.
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
-	// Type types a text like a person, and returns when the terminal has it; with Enter, when the key was pressed.
+	// Type types a text like a person, and returns when the terminal has it; with Enter, when the key was pressed. An agent
+	// without a terminal takes it as a prompt, with Enter, while it is idle.
 	Type(ctx context.Context, r TypeRequest) (Outcome, error)
 	// Interrupt ends the turn and returns when it is over ("interrupted"), or an error if it goes on. If the agent is
 	// idle nothing is pressed ("idle").
@@ -132,6 +134,7 @@ type Status struct {
 	ByLine      bool      `json:"by_line,omitempty"`      // every line of a text is submitted by itself
 	Claims      []Claim   `json:"claims,omitempty"`       // what State rests on, the strongest first
 	Ways        Ways      `json:"ways,omitzero"`          // what it can be told, and how
+	NoTerminal  bool      `json:"no_terminal,omitempty"`  // it has none: who attaches only looks
 	Untyped     string    `json:"untyped,omitempty"`      // why a waiting message could not be typed
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 	Resumed     string    `json:"resumed,omitempty"`      // the conversation that the program continues: its id, or "newest"
@@ -244,7 +247,7 @@ type ScreenRequest struct {
 	Last int  `json:"last,omitempty"` // this many last lines, from the scrollback too; 0: the visible ones
 }
 
-// Screen is what an agent's terminal shows.
+// Screen is what an agent's terminal shows, or the end of its transcript if it has none.
 type Screen struct {
 	Lines   []string `json:"lines"`
 	ANSI    string   `json:"ansi,omitempty"`

@@ -27,6 +27,10 @@ var found = map[string]func(text string) bool{
 	"opencode": func(string) bool { return false },
 	"copilot":  func(text string) bool { return copilotMention.MatchString(text) || copilotPaste.MatchString(text) },
 	"pi":       func(text string) bool { return piPaste.MatchString(text) },
+	"acp": func(text string) bool { // it may be any of these
+		all := []*regexp.Regexp{claudeMention, claudeSkill, codexMention, codexLink, geminiMention, qwenMention, clineMention, clineSkill, copilotMention}
+		return slices.ContainsFunc(all, func(acts *regexp.Regexp) bool { return acts.MatchString(text) })
+	},
 }
 
 var (
@@ -72,7 +76,7 @@ var restore = map[string]*strings.Replacer{
 	"claude": strings.NewReplacer(`\@`, `@`, `\/`, `/`), "codex": strings.NewReplacer(`$\`, `$`),
 	"gemini": strings.NewReplacer(`\@`, `@`), "qwen": strings.NewReplacer(`\@`, `@`), "opencode": strings.NewReplacer(),
 	"cline": strings.NewReplacer(`\@\`, `@`, `\/`, `/`), "continue": strings.NewReplacer(), "kilo": strings.NewReplacer(),
-	"pi": strings.NewReplacer(), "copilot": strings.NewReplacer(`@\`, `@`),
+	"pi": strings.NewReplacer(), "acp": strings.NewReplacer(), "copilot": strings.NewReplacer(`@\`, `@`),
 }
 
 func checkAsData(t *testing.T, text string) {
@@ -179,9 +183,11 @@ func TestWhatIsTyped(t *testing.T) {
 		{"cline", "me@example.com: @/etc/hosts /tmp", `me\@\example.com: \@\/etc/hosts \/tmp`},
 		{"qwen", "me@example.com: $HOME /tmp", `me\@example.com: $HOME /tmp`},
 		{"opencode", "me@example.com: $HOME /tmp ultrathink", "me@example.com: $HOME /tmp ultrathink"},
-		// Nothing is known of what an agent does that speaks the Agent Client Protocol, or of one without a driver.
-		{"acp", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)"},
-		{"acp", "me@example.com", ""}, {"acp", "/init", ""}, {"acp", "see $x", ""}, {"acp", "#1", ""}, {"acp", "{x}", ""}, {"acp", "[x](y)", ""},
+		// Nothing is known of what a program without a driver does. Over the Agent Client Protocol that is less.
+		{"none", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)", `[atm 9f3a1c from alice, now] answer: atm reply 9f3a1c "…"` + "\n  Is the parser done? (3 of 4)"},
+		{"none", "me@example.com", ""}, {"none", "a/b", ""}, {"none", "#1", ""}, {"none", "{x}", ""}, {"none", "[x](y)", ""},
+		{"acp", "see cmd/main.go: #1 {x} [x](y) https://example.com", "see cmd/main.go: #1 {x} [x](y) https://example.com"},
+		{"acp", "me@example.com", ""}, {"acp", "run /init", ""}, {"acp", "see $x", ""}, {"acp", "[x](plugin://y)", ""},
 	} {
 		d, _ := Named(c.driver)
 		if typed, _, ok := d.AsData(c.text); typed != c.want || ok != (c.want != "") {

@@ -44,9 +44,18 @@ func (f *follower) captures() (answers, lines bool) {
 	return !f.hadLines, f.hadLines
 }
 
-// captureAnswer emits the answer of a turn that has ended.
+// captureWords emits what an agent says in its turn, as it comes.
+func (f *follower) captureWords(e *wire.Event) {
+	if isCaptured, _ := f.captures(); isCaptured && e.Source == "acp" {
+		f.hasSaid = f.hasSaid || len(aliveOf(f.all)) > 0
+		f.emit(e.Text("delta"), e.Seq)
+	}
+}
+
+// captureAnswer emits the answer of a turn that has ended, if its words were not emitted as they came.
 func (f *follower) captureAnswer(e *wire.Event) {
-	if isCaptured, _ := f.captures(); !isCaptured {
+	if isCaptured, _ := f.captures(); !isCaptured || f.hasSaid {
+		f.hasSaid = false
 		return
 	}
 	if answer := session.AnswerOf(e); answer != "" {
@@ -57,7 +66,7 @@ func (f *follower) captureAnswer(e *wire.Event) {
 }
 
 // emit appends output to the agent's events, for the only session that is alive or else for all. of is the seq of the
-// event whose answer this repeats; 0: none.
+// event whose answer, or words, this repeats; 0: none.
 func (f *follower) emit(text string, of uint64) {
 	alive := aliveOf(f.all)
 	if text == "" || len(alive) == 0 {

@@ -52,6 +52,7 @@ type follower struct {
 	goalSeq uint64                    // of the last event that says that a goal is reached
 
 	hadProgram, hadLines bool // a program runs or ran, and its lines are captured, not its answers
+	hasSaid              bool // words of the turn were emitted
 
 	// What of the program's lines may become output.
 	echo     string // a typed text, without blanks, that the terminal echoes; not captured
@@ -191,6 +192,8 @@ func (f *follower) HandleEvent(e *wire.Event) {
 		f.HandleTyped("")
 	case "goal_complete":
 		f.goalSeq = e.Seq
+	case "message_delta":
+		f.captureWords(e)
 	case wire.TurnCompleted:
 		f.captureAnswer(e)
 	}

@@ -266,6 +266,37 @@ func TestOutputWithoutATerminal(t *testing.T) {
 	}
 }
 
+// What an agent that speaks ACP says is output while its turn runs, and in the session's log once.
+func TestOutputStreams(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{Begin: true, Capture: Pipe})
+	goOn := filepath.Join(t.TempDir(), "go-on")
+	r.opt.Command = []string{"sh", "-c", `say() { echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
+while read -r line; do
+case $line in
+*'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
+*'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}' ;;
+*'"method":"session/prompt"'*)
+	say 'one '
+	until [ -e "$0" ]; do sleep 0.05; done
+	say two
+	echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+esac
+done`, goOn}
+	r.opt.ACP = &ptyrun.ACP{}
+	r.run().awaitSession()
+	r.send("hello")
+	r.wait("the first words", func() bool { return slices.Equal(r.outputs(), []string{"one "}) })
+	must(t, os.WriteFile(goOn, nil, 0o600))
+	r.wait("the answer", func() bool { return slices.Contains(log(r.onlySession()), "agent: one two") })
+	if got := r.outputs(); !slices.Equal(got, []string{"one ", "two"}) {
+		t.Errorf("output %q", got)
+	}
+	if got := strings.Join(log(r.onlySession()), "\n"); strings.Count(got, "agent: ") != 1 {
+		t.Errorf("log %q", got)
+	}
+}
+
 // The answer of an agent that exits right behind it is output, too.
 func TestOutputOfTheLastTurn(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
+	"github.com/agentteammail/atm/wire/foreign"
 )
 
 // Turn is one turn of an agent, as far as its events describe it.
@@ -109,6 +110,9 @@ func (h *History) Seq() uint64 { return h.state.Seq }
 func (h *History) Apply(e *wire.Event) {
 	h.state.Apply(e)
 	h.updateTurns(e)
+	if e.Kind == "session_start" {
+		h.addLoaded(e)
+	}
 	if slices.Contains(contentKinds, e.Kind) { // to look for the turn of each event would take long
 		b := e.Body()
 		if turn := h.turnOf(b); turn != nil {
@@ -135,17 +139,47 @@ func (t *Turn) addContent(e *wire.Event, b wire.Body) {
 		if t.Status == "" {
 			t.endLate(e)
 		}
-		var calls []struct { // which the older ACP reports only now
-			ID        string          `json:"id"`
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-			Result    json.RawMessage `json:"result"`
-			Timestamp string          `json:"timestamp"`
+		t.addCalls(b.Raw("tool_calls"), e.At) // which the older ACP reports only now
+	}
+}
+
+// addCalls adds calls as the older ACP records them.
+func (t *Turn) addCalls(records json.RawMessage, at time.Time) {
+	var calls []struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Result    json.RawMessage `json:"result"`
+		Timestamp string          `json:"timestamp"`
+	}
+	wire.Unmarshal(records, &calls)
+	for _, c := range calls {
+		t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, timeOr(c.Timestamp, at)})
+	}
+}
+
+// addLoaded adds the turns of a session that was loaded, as the older ACP records them: those that are not known. How they
+// ended it does not say.
+func (h *History) addLoaded(e *wire.Event) {
+	b := e.Body()
+	var turns []struct {
+		ID        string          `json:"turn_id"`
+		Prompt    json.RawMessage `json:"prompt"`
+		Response  string          `json:"response"`
+		Calls     json.RawMessage `json:"tool_calls"`
+		Timestamp string          `json:"timestamp"`
+	}
+	wire.Unmarshal(b.Raw("history"), &turns)
+	for _, t := range turns {
+		isKnown := func(other *Turn) bool { return other.ID == t.ID && other.Session == e.Session }
+		if slices.ContainsFunc(h.list, isKnown) {
+			continue
 		}
-		wire.Unmarshal(b.Raw("tool_calls"), &calls)
-		for _, c := range calls {
-			t.addCall(ToolCall{c.ID, c.Name, "", c.Arguments, c.Result, timeOr(c.Timestamp, e.At)})
-		}
+		at := timeOr(t.Timestamp, e.At)
+		loaded := &Turn{ID: t.ID, Session: e.Session, Prompt: foreign.PromptText(t.Prompt), Response: t.Response, Began: moment(at), Ended: moment(at)}
+		loaded.BeganBy, loaded.EndedBy = Event{e.Seq, at}, Event{e.Seq, at}
+		loaded.addCalls(t.Calls, at)
+		h.list = append(h.list, loaded)
 	}
 }
 

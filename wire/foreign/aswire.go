@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,6 +28,8 @@ func AsWire(e *wire.Event, v Vocabulary) ([]byte, bool) {
 		return encodeAs(e, sessionEvent, e.Kind, nil)
 	case v == Session && e.Kind == "confirm_required" && (e.Source == "pty" || e.Source == "acp" && o == nil): // of a live agent
 		return encodeAs(e, sessionEvent, "waiting_for_input", nil)
+	case v == ACP && o == nil && e.Kind == "confirm_required" && e.Source == "acp": // of a live agent
+		return writePermission(e)
 	case v == ACP && o == nil:
 		return writeUpdate(e)
 	}
@@ -65,6 +68,17 @@ func writeUpdate(e *wire.Event) ([]byte, bool) {
 		line, ok = encodeAs(e, sessionUpdate, kind, nil)
 	}
 	return line, ok
+}
+
+// writePermission writes a question of ours as a permission request of the older ACP.
+func writePermission(e *wire.Event) ([]byte, bool) {
+	b := e.Body()
+	call := wire.Object{{Name: "id", Value: wire.Quote(b.Text("tool_call_id", "id"))}, {Name: "name", Value: wire.Quote(b.Text("tool"))},
+		{Name: "arguments", Value: wire.Quote(b.Text("input", "prompt"))}, {Name: "timestamp", Value: wire.Quote(e.At.Format(time.RFC3339Nano))}}
+	o := wire.Object{{Name: "sessionId", Value: wire.Quote(b.Text("session"))}, {Name: "toolCall", Value: call.Encode()},
+		{Name: "options", Value: b.Raw("options")}}
+	out, err := requestPermissionParams.object(o)
+	return out.Encode(), err == nil
 }
 
 // encodeAs writes the event as a kind of a type. o is the object that it came as, if that was in this vocabulary.

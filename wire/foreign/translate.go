@@ -95,7 +95,7 @@ func Translate(e wire.Event) wire.Event {
 	}
 	switch e.Kind {
 	case wire.TurnStarted:
-		add("prompt", quoteUnlessEmpty(promptText(find(members, "content", nil))))
+		add("prompt", quoteUnlessEmpty(PromptText(find(members, "content", nil))))
 	case wire.TurnCompleted:
 		if status := text("status turn.status"); isCodex && find(members, "status turn.status", nil) != nil && status != "completed" && status != "interrupted" {
 			extra = extra.With("status", wire.Quote("failed")) // also inProgress and the thread's systemError, with which no turn completes
@@ -173,8 +173,8 @@ func find(members wire.Object, paths string, accept func(json.RawMessage) bool) 
 	return nil
 }
 
-// promptText renders an ACP prompt as text: its parts and their context.
-func promptText(parts json.RawMessage) string {
+// PromptText renders an ACP prompt as text: its parts and their context.
+func PromptText(parts json.RawMessage) string {
 	var list []json.RawMessage
 	_ = wire.Unmarshal(parts, &list) // what is no list has no text
 	var texts []string

@@ -90,8 +90,12 @@ func tryHint(name wire.Name, tries []control.Try) string {
 			}
 		case t.Op == "attach":
 			acts = append(acts, fmt.Sprintf("atm attach %s", name))
+		case t.Op == "interrupt":
+			acts = append(acts, fmt.Sprintf("atm interrupt %s ends its turn", name))
 		case t.Op == "type" && t.Raw:
 			acts = append(acts, "--raw to type anyway")
+		case t.Op == "type" && t.Enter:
+			acts = append(acts, fmt.Sprintf(`atm type %s "…" --enter begins a turn with a text`, name))
 		case t.Op == "answer":
 			verb, option := "approve", "OPTION"
 			if t.Deny {

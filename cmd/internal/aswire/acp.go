@@ -26,7 +26,8 @@ import (
 )
 
 // ACPSession folds a member's events into its current session as clients of the older ACP keep it (acp.AcpSession),
-// from the session's start or from an event with the whole record. The state after a turn is how the turn ended.
+// from the session's start or from an event with the whole record. Once the agent waits for its next prompt so does the
+// session; until somebody says so, the state after a turn is how the turn ended.
 func ACPSession(t *teamdir.Team, name wire.Name) (json.RawMessage, error) {
 	running, err := t.Running(name)
 	events, unreadable := t.Box(name).Log().Tail(func(e *wire.Event) bool {
@@ -110,6 +111,8 @@ func acpState(shown *reducer.Session, word reducer.Word) string {
 		return "active"
 	case shown.Turn.IsOpen():
 		return "failed" // with its program
+	case shown.Turn.Status == reducer.TurnIdle && word != reducer.WordOff: // however the last turn ended
+		return "awaiting_input"
 	case (last == nil || last.Status == reducer.Completed) && word == reducer.WordOff:
 		return "completed"
 	case last == nil || last.Status == reducer.Completed:

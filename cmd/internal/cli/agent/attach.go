@@ -23,7 +23,8 @@ var attachCommand = &cli.Command{
 	UsageText: `atm attach bob
 atm attach bob --read-only`,
 	Description: `Several terminals can attach and type; the agent's takes the size of the one resized last.
-atm types no mail in while a line that you began is unsent.`,
+atm types no mail in while a line that you began is unsent.
+An agent that speaks ACP has no terminal: you only watch what it does.`,
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r", "readonly"}, Usage: "only look; into a pipe, print the agent's bytes as they come"}},
 	Action: attach,
 }
@@ -55,7 +56,11 @@ func attach(c *cli.Context) error {
 				return cmp.Or(err, ctx.Err())
 			})
 		}
-		end, err := k.showTerminal(c.Context, client, isReadOnly)
+		status, err := client.Status(c.Context)
+		if err != nil {
+			return err
+		}
+		end, err := k.showTerminal(c.Context, client, isReadOnly, status.NoTerminal)
 		if err != nil {
 			return err
 		}
@@ -66,10 +71,13 @@ func attach(c *cli.Context) error {
 func (k *call) onTerminal() bool { return output.IsTerminal(k.p.In) && k.p.IsTerminal() }
 
 // showTerminal attaches this terminal to the agent's until the user detaches or the program ends. If this terminal is
-// closed, its error is silent, since nobody is left to read it.
-func (k *call) showTerminal(ctx context.Context, client *control.Client, isReadOnly bool) (end control.Ending, err error) {
+// closed, its error is silent, since nobody is left to read it. What an agent without a terminal does is only shown.
+func (k *call) showTerminal(ctx context.Context, client *control.Client, isReadOnly, hasNone bool) (end control.Ending, err error) {
 	format := "attached to %s; %s leaves it running"
-	if isReadOnly {
+	switch {
+	case hasNone:
+		isReadOnly, format = true, "watching %s, which has no terminal: atm send, approve, interrupt; %s leaves it running"
+	case isReadOnly:
 		format = "watching %s; %s leaves"
 	}
 	k.p.Warn(format, k.name(), control.DetachKey)

@@ -110,8 +110,11 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 			r.tellResumed(status)
 			return r, nil
 		case asking >= dialogHolds && k.isAsking() || asking >= unloggedFor:
-			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).
-				WithHint("atm attach %s", r.Name)
+			hint := "atm attach " + string(r.Name)
+			if status.NoTerminal {
+				hint = "atm pending"
+			}
+			return r, failure.Failed("%s is running, but asks something before it is ready: %s", r.Name, status.Detail).WithHint("%s", hint)
 		case r.PID != 0 && asking == 0 && time.Since(status.Started) > patience: // without a child it is about to restart
 			r.State, r.Detail = unready, "no prompt yet"
 			if status.Driver == agents.None {
@@ -194,7 +197,7 @@ func (k *call) runAttached(ctx context.Context, p *runnerProcess) error {
 		err = k.s.AskRunner(ctx, k.name(), func(client *control.Client) error {
 			status, err := client.Status(ctx)
 			if isShown = status.ChildPID != 0; isShown {
-				end, err = k.showTerminal(ctx, client, false)
+				end, err = k.showTerminal(ctx, client, false, status.NoTerminal)
 			}
 			return err
 		})

@@ -26,7 +26,8 @@ atm type bob --enter`,
 Text is refused while the agent asks something, since it might answer that (one key is not), and
 while its input line may still hold mail. --raw types anyway.
 --raw understands \e and Go's escapes: \r \n \t \b \\ \xHH \uHHHH.
-Without --enter the text stays in the input line, and atm types no mail in until it is gone.`,
+Without --enter the text stays in the input line, and atm types no mail in until it is gone.
+An agent that speaks ACP has no terminal: a text with --enter is a prompt, while it is idle.`,
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "exactly these bytes: keys, escape sequences"},
 		&cli.BoolFlag{Name: "enter", Aliases: []string{"submit"}, Usage: "press return at the end"},
