@@ -169,7 +169,7 @@ func (l *Look) borderAbove(y int) int { return max(l.ruleAbove(y, "─"), l.rule
 // reader below the last row of the transcript: it starts with the first known heading there.
 func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
 	y := at - 1
-	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.screen.Box.Shape == agents.Rest && d.kindOf(l, y) == otherRow) {
+	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.screen.Box.Bottom == nil && d.screen.Box.Top != nil && d.kindOf(l, y) == otherRow) {
 		y--
 	}
 	for first = y + 1; first < at; first++ {

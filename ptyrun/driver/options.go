@@ -181,8 +181,8 @@ func (d *Driver) findText(l *Look) (f layout, ok bool) {
 	switch d.screen.Dialog.Shape {
 	case agents.Ruled:
 		f.first = l.borderAbove(end) + 1
-		_, isBox := d.glyphAt(l.line(f.first))
-		ok = f.first > 0 && !isBox
+		box, _ := d.firstRow(l, f.first)
+		ok = f.first > 0 && box == nil
 	case agents.Between:
 		f.first = l.borderAbove(end) + 1
 		ok = f.first > 0

@@ -104,11 +104,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		return r
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
-	end := box.top
-	if d.screen.Box.Shape == agents.Rules { // the rule may say what goes on
-		end = box.first
-	}
-	turn := d.lastTurnAbove(l, end)
+	turn := d.lastTurnAbove(l, box.first) // its upper edge may say what goes on
 	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
 	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)
 	showsWork := turn.isBusy || box.foot == control.GateBusy
@@ -142,7 +138,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.NotPromptReason = box.foot
 	case r.HasDraft:
 		r.NotPromptReason = control.GateDraft
-	case !box.hasCursorAtStart(l):
+	case !d.hasCursorAtStart(l, box):
 		r.NotPromptReason = control.GateCursor
 	}
 	r.Prompt = r.NotPromptReason == ""
@@ -205,7 +201,7 @@ func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading)
 	case strings.Contains(l.solidFoot(), "Esctocancel"):
 		// A dialog whose options are not on the screen: it is too small.
 		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", control.GateDialog
-	case d.screen.Box.Shape == agents.NoBox:
+	case d.screen.Box.Text == nil:
 		r.Activity = reducer.Unknown
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
@@ -308,7 +304,7 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 // another kind.
 func (d *Driver) noticeAt(l *Look, rule *agents.Row, y int) string {
 	text := withoutMark(strings.TrimPrefix(l.line(y), rule.Prefix))
-	above := d.screen.Box.Above
+	above := d.screen.Box.Top
 	isFoot := func(y int) bool { return above != nil && above.MatchString(l.line(y)) }
 	for y++; y < len(l.Lines) && !blank(l.line(y)) && d.kindOf(l, y) == otherRow && !isFoot(y); y++ {
 		text += " " + strings.Trim(l.line(y), " ┃")

@@ -107,10 +107,13 @@ func (s *seenScreens) rulesOf(d *Driver) map[string]bool {
 				return isTitle && title.Pattern.MatchString(rest)
 			})
 		}
+		for _, mode := range sc.Box.Modes {
+			needed[fmt.Sprintf("%d", mode.Line)] = shows(func(s string) bool { return mode.Pattern.MatchString(padded(s)) })
+		}
 		for state := range sc.Progress {
 			needed[state+" ="] = s.bars[screen.Progress(state)]
 		}
-		for _, list := range [][]agents.Phrase{sc.Box.Modes, sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
+		for _, list := range [][]agents.Phrase{sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
 			for _, p := range list {
 				text(p.Text)
 			}

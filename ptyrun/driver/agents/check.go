@@ -11,14 +11,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// The shapes in which programs draw their box.
+// The shapes in which programs draw their dialogs.
 const (
-	Rules   = "rules"   // between two rules ──── of the full width
-	Halves  = "halves"  // between ▄▄▄▄ and ▀▀▀▀, or without background colours between two rules
-	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
-	Glyph   = "glyph"   // a glyph in the first column, and the cursor
-	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
-	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
 	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
 	Framed  = "framed"  // in a frame ╭│╰, also a dialog
 	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
@@ -29,7 +23,6 @@ const (
 
 // The words that a file may use.
 var (
-	BoxShapes    = []string{Rules, Halves, Bars, Framed, Glyph, Rest, NoBox}
 	DialogShapes = []string{Ruled, Between, Framed, Barred, Lowest}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
@@ -217,20 +210,16 @@ func (k *checker) checkWord(line int, key, word string, known []string) {
 func (k *checker) checkScreen(path string, s *Screen) {
 	b, d := &s.Box, &s.Dialog
 	of := func(key string) int { return k.lines.Of(path + "." + key) }
-	k.checkWord(of("box.shape"), "box.shape", b.Shape, BoxShapes)
 	if d.Shape != "" {
 		k.checkWord(of("dialog.shape"), "dialog.shape", d.Shape, DialogShapes)
 	}
 	if d.Request != "" {
 		k.checkWord(of("dialog.request"), "dialog.request", d.Request, Requests)
 	}
-	if b.Shape == Rest && b.Above == nil {
-		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
+	if b.Text == nil && (b.Top != nil || b.Bottom != nil) {
+		k.add(of("box"), "box needs text: the pattern of the first row of what is typed")
 	}
-	if needsGlyph := b.Shape == Rules && !b.DrawsCursor || b.Shape == Halves || b.Shape == Framed || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
-		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
-	}
-	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
+	for key, n := range map[string]int{"indent": s.Indent, "box.max_below": b.MaxBelow} {
 		if n < 0 || n > maxColumns {
 			k.add(of(key), "%s is %d, not from 0 to %d", key, n, maxColumns)
 		}
@@ -244,17 +233,11 @@ func (k *checker) checkScreen(path string, s *Screen) {
 			k.add(of(key), "%s: a text is empty, so it would be everywhere", key)
 		}
 	}
-	k.checkPhrases(path, "box.modes", b.Modes, gates)
+	k.checkMeanings(path, "box.modes", b.Modes, gates)
 	k.checkPhrases(path, "box.below", b.Below, gates)
 	k.checkPhrases(path, "dialog.kinds", d.Kinds, DialogKinds)
 	k.checkPhrases(path, "dialog.headings", d.Headings, nil)
-	k.checkLength(path+".titles", len(s.Titles))
-	for _, t := range s.Titles {
-		k.checkWord(t.Line, "means", t.Means, states)
-		if t.Pattern.Regexp == nil {
-			k.add(t.Line, "a title needs a pattern")
-		}
-	}
+	k.checkMeanings(path, "titles", s.Titles, states)
 	for state, means := range s.Progress {
 		k.checkWord(of("progress"), "progress", state, ProgressStates)
 		k.checkWord(of("progress"), "progress", means, states)
@@ -282,6 +265,17 @@ func (k *checker) checkPhrases(path, key string, phrases []Phrase, known []strin
 		}
 		if known != nil {
 			k.checkWord(p.Line, "means", p.Means, known)
+		}
+	}
+}
+
+// checkMeanings checks a list of patterns, which may mean the known words.
+func (k *checker) checkMeanings(path, key string, meanings []Meaning, known []string) {
+	k.checkLength(path+"."+key, len(meanings))
+	for _, m := range meanings {
+		k.checkWord(m.Line, "means", m.Means, known)
+		if m.Pattern.Regexp == nil {
+			k.add(m.Line, "%s: a pattern is missing", key)
 		}
 	}
 }

@@ -9,6 +9,7 @@
 package agents
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -93,7 +94,7 @@ type Escape struct {
 type Screen struct {
 	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
 	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Title           // the first match counts
+	Titles     []Meaning         // the first match counts
 	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
 	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
@@ -112,8 +113,8 @@ type Phrase struct {
 	Means string
 }
 
-// A Title is a pattern for titles and the state that it shows.
-type Title struct {
+// A Meaning is a pattern and what it means that it matches.
+type Meaning struct {
 	Line    int `toml:"-"`
 	Pattern Pattern
 	Means   string
@@ -121,22 +122,19 @@ type Title struct {
 
 // A Box describes the input box.
 type Box struct {
-	Shape        string   // one of BoxShapes
-	Glyph        string   // before the text; rules: may be left out if it draws its cursor
-	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
-	Indent       int      // columns before the glyph
-	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
-	IsCentred    bool     `toml:"centred"`      // rules: in the middle of the screen, as long as there is no transcript
-	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
-	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
+	Top          *Pattern // the row above the text: its upper edge; nil: there is none
+	Cut          *Pattern // an upper edge that says that the beginning of the text is not shown
+	Text         *Pattern // the first row of the text, which is in its group; nil: the box is not known, and nothing is typed
+	More         *Pattern // any other row of the text, likewise; nil: they begin in the column of the first
+	Bottom       *Pattern // the row below the text, or several: its lower edge; nil: there is none
+	DrawsCursor  bool      `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
+	Modes        []Meaning // other forms of Text, and the gate that each shows
 	Placeholders []string // beginnings of texts that an empty box shows, not dim
 	Pasted       []string // beginnings of what it shows for a long paste
 	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled; 0: 8
-	Below        []Phrase // texts below the box and the gate of each; the first in the file counts
+	Below        []Phrase // texts below the box or in its upper edge, and the gate of each; the first in the file counts
 	NeverBelow   []string `toml:"never_below"` // texts that are never below a box
 	Starting     string   // the text below the box while the program starts, with an empty title
-	Above        *Pattern // rest: the rows above the box, in which the program says something about itself
 }
 
 // A Row recognizes rows of one kind.
@@ -186,7 +184,10 @@ type Dialog struct {
 }
 
 // A Pattern is a regular expression.
-type Pattern struct{ *regexp.Regexp }
+type Pattern struct {
+	*regexp.Regexp
+	Rows int // that it matches, where it is for several: one more than it has \n
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
@@ -196,6 +197,7 @@ func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	case len(text) > maxPattern:
 		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
 	}
+	p.Rows = 1 + bytes.Count(text, []byte(`\n`))
 	p.Regexp, err = regexp.Compile(string(text))
 	return err
 }
