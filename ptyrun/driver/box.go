@@ -43,6 +43,7 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	if !ok || !d.readBox(l, &p) {
 		return nil
 	}
+	l.note("box.text", "", 0, p.first, "")
 	filled := 0
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
 		if !blank(l.line(y)) {
@@ -78,8 +79,8 @@ func (d *Driver) gateAround(l *Look, p inputBox) (gate control.Gate, notice stri
 
 // findBoxBetween finds a box with two edges.
 func (d *Driver) findBoxBetween(l *Look) (p inputBox, ok bool) {
-	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines))
-	p.top = l.lastMatch(d.screen.Box.Top, lower)
+	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines), "box.bottom")
+	p.top = l.lastMatch(d.screen.Box.Top, lower, "box.top")
 	p.first = p.top + 1
 	d.setBottom(l, &p, lower)
 	// With a long draft the upper edge is above the screen, and all rows above the lower one are its text; the cursor at its
@@ -90,14 +91,14 @@ func (d *Driver) findBoxBetween(l *Look) (p inputBox, ok bool) {
 
 // findBoxAbove finds a box with a lower edge alone: its rows are those of a text, on one background.
 func (d *Driver) findBoxAbove(l *Look) (p inputBox, ok bool) {
-	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines))
+	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines), "box.bottom")
 	d.setBottom(l, &p, lower)
 	for y := p.last; y >= 0 && l.row(y).background() == l.row(p.last).background(); y-- {
 		pattern, _ := d.firstRow(l, y)
 		if pattern != nil {
 			p.first, p.top, ok = y, y, true
 		}
-		if more := d.screen.Box.More; more == nil && pattern != nil || more != nil && !more.MatchString(padded(l.line(y))) {
+		if more := d.screen.Box.More; more == nil && pattern != nil || more != nil && !fits(l.line(y), more) {
 			break
 		}
 	}
@@ -164,30 +165,47 @@ func (d *Driver) findOpenBox(l *Look) (p inputBox, ok bool) {
 	return p, false
 }
 
-// lastMatch returns the first of the lowest rows above row end that a pattern matches; -1: there are none.
-func (l *Look) lastMatch(p *agents.Pattern, end int) int {
-	y := end - p.Rows
-	for y >= 0 && !p.MatchString(strings.Join(l.Lines[y:y+p.Rows], "\n")) {
-		y--
+// lastMatch returns the first of the lowest rows above row end that a pattern matches, which has a key in the driver's file;
+// -1: there are none.
+func (l *Look) lastMatch(p *agents.Pattern, end int, key string) int {
+	for y := end - p.Rows; y >= 0; y-- {
+		if p.MatchString(strings.Join(l.Lines[y:y+p.Rows], "\n")) {
+			l.note(key, "", 0, y, "")
+			return y
+		}
 	}
-	return max(y, -1)
+	return -1
 }
 
-// padded returns a row with blanks behind it, which a pattern may want between a mark and a text that is empty.
-func padded(line string) string { return line + "        " }
+// padded returns a row with the blanks behind it that a pattern may want between a mark and a text that is empty.
+func padded(line string, p *agents.Pattern) string {
+	if p.MatchString(line) {
+		return line
+	}
+	return line + "        "
+}
+
+// fits reports whether a row fits a pattern of rows of the box.
+func fits(line string, p *agents.Pattern) bool { return p.MatchString(padded(line, p)) }
 
 // firstRow returns the pattern that row y fits as the first one of a text, and the mode that it shows; nil: none.
 func (d *Driver) firstRow(l *Look, y int) (*agents.Pattern, control.Gate) {
-	box, line := &d.screen.Box, padded(l.line(y))
-	if y >= 0 && box.Text.MatchString(line) {
+	box := &d.screen.Box
+	if y >= 0 && fits(l.line(y), box.Text) {
 		return box.Text, ""
 	}
 	for i := range box.Modes {
-		if m := &box.Modes[i]; y >= 0 && m.Pattern.MatchString(line) {
+		if m := &box.Modes[i]; y >= 0 && fits(l.line(y), &m.Pattern) {
 			return &m.Pattern, control.Gate(m.Means)
 		}
 	}
 	return nil, ""
+}
+
+// beginsBox reports whether row y may be the first one of a text.
+func (d *Driver) beginsBox(l *Look, y int) bool {
+	pattern, _ := d.firstRow(l, y)
+	return pattern != nil
 }
 
 // readBox reads the text in the rows of a box, and reports whether they are a text's.
@@ -227,12 +245,12 @@ func (d *Driver) readBox(l *Look, p *inputBox) bool {
 	if l.startsAny(p.first, strings.Join(strings.Fields(p.draft), " "), box.Placeholders, "box.placeholders") {
 		p.draft = ""
 	}
-	return !box.Text.MatchString(padded("")) || l.isTyped(*p)
+	return !fits("", box.Text) || l.isTyped(*p)
 }
 
 // draftIn returns what the group of a pattern has in row y up to the column edge (0: all), without what is dim, and its column.
 func (l *Look) draftIn(y int, p *agents.Pattern, edge int) (text string, column int, ok bool) {
-	line := padded(l.line(y))
+	line := padded(l.line(y), p)
 	start, end := groupIn(p, line)
 	if start < 0 {
 		return "", 0, false
@@ -282,11 +300,4 @@ func (d *Driver) hasCursorAtStart(l *Look, p *inputBox) bool {
 func isRule(line, s string) bool {
 	n := strings.Count(line, s)
 	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)
-}
-
-// ruleAbove returns the lowest rule of s above row y, or -1.
-func (l *Look) ruleAbove(y int, s string) int {
-	for y--; y >= 0 && !isRule(l.line(y), s); y-- {
-	}
-	return y
 }

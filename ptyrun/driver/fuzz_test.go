@@ -75,6 +75,12 @@ func FuzzOwnDriver(f *testing.F) {
 				edges = append(edges, edge)
 			}
 		}
+		var dialog []string
+		for i, edge := range []string{"top = '^[─╭]'", "row = '^[│┃]'", "bottom = '^[─╰]'", "heading = '^" + regexp.QuoteMeta(text) + "'"} {
+			if keys>>(i+3)&1 > 0 {
+				dialog = append(dialog, edge)
+			}
+		}
 		file, mistakes := agents.Parse("x", fmt.Appendf(nil, `[screen]
 rows = [{ kind = "busy", pattern = %[5]q, above = { gap = "ink" } }, { kind = "answer", pattern = '^\S' }, { kind = "message", pattern = '^.> ', prefix = %[5]q }]
 indent = %[3]d
@@ -86,15 +92,13 @@ starting = %[5]q
 modes = [{ pattern = '^ *%[2]s\.(.*)', means = "bang mode" }]
 below = [{ text = %[5]q, means = "usage limit" }]
 [screen.dialog]
-shape = %[4]q
-selected = %[2]q
-buttons = [%[5]q, "Yes"]
+%[4]s
+option = '(?P<selected>%[2]s)? *(?P<label>\S+)'
 hints = [%[5]q]
-digits_hint = %[5]q
-numbers_hint = %[5]q
+choose = [{ pattern = %[5]q, means = "digit Enter" }]
 free_hint = %[5]q
 request = %[6]q
-`, strings.Join(edges, "\n"), regexp.QuoteMeta(glyph), keys%50, agents.DialogShapes[int(keys)%len(agents.DialogShapes)], text,
+`, strings.Join(edges, "\n"), regexp.QuoteMeta(glyph), keys%50, strings.Join(dialog, "\n"), text,
 			agents.Requests[int(keys)%len(agents.Requests)]))
 		if len(mistakes) > 0 {
 			return

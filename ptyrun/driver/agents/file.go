@@ -22,6 +22,7 @@ type File struct {
 	Name string `toml:"-"` // the file's, without .toml
 	Text []byte `toml:"-"`
 
+	Extends  string            // the built-in driver that this one changes; "": none
 	Versions []string          // that it was tried with
 	Unproven bool              // it was tried with none: others have described the program
 	Plain    bool              // it gets the bare text, like a shell or REPL: Screen does not count
@@ -122,19 +123,19 @@ type Meaning struct {
 
 // A Box describes the input box.
 type Box struct {
-	Top          *Pattern // the row above the text: its upper edge; nil: there is none
-	Cut          *Pattern // an upper edge that says that the beginning of the text is not shown
-	Text         *Pattern // the first row of the text, which is in its group; nil: the box is not known, and nothing is typed
-	More         *Pattern // any other row of the text, likewise; nil: they begin in the column of the first
-	Bottom       *Pattern // the row below the text, or several: its lower edge; nil: there is none
+	Top          *Pattern  // the row above the text: its upper edge; nil: there is none
+	Cut          *Pattern  // an upper edge that says that the beginning of the text is not shown
+	Text         *Pattern  // the first row of the text, which is in its group; nil: the box is not known, and nothing is typed
+	More         *Pattern  // any other row of the text, likewise; nil: they begin in the column of the first
+	Bottom       *Pattern  // the row below the text, or several: its lower edge; nil: there is none
 	DrawsCursor  bool      `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
 	Modes        []Meaning // other forms of Text, and the gate that each shows
-	Placeholders []string // beginnings of texts that an empty box shows, not dim
-	Pasted       []string // beginnings of what it shows for a long paste
-	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled; 0: 8
-	Below        []Phrase // texts below the box or in its upper edge, and the gate of each; the first in the file counts
-	NeverBelow   []string `toml:"never_below"` // texts that are never below a box
-	Starting     string   // the text below the box while the program starts, with an empty title
+	Placeholders []string  // beginnings of texts that an empty box shows, not dim
+	Pasted       []string  // beginnings of what it shows for a long paste
+	MaxBelow     int       `toml:"max_below"` // how many rows below the box may be filled; 0: 8
+	Below        []Phrase  // texts below the box or in its upper edge, and the gate of each; the first in the file counts
+	NeverBelow   []string  `toml:"never_below"` // texts that are never below a box
+	Starting     string    // the text below the box while the program starts, with an empty title
 }
 
 // A Row recognizes rows of one kind.
@@ -166,21 +167,19 @@ type Condition struct {
 
 // A Dialog describes what the program asks in place of its input box.
 type Dialog struct {
-	Shape       string   // one of DialogShapes; "": only lists with numbers are found
-	Digits      bool     // the digit of an option chooses it at once
-	Selected    string   // the mark of the selected one among options without numbers; "": there are none
-	Buttons     []string // labels of options side by side
-	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
-	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
-	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
-	Hints       []string // the keys that are named below buttons, or in shape "lowest" below a list without numbers
-	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
-	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
-	FreeHint    string   `toml:"free_hint"`    // below options of which none need be selected
-	Kinds       []Phrase // beginnings of the first row or the question, or texts below the options, and the dialog's kind
-	Headings    []Phrase // beginnings of the row that names the tool, and the tool
-	Views       []string // texts of what is drawn in place of the box but asks nothing
-	Request     string   // one of Requests: how tool and input of a permission request are read; "": a person answers
+	Top      *Pattern  // the row above it: its upper edge; nil: there is none
+	Row      *Pattern  // each of its rows, as one between the sides of a frame; nil: they may be any
+	Bottom   *Pattern  // the row below it: its lower edge; nil: there is none
+	Heading  *Pattern  // its first row, where it has no edge, or only one that ends the transcript
+	Option   *Pattern  // an option that has no number, with the groups label, key, selected and twice
+	Digits   bool      // the digit of an option chooses it at once
+	Choose   []Meaning // what the rows below a numbered list say of the keys that choose, although none is selected: of chosenBy
+	FreeHint string    `toml:"free_hint"` // below options of which none need be selected
+	Answers  []Meaning // labels of options, and the kind of each: of foreign.OptionKind
+	Hints    []string  // keys that are named below a dialog, by which one without edges is known
+	Kinds    []Phrase  // beginnings of the first row or the question, or texts below the options, and the dialog's kind
+	Headings []Phrase  // beginnings of the row that names the tool, and the tool
+	Request  string    // one of Requests: how tool and input of a permission request are read; "": a person answers
 }
 
 // A Pattern is a regular expression.
@@ -188,6 +187,9 @@ type Pattern struct {
 	*regexp.Regexp
 	Rows int // that it matches, where it is for several: one more than it has \n
 }
+
+// Matches reports whether a row matches; a nil pattern matches none.
+func (p *Pattern) Matches(row string) bool { return p != nil && p.MatchString(row) }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
