@@ -2,7 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,15 +15,13 @@ import (
 
 // An inputBox is the input box on a screen.
 type inputBox struct {
-	top, bottom int // rows of the box with its frame; top is -1 if it is above the screen
+	top, bottom int // rows of the box with its edges; top is -1 if it is above the screen
 	first, last int // rows of the text
-	column      int // of the text
-	width       int // cells of a row of the text; 0 means to the end of the row
-	isRest      bool
+	column      int // of the text in its first row
+	end         int // column in which it ends; 0: that of the screen
 	draft       string
-	drawsCursor bool         // where it hides the terminal's
-	mode        control.Gate // what a glyph that is not the usual one means
-	foot        control.Gate // what the rows below the box mean: GateBusy, a turn is open; or why nothing may be typed
+	mode        control.Gate // what the mark before the text means, if that is not the usual one
+	foot        control.Gate // what the rows around the box mean: GateBusy, a turn is open; or why nothing may be typed
 	notice      string       // what they say of that
 }
 
@@ -33,34 +30,22 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	var p inputBox
 	ok := false
 	box := &d.screen.Box
-	switch box.Shape {
-	case agents.Rules:
-		if box.Glyph == "" {
-			p, ok = d.findUnmarked(l)
-		} else if p, ok = d.findBetween(l, "─", "─"); !ok && box.IsCentred {
-			p, ok = d.findCentred(l)
-		}
-	case agents.Halves:
-		if p, ok = d.findBetween(l, "▄", "▀"); !ok {
-			p, ok = d.findBetween(l, "─", "─")
-		}
-	case agents.Bars:
-		p, ok = d.findBarred(l)
-	case agents.Framed:
-		p, ok = d.findFramed(l)
-	case agents.Glyph:
-		p, ok = d.findAfterGlyph(l)
-	case agents.Rest:
-		p, ok = d.findRest(l)
+	switch {
+	case box.Text == nil:
+		return nil
+	case box.Bottom == nil:
+		p, ok = d.findOpenBox(l)
+	case box.Top == nil:
+		p, ok = d.findBoxAbove(l)
+	default:
+		p, ok = d.findBoxBetween(l)
 	}
-	if !ok {
+	if !ok || !d.readBox(l, &p) {
 		return nil
 	}
-	first, end, filled := p.bottom+1, len(l.Lines), 0
-	if box.Shape == agents.Rest { // what is below any other box is above this one
-		first, end = p.top, p.first
-	}
-	for y := first; y < end; y++ {
+	l.note("box.text", "", 0, p.first, "")
+	filled := 0
+	for y := p.bottom + 1; y < len(l.Lines); y++ {
 		if !blank(l.line(y)) {
 			filled++
 		}
@@ -71,20 +56,19 @@ func (d *Driver) findBox(l *Look) *inputBox {
 	if filled > cmp.Or(box.MaxBelow, usualBelow) {
 		return nil
 	}
-	p.drawsCursor = box.DrawsCursor
-	p.foot, p.notice = d.gateIn(l, first, end)
-	p.draft = d.draftIn(l, p)
+	p.foot, p.notice = d.gateAround(l, p)
 	return &p
 }
 
 // usualBelow is how many rows below a box may be filled if its file does not say.
 const usualBelow = 8
 
-// gateIn returns the gate that rows first to end (exclusive) show, and the row's text from there on.
-func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice string) {
+// gateAround returns the gate that the upper edge of a box or the rows below it show, and the row's text from there on.
+func (d *Driver) gateAround(l *Look, p inputBox) (gate control.Gate, notice string) {
 	for _, f := range d.screen.Box.Below {
-		for y := first; y < end; y++ {
-			if _, after, ok := strings.Cut(l.line(y), f.Text); ok && d.kindOf(l, y) != agents.WaitsRow {
+		for y := max(0, p.top); y < len(l.Lines); y++ {
+			_, after, ok := strings.Cut(l.line(y), f.Text)
+			if isText := p.first <= y && y <= p.bottom; ok && !isText && d.kindOf(l, y) != agents.WaitsRow {
 				l.note("box.below", f.Means, f.Line, y, "")
 				return control.Gate(f.Means), f.Text + after
 			}
@@ -93,219 +77,227 @@ func (d *Driver) gateIn(l *Look, first, end int) (gate control.Gate, notice stri
 	return "", ""
 }
 
-// isRule reports whether a row is a rule: s repeated from the first column on, perhaps with a short label in it.
-func isRule(line, s string) bool {
-	n := strings.Count(line, s)
-	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)
+// findBoxBetween finds a box with two edges.
+func (d *Driver) findBoxBetween(l *Look) (p inputBox, ok bool) {
+	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines), "box.bottom")
+	p.top = l.lastMatch(d.screen.Box.Top, lower, "box.top")
+	p.first = p.top + 1
+	d.setBottom(l, &p, lower)
+	// With a long draft the upper edge is above the screen, and all rows above the lower one are its text; the cursor at its
+	// end may have a row of its own.
+	isFull := p.top >= 0 || d.screen.Box.More != nil && !blank(l.line(0)) && !blank(l.line(p.last)) || l.CursorY == p.last
+	return p, p.first <= p.last && isFull
 }
 
-// ruleAbove returns the lowest rule of s above row y, or -1.
-func (l *Look) ruleAbove(y int, s string) int {
-	for y--; y >= 0 && !isRule(l.line(y), s); y-- {
+// findBoxAbove finds a box with a lower edge alone: its rows are those of a text, on one background.
+func (d *Driver) findBoxAbove(l *Look) (p inputBox, ok bool) {
+	lower := l.lastMatch(d.screen.Box.Bottom, len(l.Lines), "box.bottom")
+	d.setBottom(l, &p, lower)
+	for y := p.last; y >= 0 && l.row(y).background() == l.row(p.last).background(); y-- {
+		pattern, _ := d.firstRow(l, y)
+		if pattern != nil {
+			p.first, p.top, ok = y, y, true
+		}
+		if more := d.screen.Box.More; more == nil && pattern != nil || more != nil && !fits(l.line(y), more) {
+			break
+		}
 	}
-	return y
+	return p, ok
 }
 
-// findBetween finds a box between a rule of upper and a rule of lower.
-func (d *Driver) findBetween(l *Look, upper, lower string) (inputBox, bool) {
-	bottom := l.ruleAbove(len(l.Lines), lower)
-	top := l.ruleAbove(bottom, upper)
-	column := d.screen.Box.Indent + d.screen.Box.Column
-	if top < 0 || upper != lower && l.ruleAbove(bottom, lower) > top {
-		// With a long draft the upper rule is above the screen, and all rows above the lower one are its text; the cursor at
-		// its end may have a row of its own.
-		isFull := !blank(l.line(0)) && !blank(l.line(bottom-1)) || l.CursorY == bottom-1
-		return inputBox{top: -1, bottom: bottom, last: bottom - 1, column: column}, bottom > 1 && isFull && isIndented(l, 0, bottom, column)
+// setBottom sets what is known of a box by its lower edge in row y: the group of that says how wide it is.
+func (d *Driver) setBottom(l *Look, p *inputBox, y int) {
+	edge := d.screen.Box.Bottom
+	p.last, p.bottom = y-1, y+edge.Rows-1
+	if y < 0 || edge.NumSubexp() == 0 {
+		return
 	}
-	mode, ok := d.glyphAt(l.line(top + 1))
-	if upper == lower && moreAbove.MatchString(l.line(top)) {
-		mode, ok = "", isIndented(l, top+1, top+2, column)
-	}
-	ok = ok && top+1 < bottom && (upper != lower || isIndented(l, top+2, bottom, column))
-	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
+	text := strings.Join(l.Lines[y:y+edge.Rows], "\n")
+	_, end := groupIn(edge, text)
+	p.end = ansi.StringWidth(text[strings.LastIndexByte(text[:end], '\n')+1 : end])
 }
 
-// moreAbove matches the upper rule of a box that shows only the end of a long draft.
-var moreAbove = regexp.MustCompile(`─ ↑ \d+ more ─`)
+// groupIn returns where the first group of a pattern that takes part in its match is in a text, else what is behind its match;
+// -1: it does not match.
+func groupIn(p *agents.Pattern, text string) (start, end int) {
+	m := p.FindStringSubmatchIndex(text)
+	if m == nil {
+		return -1, -1
+	}
+	for i := 2; i < len(m); i += 2 {
+		if m[i] >= 0 {
+			return m[i], m[i+1]
+		}
+	}
+	return m[1], len(text)
+}
 
-// findCentred finds a box between two rules that begin in the same column, behind blanks.
-func (d *Driver) findCentred(l *Look) (p inputBox, ok bool) {
-	left := 0
-	ruleAbove := func(y int) int {
-		for y--; y >= 0 && !isRule(skipRunes(l.line(y), left), "─"); y-- {
-			if left == 0 && isRule(strings.TrimLeft(l.line(y), " "), "─") {
-				left = margin(l.line(y))
-				break
+// maxRows is how many rows the text in a box without a lower edge may have.
+const maxRows = 30
+
+// findOpenBox finds a box without a lower edge: the rows around the cursor, which a dialog hides; or in a transcript, which
+// has none, the last ones.
+func (d *Driver) findOpenBox(l *Look) (p inputBox, ok bool) {
+	box := &d.screen.Box
+	from := len(l.Lines) - 1
+	for from > 0 && blank(l.line(from)) {
+		from--
+	}
+	p.last = from
+	switch isTranscript := l.CursorX < 0; {
+	case isTranscript:
+	case !l.Modes.CursorHidden:
+		from = min(l.CursorY, len(l.Lines)-1)
+		for p.last = from; !blank(l.line(p.last + 1)); p.last++ {
+		}
+	case !box.DrawsCursor:
+		return p, false
+	}
+	isTop := func(y int) bool { return box.Top != nil && box.Top.MatchString(l.line(y)) }
+	for p.first = from; p.first >= max(0, from-maxRows); p.first-- {
+		if pattern, _ := d.firstRow(l, p.first); pattern != nil && (box.Top == nil || isTop(p.first-1)) {
+			for p.top = p.first; isTop(p.top - 1); p.top-- {
 			}
+			p.bottom = p.last
+			return p, true
 		}
-		return y
 	}
-	p.bottom = ruleAbove(len(l.Lines))
-	p.top = ruleAbove(p.bottom)
-	p.first, p.last, p.column = p.top+1, p.bottom-1, left+d.screen.Box.Indent+d.screen.Box.Column
-	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), left))
-	return p, ok && p.top >= 0 && margin(l.line(p.top)) == left && p.first <= p.last && isIndented(l, p.first+1, p.bottom, p.column)
+	return p, false
 }
 
-// findUnmarked finds a box without a glyph between two rules. Dialogs are drawn in its place: they have no cursor, or a row
-// without ink, such as one that names keys.
-func (d *Driver) findUnmarked(l *Look) (p inputBox, ok bool) {
-	bottom := l.ruleAbove(len(l.Lines), "─")
-	top := l.ruleAbove(bottom, "─")
-	for y := top + 1; y < bottom; y++ {
+// lastMatch returns the first of the lowest rows above row end that a pattern matches, which has a key in the driver's file;
+// -1: there are none.
+func (l *Look) lastMatch(p *agents.Pattern, end int, key string) int {
+	for y := end - p.Rows; y >= 0; y-- {
+		if p.MatchString(strings.Join(l.Lines[y:y+p.Rows], "\n")) {
+			l.note(key, "", 0, y, "")
+			return y
+		}
+	}
+	return -1
+}
+
+// padded returns a row with the blanks behind it that a pattern may want between a mark and a text that is empty.
+func padded(line string, p *agents.Pattern) string {
+	if p.MatchString(line) {
+		return line
+	}
+	return line + "        "
+}
+
+// fits reports whether a row fits a pattern of rows of the box.
+func fits(line string, p *agents.Pattern) bool { return p.MatchString(padded(line, p)) }
+
+// firstRow returns the pattern that row y fits as the first one of a text, and the mode that it shows; nil: none.
+func (d *Driver) firstRow(l *Look, y int) (*agents.Pattern, control.Gate) {
+	box := &d.screen.Box
+	if y >= 0 && fits(l.line(y), box.Text) {
+		return box.Text, ""
+	}
+	for i := range box.Modes {
+		if m := &box.Modes[i]; y >= 0 && fits(l.line(y), &m.Pattern) {
+			return &m.Pattern, control.Gate(m.Means)
+		}
+	}
+	return nil, ""
+}
+
+// beginsBox reports whether row y may be the first one of a text.
+func (d *Driver) beginsBox(l *Look, y int) bool {
+	pattern, _ := d.firstRow(l, y)
+	return pattern != nil
+}
+
+// readBox reads the text in the rows of a box, and reports whether they are a text's.
+func (d *Driver) readBox(l *Look, p *inputBox) bool {
+	box := &d.screen.Box
+	pattern, mode := d.firstRow(l, p.first)
+	if isCut := p.top < 0 || box.Cut != nil && box.Cut.MatchString(l.line(p.top)); isCut {
+		pattern, mode = box.More, ""
+	}
+	var rows []string
+	for y := p.first; y <= p.last; y++ {
+		if y > p.first && box.More != nil {
+			pattern = box.More
+		}
+		var text string
+		at := p.column
+		switch {
+		case pattern != nil && (y == p.first || box.More != nil):
+			var ok bool
+			if text, at, ok = l.draftIn(y, pattern, p.end); !ok {
+				return false
+			}
+		case pattern == nil || !blank(firstRunes(l.line(y), p.column)):
+			return false
+		default:
+			text = skipRunes(l.text(y, isBright), p.column)
+		}
+		if y == p.first {
+			p.column = at
+		}
+		if text = strings.TrimRight(text, " \u200b"); text != "" || len(rows) > 0 {
+			rows = append(rows, text)
+		}
+	}
+	p.mode = mode
+	p.draft = strings.TrimRight(strings.Join(rows, "\n"), "\n")
+	if l.startsAny(p.first, strings.Join(strings.Fields(p.draft), " "), box.Placeholders, "box.placeholders") {
+		p.draft = ""
+	}
+	return !fits("", box.Text) || l.isTyped(*p)
+}
+
+// draftIn returns what the group of a pattern has in row y up to the column edge (0: all), without what is dim, and its column.
+func (l *Look) draftIn(y int, p *agents.Pattern, edge int) (text string, column int, ok bool) {
+	line := padded(l.line(y), p)
+	start, end := groupIn(p, line)
+	if start < 0 {
+		return "", 0, false
+	}
+	column = utf8.RuneCountInString(line[:start])
+	width := ansi.StringWidth(line[start:end])
+	if edge > 0 {
+		width = min(width, max(0, edge-column))
+	}
+	return ansi.Truncate(skipRunes(l.text(y, isBright), column), width, ""), column, true
+}
+
+// isTyped reports whether a box without a mark before its text holds one: it has the cursor, where there is any, and no row
+// without ink, as a dialog has that is drawn in its place.
+func (l *Look) isTyped(p inputBox) bool {
+	for y := p.first; y <= p.last; y++ {
 		if !blank(l.line(y)) && !l.hasInk(y) {
-			return p, false
-		}
-		ok = ok || slices.ContainsFunc(l.row(y), func(c screen.Cell) bool { return c.Inverse })
-	}
-	column := d.screen.Box.Indent + d.screen.Box.Column
-	return inputBox{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column}, ok && top >= 0
-}
-
-// isIndented reports whether rows a to b (exclusive) start with n blanks or are blank.
-func isIndented(l *Look, a, b, n int) bool {
-	for y := a; y < b; y++ {
-		if !blank(firstRunes(l.line(y), n)) {
 			return false
 		}
 	}
-	return a <= b
+	return p.top >= 0 && (l.CursorX < 0 || l.hasCursorIn(p.first, p.last))
 }
 
-func (d *Driver) findBarred(l *Look) (inputBox, bool) {
-	for y := len(l.Lines) - 1; y > 0; y-- {
-		column, isBarred := margin(l.line(y)), func(y int) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), "┃") }
-		if !strings.HasPrefix(l.line(y)[column:], "╹▀▀") {
-			continue
-		}
-		top := y
-		// A barred message or error may be right above the box, on another background.
-		for top > 0 && isBarred(top-1) && l.row(top-1).background() == l.row(y-1).background() {
-			top--
-		}
-		// There is a row of padding above the text and one below it, then the row of the model.
-		first, last := top, y-1-d.screen.Box.TailRows
-		if first < last && blank(skipRunes(l.line(first), column+1)) {
-			first++
-		}
-		// There may be a side bar to the right of the box, whose lower edge shows where it ends.
-		edge := skipRunes(l.line(y), column)
-		room := ansi.StringWidth(edge) - ansi.StringWidth(strings.TrimLeft(edge, "╹▀"))
-		return inputBox{top: top, bottom: y, first: first, last: last, column: column + d.screen.Box.Column, width: room - d.screen.Box.Column}, y-top > d.screen.Box.TailRows
-	}
-	return inputBox{}, false
-}
-
-// findFramed finds a box in a frame whose top is on the screen. A dialog in such a frame has no glyph.
-func (d *Driver) findFramed(l *Look) (p inputBox, ok bool) {
-	for p.bottom = len(l.Lines) - 1; p.bottom > 0 && !strings.HasPrefix(l.line(p.bottom), "╰─"); p.bottom-- {
-	}
-	isMoved := func(y int) bool { return strings.TrimSpace(l.line(y)) == "│" } // the frame's right side, behind a tab
-	for p.top = p.bottom - 1; p.top >= 0 && (strings.HasPrefix(l.line(p.top), "│") || isMoved(p.top)); p.top-- {
-	}
-	p.first, p.last, p.column = p.top+1, p.bottom-1, 1+d.screen.Box.Indent+d.screen.Box.Column
-	p.width = ansi.StringWidth(l.line(p.top)) - 1 - p.column
-	p.mode, ok = d.glyphAt(skipRunes(l.line(p.first), 1))
-	for y := p.first + 1; y <= p.last; y++ {
-		ok = ok && (isMoved(y) || blank(firstRunes(skipRunes(l.line(y), 1), p.column-1)))
-	}
-	return p, ok && p.first <= p.last && strings.HasPrefix(l.line(p.top), "╭─")
-}
-
-// findAfterGlyph searches upwards from the cursor, which a dialog hides.
-func (d *Driver) findAfterGlyph(l *Look) (inputBox, bool) {
-	column := d.screen.Box.Indent + d.screen.Box.Column
-	if l.Modes.CursorHidden || l.CursorX < column {
-		return inputBox{}, false
-	}
-	for y := min(l.CursorY, len(l.Lines)-1); y >= 0; y-- {
-		line := l.line(y)
-		if mode, ok := d.glyphAt(line); ok {
-			last := l.CursorY
-			for !blank(l.line(last + 1)) {
-				last++
-			}
-			return inputBox{top: y, bottom: last, first: y, last: last, column: column, mode: mode}, true
-		}
-		if !blank(firstRunes(line, column)) {
-			break // not a row of a box
+// hasCursorIn reports whether a cursor is in rows first to last: the terminal's, or one that the program draws.
+func (l *Look) hasCursorIn(first, last int) bool {
+	for y := first; y <= last; y++ {
+		if !l.Modes.CursorHidden && l.CursorY == y || slices.ContainsFunc(l.row(y), func(c screen.Cell) bool { return c.Inverse }) {
+			return true
 		}
 	}
-	return inputBox{}, false
-}
-
-// maxRest is how many rows the text in the rest of the screen may have.
-const maxRest = 20
-
-// findRest finds the last rows of the screen, below what the program says there about itself.
-func (d *Driver) findRest(l *Look) (p inputBox, ok bool) {
-	for p.last = len(l.Lines) - 1; p.last > l.CursorY && blank(l.line(p.last)); p.last-- {
-	}
-	box := &d.screen.Box
-	hasGlyph := func(y int) bool { return box.Glyph != "" && strings.HasPrefix(l.line(y)+"  ", box.Glyph+"  ") }
-	isFoot := func(y int) bool { return y >= 0 && box.Above.MatchString(l.line(y)) }
-	for p.first = p.last; !hasGlyph(p.first) && !isFoot(p.first-1); p.first-- {
-		if p.first <= max(0, p.last-maxRest) {
-			return p, false
-		}
-	}
-	if hasGlyph(p.first) {
-		p.column = d.screen.Box.Column
-	}
-	for p.top = p.first; isFoot(p.top - 1); p.top-- {
-	}
-	p.bottom, p.isRest = p.last, true
-	isDialog := cancelHint.MatchString(l.solidRows(p.first, p.last+1))
-	return p, p.top < p.first && (p.column > 0 || !box.NeedsGlyph && !isDialog)
-}
-
-// glyphAt reports whether a row starts like the first row of a box, and the mode that its glyph shows.
-func (d *Driver) glyphAt(line string) (mode control.Gate, ok bool) {
-	box := &d.screen.Box
-	if !blank(firstRunes(line, box.Indent)) {
-		return "", false
-	}
-	line = skipRunes(line, box.Indent) + " "
-	if strings.HasPrefix(line, box.Glyph+" ") {
-		return "", true
-	}
-	m, ok := findPrefix(line, box.Modes)
-	return control.Gate(m.Means), ok
-}
-
-// draftIn returns the text in the box, or "" for a placeholder.
-func (d *Driver) draftIn(l *Look, p inputBox) string {
-	var rows []string
-	for y := p.first; y <= p.last; y++ {
-		row := l.text(y, isBright)
-		if y == p.first || !p.isRest {
-			row = skipRunes(row, p.column)
-		}
-		if p.width > 0 {
-			row = ansi.Truncate(row, p.width, "")
-		}
-		if row = strings.TrimRight(row, " \u200b"); row != "" || len(rows) > 0 {
-			rows = append(rows, row)
-		}
-	}
-	draft := strings.TrimRight(strings.Join(rows, "\n"), "\n")
-	if l.startsAny(p.first, strings.Join(strings.Fields(draft), " "), d.screen.Box.Placeholders, "box.placeholders") {
-		return ""
-	}
-	return draft
+	return false
 }
 
 // hasCursorAtStart reports whether the cursor is where the first character would go. Programs move it away to redraw
 // and restore it last; a hidden one elsewhere means that the program draws its own.
-func (p *inputBox) hasCursorAtStart(l *Look) bool {
-	if p.drawsCursor {
+func (d *Driver) hasCursorAtStart(l *Look, p *inputBox) bool {
+	if d.screen.Box.DrawsCursor {
 		c := l.cell(p.column, p.first)
 		if isDrawn := c.Inverse || strings.ContainsAny(c.Text, "▏▎▍▌▋▊▉█"); isDrawn || l.Modes.CursorHidden {
 			return isDrawn
 		}
 	}
-	if p.isRest {
-		return l.CursorY == p.first && l.CursorX <= p.column+1 && !l.Modes.CursorHidden || l.cell(p.column, p.first).Inverse
-	}
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1
+}
+
+// isRule reports whether a row is a rule: s repeated from the first column on, perhaps with a short label in it.
+func isRule(line, s string) bool {
+	n := strings.Count(line, s)
+	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)
 }

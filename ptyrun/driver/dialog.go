@@ -72,15 +72,20 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 	if !ok && box == nil && shows != reducer.Thinking { // else the turn behind a menu goes on
 		f, ok = d.findText(l)
 	}
-	if !ok || box != nil && f.top <= box.bottom {
+	if !ok || box != nil && f.top <= box.bottom && !d.endsOpenBox(f, box) {
 		return nil
 	}
 	text, foot := textRows(l, f.first, f.top), strings.Join(textRows(l, f.end, len(l.Lines)), " ")
 	f.isWhole = f.isWhole && !hiddenRows.MatchString(foot)
 	q := &Dialog{Kind: d.kindOfDialog(l, text, foot), Prompt: strings.Join(text, "\n"), Options: f.options}
 	for i := range q.Options {
-		if o := &q.Options[i]; o.Kind == "" && slices.Contains(d.screen.Dialog.AllowsOnce, o.Label) {
-			o.Kind = "allow_once"
+		o := &q.Options[i]
+		for _, a := range d.screen.Dialog.Answers {
+			if a.Pattern.MatchString(o.Label) {
+				l.note("dialog.answers", a.Means, a.Line, noRow, o.Label)
+				o.Kind = a.Means
+				break
+			}
 		}
 	}
 	switch {
@@ -104,28 +109,27 @@ func (d *Driver) readDialog(l *Look, box *inputBox, shows reducer.Activity) *Dia
 	return q
 }
 
+// endsOpenBox reports whether a dialog is in the row of a box without edges, whose pattern a question fits as well: all of
+// the dialog is there, and above that row is what it asks.
+func (d *Driver) endsOpenBox(f layout, box *inputBox) bool {
+	return d.screen.Dialog.Option != nil && d.screen.Box.Bottom == nil && f.isWhole && f.first < box.first && f.top >= box.first
+}
+
 // findLayout finds a dialog with options.
 func (d *Driver) findLayout(l *Look, box *inputBox) (f layout, ok bool) {
-	if d.screen.Dialog.Shape == agents.Barred && box == nil {
-		if f, ok = d.findBarredOptions(l); ok {
-			return f, true
-		}
-	}
-	if d.screen.Dialog.Keyed && box == nil {
-		if f, ok = d.findKeyed(l); ok {
-			return f, true
-		}
-	}
-	if d.screen.Dialog.Selected != "" && box == nil {
-		f, ok = d.findUnnumbered(l)
-		if ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") == agents.Unknown {
+	isOpen := box != nil && d.screen.Box.Bottom == nil
+	if (box == nil || isOpen) && d.screen.Dialog.Option != nil && !d.isFree(l) {
+		if f, ok = d.findMarked(l); ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") == agents.Unknown {
+			if isOpen {
+				return f, false
+			}
 			return d.findText(l) // a menu with as many rows as fit, or something else to pick from
 		}
 		if ok {
 			return f, true
 		}
 	}
-	return d.findOptions(l)
+	return d.findNumbered(l)
 }
 
 // hiddenRows matches what the program says below a dialog that does not fit on its screen.
@@ -136,48 +140,78 @@ var cancelHint = regexp.MustCompile(`(?i)esc(?:ape)?(?:tocancel|tointerrupt|dism
 
 // dialogTop returns the first row of the dialog with options in row at, and whether the dialog starts on the screen.
 func (d *Driver) dialogTop(l *Look, at int) (first int, isWhole bool) {
-	startsWith := func(y int, s string) bool { return strings.HasPrefix(strings.TrimSpace(l.line(y)), s) }
-	switch shape := d.screen.Dialog.Shape; {
-	case shape == agents.Ruled:
-		y := l.borderAbove(at)
-		return y + 1, y >= 0
-	case shape == agents.Framed && !startsWith(at, "│"):
-		return d.callAbove(l, at)
-	case shape == agents.Framed:
-		y := at - 1
-		for startsWith(y, "│") {
-			y--
+	switch s := &d.screen.Dialog; {
+	case s.Row.Matches(l.line(at)):
+		return d.blockAbove(l, at)
+	case s.Heading != nil && (s.Top == nil || s.Row != nil):
+		for y := at - 1; y >= 0; y-- {
+			if s.Heading.Matches(l.line(y)) {
+				l.note("dialog.heading", "", 0, y, "")
+				return y, true
+			}
+			if d.kindOf(l, y) != otherRow {
+				break
+			}
 		}
-		return y + 1, startsWith(y, "╭")
-	case shape == agents.Lowest:
-		return d.lowestTop(l, at)
+	case s.Heading != nil: // rows between the first and the options may have any text, also that of a heading
+		edge := l.lastMatch(s.Top, at, "dialog.top")
+		for y := edge + 1; y < at; y++ {
+			if s.Heading.Matches(l.line(y)) {
+				l.note("dialog.heading", "", 0, y, "")
+				return y, true
+			}
+		}
+		return max(edge+1, d.transcriptEnd(l, at)), false
+	case s.Top != nil && s.Row == nil:
+		edge := l.lastMatch(s.Top, at, "dialog.top")
+		return edge + 1, edge >= 0
 	}
-	return blockTop(l, at), false
+	for first = at; first > 0 && (first == at || !blank(l.line(first-1))); first-- {
+	}
+	return first, false
 }
 
-// blockTop returns the first row of the block of filled rows at row y.
-func blockTop(l *Look, y int) int {
-	for at := y; y > 0 && (y == at || !blank(l.line(y-1))); y-- {
+// blockAbove returns the first of the rows of a dialog around row at, and whether its edge is on the screen.
+func (d *Driver) blockAbove(l *Look, at int) (first int, isWhole bool) {
+	s := &d.screen.Dialog
+	for at > 0 && s.Row.Matches(l.line(at-1)) {
+		at--
 	}
-	return y
+	return at, at > 0 && (s.Top == nil || s.Top.Matches(l.line(at-1)))
 }
 
-// borderAbove returns the border of a dialog above row y, or -1. (Claude Code draws ▔▔▔▔ above what a person opened.)
-func (l *Look) borderAbove(y int) int { return max(l.ruleAbove(y, "─"), l.ruleAbove(y, "▔")) }
+// maxOthers is how many filled rows may be below the rows of a dialog.
+const maxOthers = 3
 
-// lowestTop is dialogTop for a dialog below the last row that is not indented, and its indented rest, or for a screen
-// reader below the last row of the transcript: it starts with the first known heading there.
-func (d *Driver) lowestTop(l *Look, at int) (first int, isWhole bool) {
-	y := at - 1
-	for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0 || d.screen.Box.Shape == agents.Rest && d.kindOf(l, y) == otherRow) {
-		y--
+// lowestDialog returns the rows in which the lowest dialog would be, by its edges and its rows, and whether it starts there.
+func (d *Driver) lowestDialog(l *Look) (first, end int, isWhole bool) {
+	s := &d.screen.Dialog
+	end = len(l.Lines)
+	if s.Bottom != nil {
+		end = max(0, l.lastMatch(s.Bottom, end, "dialog.bottom"))
 	}
-	for first = y + 1; first < at; first++ {
-		if _, ok := findPrefix(strings.TrimSpace(l.line(first))+" ", slices.Concat(d.screen.Dialog.Kinds, d.screen.Dialog.Headings)); ok {
-			return first, true
+	for end > 0 && blank(l.line(end-1)) {
+		end--
+	}
+	switch {
+	case s.Row != nil:
+		for others := 0; end > 0 && (!s.Row.Matches(l.line(end-1)) || len(textRows(l, end-1, end)) == 0); end-- {
+			if !blank(l.line(end-1)) && !s.Row.Matches(l.line(end-1)) {
+				if others++; others > maxOthers {
+					return 0, 0, false
+				}
+			}
 		}
+		first, isWhole = d.blockAbove(l, end)
+	case s.Top != nil && s.Heading == nil:
+		if first = l.lastMatch(s.Top, end, "dialog.top") + 1; first == 0 {
+			return 0, 0, false
+		}
+		isWhole = true
+	default:
+		first = d.transcriptEnd(l, end)
 	}
-	return max(y+1, d.transcriptEnd(l, at)), false
+	return first, end, isWhole
 }
 
 // transcriptEnd returns the row below the lowest row of the transcript above row at. (What is selected in a list may look
@@ -189,20 +223,6 @@ func (d *Driver) transcriptEnd(l *Look, at int) int {
 		}
 	}
 	return 0
-}
-
-// callAbove is dialogTop for a dialog without a frame: it starts with the row of the tool's call, or where that is none on
-// the screen, below the blank row above its options.
-func (d *Driver) callAbove(l *Look, at int) (first int, isWhole bool) {
-	for y := at - 1; y >= 0; y-- {
-		if k := d.kindOf(l, y); k != otherRow {
-			if k == agents.ToolRow {
-				return y, true
-			}
-			break
-		}
-	}
-	return blockTop(l, at), false
 }
 
 // textRows returns the text of rows a to b (exclusive), without frames, rules and blank rows.

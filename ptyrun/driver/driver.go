@@ -13,7 +13,7 @@
 // makes an agent busy, whatever the others say; it is idle only if all signs agree. Only the bottom of the screen
 // counts, where the program itself draws: an answer or a person may quote a dialog, a busy line or a box.
 //
-// Everything here is pure and never panics. Prompt is never true while a dialog of a known shape is at the bottom of
+// Everything here is pure and never panics. Prompt is never true while a dialog that its file describes is at the bottom of
 // the screen, while a synchronized update is open, or while the box holds anything. For an agent it also needs its own
 // box, with the cursor at the start. A shell or REPL is at its prompt while bracketed paste is on; if it never enables
 // that, when the cursor's row ends as prompts do. Of a program that nobody has described nothing is known, and only what it

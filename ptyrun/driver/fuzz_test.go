@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,40 +60,46 @@ func FuzzRead(f *testing.F) {
 
 // No file makes reading a screen fail.
 func FuzzOwnDriver(f *testing.F) {
-	f.Add([]byte("x\r\n> hi\r\n"), uint8(40), uint8(6), uint8(3), uint8(3), uint8(2), uint8(0), uint8(0), ">", "working")
-	f.Add([]byte("┃\r\n┃  \r\n┃\r\n┃  Build\r\n╹▀▀▀▀▀▀\x1b[2;4H"), uint8(40), uint8(8), uint8(2), uint8(2), uint8(90), uint8(50), uint8(99), "┃", "x")
-	f.Add([]byte("▄▄▄▄▄▄▄▄\r\n > a\r\n▀▀▀▀▀▀▀▀"), uint8(7), uint8(5), uint8(1), uint8(1), uint8(9), uint8(9), uint8(1), "> ", " ")
-	f.Add([]byte("────────\r\n❯ 1. a\r\n  2. b\r\nYes  No\r\n"), uint8(20), uint8(5), uint8(0), uint8(0), uint8(2), uint8(0), uint8(0), "❯", "a")
-	f.Add([]byte("above\r\n$  x\r\n 1. a\r\n 2. b"), uint8(20), uint8(5), uint8(4), uint8(3), uint8(70), uint8(0), uint8(0), "$", "above")
-	f.Fuzz(func(t *testing.T, b []byte, cols, rows, box, dialog, column, indent, tail uint8, glyph, text string) {
+	f.Add([]byte("x\r\n> hi\r\n"), uint8(40), uint8(6), uint8(3), ">", "working")
+	f.Add([]byte("┃\r\n┃  \r\n┃\r\n┃  Build\r\n╹▀▀▀▀▀▀\x1b[2;4H"), uint8(40), uint8(8), uint8(2), "┃", "╹")
+	f.Add([]byte("▄▄▄▄▄▄▄▄\r\n > a\r\n▀▀▀▀▀▀▀▀"), uint8(7), uint8(5), uint8(1), "> ", "▀")
+	f.Add([]byte("────────\r\n❯ 1. a\r\n  2. b\r\nYes  No\r\n"), uint8(20), uint8(5), uint8(0), "❯", "a")
+	f.Add([]byte("above\r\n$  x\r\n 1. a\r\n 2. b"), uint8(20), uint8(5), uint8(4), "$", "above")
+	f.Fuzz(func(t *testing.T, b []byte, cols, rows, keys uint8, glyph, text string) {
 		s := screen.New(int(cols%100)+1, int(rows%30)+1, 10)
 		s.Write(b)
 		l := LookAt(s)
+		var edges []string
+		for i, edge := range []string{"top = '^[─▄]|" + regexp.QuoteMeta(text) + "'", "bottom = '^.*\\n[─▀╹]'", "more = '^ *(.?)'", "cut = '^──'", "draws_cursor = true"} {
+			if keys>>i&1 > 0 {
+				edges = append(edges, edge)
+			}
+		}
+		var dialog []string
+		for i, edge := range []string{"top = '^[─╭]'", "row = '^[│┃]'", "bottom = '^[─╰]'", "heading = '^" + regexp.QuoteMeta(text) + "'"} {
+			if keys>>(i+3)&1 > 0 {
+				dialog = append(dialog, edge)
+			}
+		}
 		file, mistakes := agents.Parse("x", fmt.Appendf(nil, `[screen]
 rows = [{ kind = "busy", pattern = %[5]q, above = { gap = "ink" } }, { kind = "answer", pattern = '^\S' }, { kind = "message", pattern = '^.> ', prefix = %[5]q }]
-indent = %[4]d
+indent = %[3]d
 message_marks_every_row = true
 [screen.box]
-shape = %[1]q
-glyph = %[2]q
-column = %[3]d
-indent = %[4]d
-tail_rows = %[6]d
-above = %[5]q
+text = '%[2]s(.*)'
+%[1]s
 starting = %[5]q
-modes = [{ text = %[5]q, means = "bang mode" }]
+modes = [{ pattern = '^ *%[2]s\.(.*)', means = "bang mode" }]
 below = [{ text = %[5]q, means = "usage limit" }]
 [screen.dialog]
-shape = %[7]q
-selected = %[2]q
-buttons = [%[5]q, "Yes"]
+%[4]s
+option = '(?P<selected>%[2]s)? *(?P<label>\S+)'
 hints = [%[5]q]
-digits_hint = %[5]q
-numbers_hint = %[5]q
+choose = [{ pattern = %[5]q, means = "digit Enter" }]
 free_hint = %[5]q
-request = %[8]q
-`, agents.BoxShapes[int(box)%len(agents.BoxShapes)], glyph, column, indent, text, tail, agents.DialogShapes[int(dialog)%len(agents.DialogShapes)],
-			agents.Requests[int(dialog)%len(agents.Requests)]))
+request = %[6]q
+`, strings.Join(edges, "\n"), regexp.QuoteMeta(glyph), keys%50, strings.Join(dialog, "\n"), text,
+			agents.Requests[int(keys)%len(agents.Requests)]))
 		if len(mistakes) > 0 {
 			return
 		}

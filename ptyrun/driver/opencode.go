@@ -18,7 +18,7 @@ func (d *Driver) opencodeRequest(l *Look, first, end int) (tool, input string) {
 	rows = rows[1:]
 	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
 	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
-		if _, bottom := l.barredRows(); slices.ContainsFunc(rows[start+1:], isCommand) || bottom-first >= fullDialog {
+		if _, bottom, _ := d.lowestDialog(l); slices.ContainsFunc(rows[start+1:], isCommand) || bottom-first >= fullDialog {
 			return "", "" // it is uncertain where the command starts or ends
 		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")

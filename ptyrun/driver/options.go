@@ -52,17 +52,17 @@ type layout struct {
 	selected int // index of the option that Return chooses; -1: none or unknown
 }
 
-// findOptions finds the lowest numbered list, which must have one selected option (a question may have none), at least
+// findNumbered finds the lowest numbered list, which must have one selected option (a question may have none), at least
 // two options and no row of the transcript below it.
-func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
+func (d *Driver) findNumbered(l *Look) (f layout, ok bool) {
 	isQuestion := d.isFree(l)
 	isForeign := func(y int) bool {
 		isExplanation := margin(l.line(y)) > 0 && l.isMutedRow(y)
-		return d.kindOf(l, y) != otherRow && !isExplanation
+		return d.kindOf(l, y) != otherRow && !isExplanation && !d.screen.Dialog.Row.Matches(l.line(y))
 	}
 	f, ok = l.numberedIn(0, len(l.Lines), isQuestion, isForeign)
-	isTyped := l.matches(d.screen.Dialog.NumbersHint, "dialog.numbers_hint", strings.Join(l.Lines[max(0, f.end):], " "))
-	if !ok || f.selected < 0 && !isQuestion && !isTyped || len(f.options) < 2 {
+	key := d.keyBelow(l, f.end)
+	if !ok || f.selected < 0 && !isQuestion && key == "" || len(f.options) < 2 {
 		return f, false
 	}
 	for i := range f.options {
@@ -70,12 +70,14 @@ func (d *Driver) findOptions(l *Look) (f layout, ok bool) {
 		if f.options[0].ID != "1" {
 			o.Kind = "" // the first ones are above the screen
 		}
-		switch {
-		case isTyped && len(o.ID) == 1:
+		switch isDigit := len(o.ID) == 1; {
+		case key == agents.DigitKey && isDigit && !o.isBox():
+			o.Keys = o.ID
+		case key == agents.DigitEnter && isDigit:
 			o.Keys = o.ID + enter
 		case f.selected < 0, o.isBox():
 			o.Keys = "" // its position is unknown, or its key only marks it
-		case d.screen.Dialog.Digits && len(o.ID) == 1:
+		case d.screen.Dialog.Digits && isDigit:
 			o.Keys = o.ID
 		case o.Keys == "":
 			o.Keys = arrowKeys(l, "B", "A", i-f.selected)
@@ -91,123 +93,163 @@ func (d *Driver) isFree(l *Look) bool {
 	return hint != "" && strings.Contains(l.solidFoot(), hint)
 }
 
-// findUnnumbered finds options without numbers below a border: rows in one column, of which one is selected. If what is
-// selected lowest has a number, it is no such list.
-func (d *Driver) findUnnumbered(l *Look) (f layout, ok bool) {
-	end, line := d.dialogEnd(l), l.line
-	if f.first, f.isWhole = l.borderAbove(end)+1, true; d.screen.Dialog.Shape == agents.Framed {
-		for end--; end > 0 && !strings.HasPrefix(l.line(end), "╰"); end-- {
-		}
-		f.first, f.isWhole = d.dialogTop(l, end-1)
-		line = l.framedLine
-	}
-	mark := d.screen.Dialog.Selected + " "
-	at, column := -1, 0
-	for y := end - 1; y >= f.first && (f.first > 0 || !f.isWhole) && at < 0; y-- {
-		left := margin(line(y))
-		if label, ok := strings.CutPrefix(line(y)[left:], mark); ok && label != "" && label[0] != ' ' {
-			at, column = y, left+utf8.RuneCountInString(mark)
+// keyBelow returns what chooses an option of a list although none is selected, as the rows from y on say; "": nothing.
+func (d *Driver) keyBelow(l *Look, y int) string {
+	foot := strings.Join(l.Lines[max(0, y):], " ")
+	for _, c := range d.screen.Dialog.Choose {
+		if c.Pattern.MatchString(foot) {
+			l.note("dialog.choose", c.Means, c.Line, noRow, c.Pattern.FindString(foot))
+			return c.Means
 		}
 	}
-	if d.isFree(l) || parseOption(line(at)).number > 0 {
-		return f, false
-	}
-	isOption := func(y int) bool {
-		return !blank(line(y)) && margin(strings.Replace(line(y), d.screen.Dialog.Selected, " ", 1)) == column
-	}
-	for f.top = at; f.top > f.first && isOption(f.top-1); f.top-- {
-	}
-	for f.end = at + 1; isOption(f.end); f.end++ {
-	}
-	if at < 0 || f.end-f.top < 2 {
-		return f, false
-	}
-	f.selected = at - f.top
-	isWrapped := false
-	for y := f.top; y < f.end; y++ {
-		isWrapped = isWrapped || ansi.StringWidth(line(y)) > l.Cols*3/4
-	}
-	for y := f.top; y < f.end; y++ {
-		o := newOption(strconv.Itoa(y-f.top+1), skipRunes(line(y), column))
-		if o.Keys == "" {
-			o.Keys = arrowKeys(l, "B", "A", y-at)
-		}
-		if isWrapped { // a row may be the rest of the one above it
-			o.Keys = ""
-		}
-		f.options = append(f.options, o)
-	}
-	return f, true
+	return ""
 }
 
-// keyedOption matches one of several options in a row, behind its key.
-var keyedOption = regexp.MustCompile(`\[([a-z])\] (\S+(?: \S+)*)`)
+// A markedOption is what the pattern of a file finds of an option.
+type markedOption struct {
+	Option
+	column, end int // where its label, or its key, is in its row
+	isSelected  bool
+	isTwice     bool // its key, or Enter, is pressed twice
+}
 
-// findKeyed finds the lowest row of options behind their keys.
-func (d *Driver) findKeyed(l *Look) (f layout, ok bool) {
-	for y := len(l.Lines) - 1; y > 0 && !ok; y-- {
-		options := keyedOption.FindAllStringSubmatch(l.line(y), -1)
-		if rest := keyedOption.ReplaceAllString(l.line(y), ""); len(options) < 2 || !blank(rest) {
+// optionsIn returns the options that the pattern of the file finds in row y.
+func (d *Driver) optionsIn(l *Look, y int) (options []markedOption) {
+	pattern, line := d.screen.Dialog.Option, l.line(y)
+	for _, m := range pattern.FindAllStringSubmatchIndex(line, -1) {
+		group := func(name string) (text string, at int) {
+			i := 2 * pattern.SubexpIndex(name)
+			if i < 0 || m[i] < 0 {
+				return "", -1
+			}
+			return line[m[i]:m[i+1]], m[i]
+		}
+		key, keyAt := group("key")
+		label, at := group("label")
+		if label == "" {
+			label, at = key, keyAt
+		}
+		if at < 0 {
 			continue
 		}
-		for _, m := range options {
-			o := newOption(m[1], m[2])
-			o.Keys = m[1]
-			f.options = append(f.options, o)
+		o := markedOption{Option: newOption(key, label), column: ansi.StringWidth(line[:at]), end: ansi.StringWidth(line[:at+len(label)])}
+		_, selectedAt := group("selected")
+		_, twiceAt := group("twice")
+		o.isSelected, o.isTwice = selectedAt >= 0, twiceAt >= 0
+		if key != "" {
+			o.Keys = cmp.Or(keyNames[strings.ToLower(key)], key)
 		}
-		f.top, f.end, f.selected, ok = y, y+1, -1, true
-		f.first, f.isWhole = d.dialogTop(l, y)
+		options = append(options, o)
 	}
-	return f, ok && d.kindOfDialog(l, textRows(l, f.first, f.top), "") != agents.Unknown
+	return options
 }
 
-// framedLine is a row without the frame, of which the left side is a blank.
-func (l *Look) framedLine(y int) string {
-	inner, isFramed := strings.CutPrefix(l.line(y), "│")
-	if !isFramed {
-		return ""
+// findMarked finds the lowest options that the pattern of the file describes: each behind its key, or one of them selected,
+// in one row or in one column.
+func (d *Driver) findMarked(l *Look) (f layout, ok bool) {
+	first, end, isWhole := d.lowestDialog(l)
+	at := end - 1
+	for ; at >= first; at-- {
+		if found := d.optionsIn(l, at); len(found) > 1 || len(found) == 1 && (found[0].isSelected || found[0].ID != "") {
+			break
+		}
 	}
-	return " " + strings.TrimRight(inner, " │")
+	if at < first || parseOption(l.line(at)).number > 0 {
+		return f, false
+	}
+	l.note("dialog.option", "", 0, at, "")
+	options := d.optionsIn(l, at)
+	isRow := len(options) > 1
+	for f.top = at; f.top > first && !isRow; f.top-- {
+		above := d.optionsIn(l, f.top-1)
+		if len(above) != 1 || above[0].column != options[0].column {
+			break
+		}
+		options = append(above, options...)
+	}
+	for f.end = at + 1; f.end < end && !isRow; f.end++ {
+		below := d.optionsIn(l, f.end)
+		if len(below) != 1 || below[0].column != options[0].column {
+			break
+		}
+		options = append(options, below...)
+	}
+	f.options = l.withKeys(f.top, options, isRow)
+	if f.first, f.isWhole = first, isWhole; !isWhole {
+		f.first, f.isWhole = d.dialogTop(l, f.top)
+	}
+	return f, len(options) > 1
 }
 
-// findText finds a dialog without options that can be read: what is drawn in place of the box, below a border or in a
-// frame, and is neither a box that is half drawn nor a view that is only looked at.
+// withKeys returns options from row y on, which are in one row or in a column, with what chooses each.
+func (l *Look) withKeys(y int, marked []markedOption, isRow bool) (options []Option) {
+	selected := slices.IndexFunc(marked, func(o markedOption) bool { return o.isSelected })
+	on, back := "B", "A"
+	if isRow {
+		on, back = "C", "D"
+		if selected < 0 {
+			selected = l.standingOut(y, marked)
+		}
+	}
+	isWide := slices.ContainsFunc(marked, func(o markedOption) bool { return o.end > l.Cols*3/4 })
+	for i, o := range marked {
+		switch isKeyed := o.ID != ""; {
+		case isKeyed:
+			if isTwo := slices.ContainsFunc(options, func(other Option) bool { return other.ID == o.ID }); isTwo {
+				return nil // what has one key for two options was not drawn as options
+			}
+		case isRow:
+			o.ID = strings.ReplaceAll(strings.ToLower(o.Label), " ", "-")
+		default:
+			o.ID = strconv.Itoa(i + 1)
+		}
+		if o.Keys == "" && selected >= 0 {
+			o.Keys = arrowKeys(l, on, back, i-selected)
+		}
+		if isWide && !isRow { // a row may be the rest of the one above it
+			o.Keys = ""
+		}
+		if o.isTwice && o.Keys != "" {
+			o.Keys += enter
+		}
+		options = append(options, o.Option)
+	}
+	return options
+}
+
+// standingOut returns the option in row y whose background stands out most; -1: none does.
+func (l *Look) standingOut(y int, options []markedOption) int {
+	ground, most, selected := l.row(y).background(), 0, -1
+	for i, o := range options {
+		switch n := contrast(l.cell(o.column, y), ground); {
+		case n > most:
+			most, selected = n, i
+		case n == most:
+			selected = -1
+		}
+	}
+	return selected
+}
+
+// findText finds a dialog without options that can be read: what is drawn in place of the box, and is neither a box that is
+// half drawn nor a view that is only looked at.
 func (d *Driver) findText(l *Look) (f layout, ok bool) {
-	end := d.dialogEnd(l)
-	for end > 0 && blank(l.line(end-1)) {
-		end--
-	}
-	f.top, f.end = end, end
-	switch d.screen.Dialog.Shape {
-	case agents.Ruled:
-		f.first = l.borderAbove(end) + 1
-		_, isBox := d.glyphAt(l.line(f.first))
-		ok = f.first > 0 && !isBox
-	case agents.Between:
-		f.first = l.borderAbove(end) + 1
-		ok = f.first > 0
-	case agents.Lowest:
-		f.first = d.transcriptEnd(l, end)
-		ok = hasAny(strings.Join(textRows(l, max(0, end-3), end), " "), d.screen.Dialog.Hints)
-	case agents.Framed:
-		ok = strings.HasPrefix(l.line(end-1), "╰")
-		for f.first = end - 1; f.first > 0 && strings.HasPrefix(l.line(f.first-1), "│"); f.first-- {
+	s := &d.screen.Dialog
+	f.first, f.end, _ = d.lowestDialog(l)
+	f.top = f.end
+	text := textRows(l, f.first, f.end)
+	// The frame of a tool has rows below it, or it begins with the tool's call.
+	isFrame := s.Row != nil && s.Bottom != nil && l.solidRows(f.end+1, len(l.Lines)) == "" && d.transcriptEnd(l, f.end) <= f.first
+	hasEdge := isFrame || s.Row == nil && (s.Bottom != nil || s.Top != nil && s.Heading == nil)
+	hasHint := hasAny(strings.Join(text[max(0, len(text)-3):], " "), s.Hints)
+	isKnown := s.Row != nil && s.Bottom == nil && d.kindOfDialog(l, text, "") != agents.Unknown
+	isBox := d.screen.Box.Text != nil && !fits("", d.screen.Box.Text) && d.beginsBox(l, f.first)
+	for y := f.first; y < f.end; y++ {
+		if l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below") {
+			return f, false
 		}
 	}
-	text := textRows(l, f.first, end)
-	isView := false
-	for y := f.first; y < end; y++ {
-		isView = isView || l.hasAny(y, d.screen.Dialog.Views, "dialog.views") || l.hasAny(y, d.screen.Box.NeverBelow, "box.never_below")
-	}
-	return f, ok && len(text) > 0 && !isView
-}
-
-// dialogEnd returns the row behind the last one of a dialog: its lower rule, if it has one, or the end of the screen.
-func (d *Driver) dialogEnd(l *Look) int {
-	if d.screen.Dialog.Shape == agents.Between {
-		return max(0, l.ruleAbove(len(l.Lines), "─"))
-	}
-	return len(l.Lines)
+	return f, len(text) > 0 && (hasHint || isKnown || hasEdge && !isBox)
 }
 
 // isBox reports whether the option is one of several that may be ticked together.

@@ -104,11 +104,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		return r
 	}
 	r := Reading{Draft: box.draft, HasDraft: box.draft != "" || box.mode != "", BoxRow: box.top, Source: shows.source}
-	end := box.top
-	if d.screen.Box.Shape == agents.Rules { // the rule may say what goes on
-		end = box.first
-	}
-	turn := d.lastTurnAbove(l, end)
+	turn := d.lastTurnAbove(l, box.first)              // its upper edge may say what goes on
 	isDeclared := shows.source == reducer.FromDeclared // also of sub-agents, for which the title cannot speak
 	isWorking := shows.activity == reducer.Thinking && (isDeclared || !turn.isWaiting)
 	showsWork := turn.isBusy || box.foot == control.GateBusy
@@ -142,7 +138,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.NotPromptReason = box.foot
 	case r.HasDraft:
 		r.NotPromptReason = control.GateDraft
-	case !box.hasCursorAtStart(l):
+	case !d.hasCursorAtStart(l, box):
 		r.NotPromptReason = control.GateCursor
 	}
 	r.Prompt = r.NotPromptReason == ""
@@ -198,26 +194,35 @@ func (d *Driver) isStarting(l *Look, box *inputBox) bool {
 // readWithoutBox reads a screen without an input box: at the start, in an overlay, or in the middle of a redraw.
 func (d *Driver) readWithoutBox(l *Look, shows reducer.Activity, before Reading) Reading {
 	r := Reading{NotPromptReason: control.GateNoPrompt}
+	turn := d.lastTurnAbove(l, len(l.Lines))
 	switch {
-	case shows == reducer.Thinking:
-		turn := d.lastTurnAbove(l, len(l.Lines))
-		r.Activity, r.Detail = turn.activity, turn.detail
+	case shows == reducer.Thinking || turn.isBusy && d.endsBusy(l):
+		r.Activity, r.Detail, r.IsRetrying = turn.activity, turn.detail, turn.isRetrying
 	case strings.Contains(l.solidFoot(), "Esctocancel"):
 		// A dialog whose options are not on the screen: it is too small.
 		r.Activity, r.Detail, r.NotPromptReason = reducer.Confirming, "unknown", control.GateDialog
-	case d.screen.Box.Shape == agents.NoBox:
+	case d.screen.Box.Text == nil:
 		r.Activity = reducer.Unknown
 	case before.Activity == "" || before.Activity == reducer.Starting:
 		r.Activity = reducer.Starting
-	case before.Activity == reducer.Confirming || before.Activity == reducer.AwaitingInput:
-		r.Activity = reducer.Unknown // the dialog is gone, and nothing has followed it yet
-	case shows == reducer.Idle && before.Activity != reducer.Limited:
+	case before.Activity == reducer.Limited:
+		r.Activity, r.Detail = before.Activity, before.Detail
+	case shows == reducer.Idle && before.Activity != reducer.Confirming && before.Activity != reducer.AwaitingInput:
 		r.Activity = reducer.Idle
 	default:
-		// An overlay may hide a turn.
-		r.Activity, r.Detail = before.Activity, before.Detail
+		r.Activity = reducer.Unknown // what it shows may be a question that its file does not describe
 	}
 	return r
+}
+
+// endsBusy reports whether the last row says that a turn is open: a row further up may be in a list.
+func (d *Driver) endsBusy(l *Look) bool {
+	y := len(l.Lines) - 1
+	for y > 0 && blank(l.line(y)) {
+		y--
+	}
+	k := d.kindOf(l, y)
+	return k == agents.BusyRow || k == agents.RetryRow
 }
 
 // ruleOf returns the rule that says what row y is; nil: there is none. A row of an answer may have any text, also one that
@@ -308,7 +313,7 @@ func (d *Driver) lastTurnAbove(l *Look, y int) (t lastTurn) {
 // another kind.
 func (d *Driver) noticeAt(l *Look, rule *agents.Row, y int) string {
 	text := withoutMark(strings.TrimPrefix(l.line(y), rule.Prefix))
-	above := d.screen.Box.Above
+	above := d.screen.Box.Top
 	isFoot := func(y int) bool { return above != nil && above.MatchString(l.line(y)) }
 	for y++; y < len(l.Lines) && !blank(l.line(y)) && d.kindOf(l, y) == otherRow && !isFoot(y); y++ {
 		text += " " + strings.Trim(l.line(y), " ┃")

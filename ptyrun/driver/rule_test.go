@@ -107,15 +107,18 @@ func (s *seenScreens) rulesOf(d *Driver) map[string]bool {
 				return isTitle && title.Pattern.MatchString(rest)
 			})
 		}
+		for _, mode := range slices.Concat(sc.Box.Modes, sc.Dialog.Choose) {
+			needed[fmt.Sprintf("%d", mode.Line)] = shows(func(s string) bool { return fits(s, &mode.Pattern) })
+		}
 		for state := range sc.Progress {
 			needed[state+" ="] = s.bars[screen.Progress(state)]
 		}
-		for _, list := range [][]agents.Phrase{sc.Box.Modes, sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
+		for _, list := range [][]agents.Phrase{sc.Box.Below, sc.Dialog.Kinds, sc.Dialog.Headings} {
 			for _, p := range list {
 				text(p.Text)
 			}
 		}
-		for _, list := range [][]string{sc.Box.Placeholders, sc.Box.Pasted, sc.Box.NeverBelow, sc.Dialog.Buttons, sc.Dialog.Hints, sc.Dialog.Views} {
+		for _, list := range [][]string{sc.Box.Placeholders, sc.Box.Pasted, sc.Box.NeverBelow, sc.Dialog.Hints} {
 			for _, want := range list {
 				text(want)
 			}

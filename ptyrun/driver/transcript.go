@@ -183,16 +183,10 @@ var blankLines = regexp.MustCompile(`\n{3,}`)
 
 // boxRow returns the first row of the input box, below the transcript.
 func (d *Driver) boxRow(l *Look) int {
-	if d.screen.Box.Shape != agents.Glyph {
-		if p := d.findBox(l); p != nil {
-			return max(0, p.top)
-		}
-		return len(l.Lines)
-	}
-	for y := range slices.Backward(l.Lines) { // the last row with the glyph of the box
-		if _, ok := d.glyphAt(l.line(y)); ok {
-			return y
-		}
+	transcript := *l
+	transcript.CursorX = -1
+	if p := d.findBox(&transcript); p != nil {
+		return max(0, p.top)
 	}
 	return len(l.Lines)
 }

@@ -321,8 +321,8 @@ progress = { none = "idle", normal = "thinking", indeterminate = "thinking", err
 func TestWithoutABox(t *testing.T) {
 	overlay := sketch("", "text\n\n  Showing detailed transcript")
 	for _, c := range []struct{ before, want reducer.Activity }{
-		{"", reducer.Starting}, {reducer.Starting, reducer.Starting}, {reducer.ToolRunning, reducer.ToolRunning},
-		{reducer.Idle, reducer.Idle}, {reducer.Confirming, reducer.Unknown}, {reducer.Unknown, reducer.Unknown},
+		{"", reducer.Starting}, {reducer.Starting, reducer.Starting}, {reducer.ToolRunning, reducer.Unknown},
+		{reducer.Idle, reducer.Unknown}, {reducer.Confirming, reducer.Unknown}, {reducer.Unknown, reducer.Unknown},
 	} {
 		r := claude.Read(overlay, Reading{Activity: c.before})
 		if r.Activity != c.want || r.Prompt || r.Dialog != nil {

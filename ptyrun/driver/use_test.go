@@ -24,9 +24,7 @@ rows = [
   { kind = "message", pattern = '^> ' },
 ]
 [screen.box]
-shape = "glyph"
-glyph = ">"
-column = 2
+text = '^> (.*)'
 `
 
 // useOwn makes this process use a person's files until the test ends.

@@ -11,26 +11,20 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// The shapes in which programs draw their box.
+// Unknown is what a dialog of no known kind is.
+const Unknown = "unknown"
+
+// The keys that choose an option of a numbered list in which none is selected.
 const (
-	Rules   = "rules"   // between two rules ──── of the full width
-	Halves  = "halves"  // between ▄▄▄▄ and ▀▀▀▀, or without background colours between two rules
-	Bars    = "bars"    // rows that start with ┃, the last ╹▀▀▀▀
-	Glyph   = "glyph"   // a glyph in the first column, and the cursor
-	Rest    = "rest"    // the last rows, perhaps after a glyph; what other boxes have below is above it
-	NoBox   = "none"    // it is not known: nothing is typed, and its state is unknown
-	Ruled   = "ruled"   // a dialog below one rule ──── or ▔▔▔▔
-	Framed  = "framed"  // in a frame ╭│╰, also a dialog
-	Barred  = "barred"  // a dialog in rows that start with ┃, without a last row ╹▀▀▀▀
-	Between = "between" // a dialog between two rules ────, in place of the box
-	Lowest  = "lowest"  // a dialog below the last row of the transcript
-	Unknown = "unknown" // what a dialog of no known kind is
+	DigitKey   = "digit"
+	DigitEnter = "digit Enter"
 )
 
 // The words that a file may use.
 var (
-	BoxShapes    = []string{Rules, Halves, Bars, Framed, Glyph, Rest, NoBox}
-	DialogShapes = []string{Ruled, Between, Framed, Barred, Lowest}
+	chosenBy     = []string{DigitKey, DigitEnter}
+	optionKinds  = []string{"allow_once", "allow_always", "reject_once", "reject_always"}
+	optionGroups = []string{"label", "key", "selected", "twice"}
 	DialogKinds  = []string{"permission", "trust", "question"}
 	Requests     = []string{"claude", "codex", "gemini", "opencode"} // the forms of a permission request that can be read
 	// ProgressStates are those of the bar that a program has its terminal show: see package screen.
@@ -100,23 +94,75 @@ func Parse(name string, text []byte) (f *File, mistakes []Mistake) {
 
 func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 	f := &File{Name: name, Text: text}
-	var parts struct{ Parts map[string]string }
-	tomlfile.Decode(text, &parts, tomlfile.Options{}) // all other keys are unknown to this one
+	base, parts := partsOf(text)
+	baseText, err := embedded.ReadFile(base + ".toml")
+	if base != "" && err == nil {
+		_, baseParts := partsOf(baseText)
+		parts = withOwn(parts, baseParts)
+	}
 	var pairs []string
-	for name, part := range parts.Parts {
+	for name, part := range parts {
 		if len(part) <= maxPattern {
 			pairs = append(pairs, "{{"+name+"}}", part)
 		}
 	}
-	f.Keys = Keys{Submit: Keystrokes{"\r"}, Interrupt: Keystrokes{"\x1b"}}
-	lines, mistakes, isUnread := tomlfile.Decode(text, f, tomlfile.Options{Expand: strings.NewReplacer(pairs...).Replace})
+	options := tomlfile.Options{Expand: strings.NewReplacer(pairs...).Replace}
+	lines, mistakes, isUnread := tomlfile.Decode(text, f, options)
 	if isUnread {
 		return f, mistakes
 	}
-	k := checker{lines: lines, mistakes: mistakes}
+	k := checker{lines: lines}
+	for _, m := range mistakes {
+		k.add(m.Line, "%s", withNewKey(m.Text))
+	}
+	if f.Extends != "" {
+		from := &File{}
+		if err == nil {
+			tomlfile.Decode(baseText, from, options)
+		}
+		if err != nil || from.isOurs() {
+			k.add(lines.Of("extends"), "extends: %q is no built-in driver of an agent: atm driver ls", f.Extends)
+		}
+		f.extend(from, lines)
+	}
+	if f.Keys.Submit == nil {
+		f.Keys.Submit = Keystrokes{"\r"}
+	}
+	if f.Keys.Interrupt == nil {
+		f.Keys.Interrupt = Keystrokes{"\x1b"}
+	}
 	k.check(f)
 	tomlfile.SortMistakes(k.mistakes)
 	return f, k.mistakes
+}
+
+// partsOf returns what a file extends, and its parts, which its patterns are decoded with.
+func partsOf(text []byte) (base string, parts map[string]string) {
+	var f struct {
+		Extends string
+		Parts   map[string]string
+	}
+	tomlfile.Decode(text, &f, tomlfile.Options{}) // all other keys are unknown to this one
+	return f.Extends, f.Parts
+}
+
+// newKeys are the keys that have taken the place of former ones.
+var newKeys = map[string]string{
+	"glyph": "box.text", "column": "box.text", "needs_glyph": "box.text", "centred": "box.top", "above": "box.top", "tail_rows": "box.bottom",
+	"shape": "top, bottom and box.text or dialog.row", "selected": "dialog.option", "keyed": "dialog.option", "buttons": "dialog.option",
+	"asks_reason": "dialog.option", "allows_once": "dialog.answers", "digits_hint": "dialog.choose", "numbers_hint": "dialog.choose",
+	"views": "box.never_below",
+}
+
+// withNewKey adds to the text of a mistake, if it is about a former key, what to say instead.
+func withNewKey(text string) string {
+	rest, _ := strings.CutPrefix(text, "unknown key \"")
+	key, _, _ := strings.Cut(rest, "\"")
+	if now := newKeys[key]; rest != text && now != "" {
+		text, _, _ = strings.Cut(text, ";")
+		return text + ": say it with a pattern: " + now
+	}
+	return text
 }
 
 // A checker collects the mistakes in a file that was decoded.
@@ -217,44 +263,36 @@ func (k *checker) checkWord(line int, key, word string, known []string) {
 func (k *checker) checkScreen(path string, s *Screen) {
 	b, d := &s.Box, &s.Dialog
 	of := func(key string) int { return k.lines.Of(path + "." + key) }
-	k.checkWord(of("box.shape"), "box.shape", b.Shape, BoxShapes)
-	if d.Shape != "" {
-		k.checkWord(of("dialog.shape"), "dialog.shape", d.Shape, DialogShapes)
+	if d.Option != nil {
+		k.checkOption(of("dialog.option"), d.Option)
 	}
 	if d.Request != "" {
 		k.checkWord(of("dialog.request"), "dialog.request", d.Request, Requests)
 	}
-	if b.Shape == Rest && b.Above == nil {
-		k.add(of("box.shape"), "a box of the shape %q needs above: the pattern of the rows above it", Rest)
+	if b.Text == nil && (b.Top != nil || b.Bottom != nil) {
+		k.add(of("box"), "box needs text: the pattern of the first row of what is typed")
 	}
-	if needsGlyph := b.Shape == Rules && !b.DrawsCursor || b.Shape == Halves || b.Shape == Framed || b.Shape == Glyph; needsGlyph && b.Glyph == "" {
-		k.add(of("box.shape"), "a box of the shape %q needs a glyph", b.Shape)
-	}
-	for key, n := range map[string]int{"indent": s.Indent, "box.indent": b.Indent, "box.column": b.Column, "box.tail_rows": b.TailRows, "box.max_below": b.MaxBelow} {
+	for key, n := range map[string]int{"indent": s.Indent, "box.max_below": b.MaxBelow} {
 		if n < 0 || n > maxColumns {
 			k.add(of(key), "%s is %d, not from 0 to %d", key, n, maxColumns)
 		}
 	}
 	for key, list := range map[string][]string{
 		"box.placeholders": b.Placeholders, "box.pasted": b.Pasted, "box.never_below": b.NeverBelow,
-		"dialog.buttons": d.Buttons, "dialog.asks_reason": d.AsksReason, "dialog.allows_once": d.AllowsOnce, "dialog.hints": d.Hints, "dialog.views": d.Views,
+		"dialog.hints": d.Hints,
 	} {
 		k.checkLength(path+"."+key, len(list))
 		if slices.Contains(list, "") {
 			k.add(of(key), "%s: a text is empty, so it would be everywhere", key)
 		}
 	}
-	k.checkPhrases(path, "box.modes", b.Modes, gates)
+	k.checkMeanings(path, "box.modes", b.Modes, gates)
 	k.checkPhrases(path, "box.below", b.Below, gates)
 	k.checkPhrases(path, "dialog.kinds", d.Kinds, DialogKinds)
 	k.checkPhrases(path, "dialog.headings", d.Headings, nil)
-	k.checkLength(path+".titles", len(s.Titles))
-	for _, t := range s.Titles {
-		k.checkWord(t.Line, "means", t.Means, states)
-		if t.Pattern.Regexp == nil {
-			k.add(t.Line, "a title needs a pattern")
-		}
-	}
+	k.checkMeanings(path, "titles", s.Titles, states)
+	k.checkMeanings(path, "dialog.choose", d.Choose, chosenBy)
+	k.checkMeanings(path, "dialog.answers", d.Answers, optionKinds)
 	for state, means := range s.Progress {
 		k.checkWord(of("progress"), "progress", state, ProgressStates)
 		k.checkWord(of("progress"), "progress", means, states)
@@ -282,6 +320,31 @@ func (k *checker) checkPhrases(path, key string, phrases []Phrase, known []strin
 		}
 		if known != nil {
 			k.checkWord(p.Line, "means", p.Means, known)
+		}
+	}
+}
+
+// checkOption checks the names of the groups of the pattern of an option.
+func (k *checker) checkOption(line int, p *Pattern) {
+	hasText := false
+	for _, name := range p.SubexpNames() {
+		if name != "" {
+			k.checkWord(line, "a group of dialog.option", name, optionGroups)
+		}
+		hasText = hasText || name == "label" || name == "key"
+	}
+	if !hasText {
+		k.add(line, "dialog.option needs a group label or key, as in (?P<label>.*)")
+	}
+}
+
+// checkMeanings checks a list of patterns, which may mean the known words.
+func (k *checker) checkMeanings(path, key string, meanings []Meaning, known []string) {
+	k.checkLength(path+"."+key, len(meanings))
+	for _, m := range meanings {
+		k.checkWord(m.Line, "means", m.Means, known)
+		if m.Pattern.Regexp == nil {
+			k.add(m.Line, "%s: a pattern is missing", key)
 		}
 	}
 }

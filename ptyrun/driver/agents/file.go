@@ -9,6 +9,7 @@
 package agents
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -21,6 +22,7 @@ type File struct {
 	Name string `toml:"-"` // the file's, without .toml
 	Text []byte `toml:"-"`
 
+	Extends  string            // the built-in driver that this one changes; "": none
 	Versions []string          // that it was tried with
 	Unproven bool              // it was tried with none: others have described the program
 	Plain    bool              // it gets the bare text, like a shell or REPL: Screen does not count
@@ -93,7 +95,7 @@ type Escape struct {
 type Screen struct {
 	Shown      *Pattern          // matches a title, a line break and a screen that only this program shows; of Reader, the screen
 	DeclaresAs string            `toml:"declares_as"` // its name where it says outright what it does; "": it does not
-	Titles     []Title           // the first match counts
+	Titles     []Meaning         // the first match counts
 	Progress   map[string]string // states of its progress bar, of ProgressStates, and what each shows
 	Box        Box
 	ScrollBar  string                `toml:"scroll_bar"` // characters that it draws in the last column beside its transcript
@@ -112,8 +114,8 @@ type Phrase struct {
 	Means string
 }
 
-// A Title is a pattern for titles and the state that it shows.
-type Title struct {
+// A Meaning is a pattern and what it means that it matches.
+type Meaning struct {
 	Line    int `toml:"-"`
 	Pattern Pattern
 	Means   string
@@ -121,22 +123,19 @@ type Title struct {
 
 // A Box describes the input box.
 type Box struct {
-	Shape        string   // one of BoxShapes
-	Glyph        string   // before the text; rules: may be left out if it draws its cursor
-	NeedsGlyph   bool     `toml:"needs_glyph"` // rest: always; else only some versions draw it
-	Indent       int      // columns before the glyph
-	Column       int      // of the text, counted from the glyph
-	DrawsCursor  bool     `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
-	IsCentred    bool     `toml:"centred"`      // rules: in the middle of the screen, as long as there is no transcript
-	TailRows     int      `toml:"tail_rows"`    // bars: rows at the end of the box without text
-	Modes        []Phrase // other glyphs, each with a blank, and the gate that each shows
-	Placeholders []string // beginnings of texts that an empty box shows, not dim
-	Pasted       []string // beginnings of what it shows for a long paste
-	MaxBelow     int      `toml:"max_below"` // how many rows below the box may be filled; 0: 8
-	Below        []Phrase // texts below the box and the gate of each; the first in the file counts
-	NeverBelow   []string `toml:"never_below"` // texts that are never below a box
-	Starting     string   // the text below the box while the program starts, with an empty title
-	Above        *Pattern // rest: the rows above the box, in which the program says something about itself
+	Top          *Pattern  // the row above the text: its upper edge; nil: there is none
+	Cut          *Pattern  // an upper edge that says that the beginning of the text is not shown
+	Text         *Pattern  // the first row of the text, which is in its group; nil: the box is not known, and nothing is typed
+	More         *Pattern  // any other row of the text, likewise; nil: they begin in the column of the first
+	Bottom       *Pattern  // the row below the text, or several: its lower edge; nil: there is none
+	DrawsCursor  bool      `toml:"draws_cursor"` // in the text, while the terminal's is hidden or elsewhere
+	Modes        []Meaning // other forms of Text, and the gate that each shows
+	Placeholders []string  // beginnings of texts that an empty box shows, not dim
+	Pasted       []string  // beginnings of what it shows for a long paste
+	MaxBelow     int       `toml:"max_below"` // how many rows below the box may be filled; 0: 8
+	Below        []Phrase  // texts below the box or in its upper edge, and the gate of each; the first in the file counts
+	NeverBelow   []string  `toml:"never_below"` // texts that are never below a box
+	Starting     string    // the text below the box while the program starts, with an empty title
 }
 
 // A Row recognizes rows of one kind.
@@ -168,25 +167,29 @@ type Condition struct {
 
 // A Dialog describes what the program asks in place of its input box.
 type Dialog struct {
-	Shape       string   // one of DialogShapes; "": only lists with numbers are found
-	Digits      bool     // the digit of an option chooses it at once
-	Selected    string   // the mark of the selected one among options without numbers; "": there are none
-	Buttons     []string // labels of options side by side
-	AsksReason  []string `toml:"asks_reason"` // labels of those after which it asks for a reason, which may be empty
-	Keyed       bool     // options are side by side, each behind its key: "[y] Approve   [n] Deny"
-	AllowsOnce  []string `toml:"allows_once"` // labels of options that allow this one call, beside those that say so
-	Hints       []string // the keys that are named below buttons, or in shape "lowest" below a list without numbers
-	DigitsHint  string   `toml:"digits_hint"`  // below options of which a digit chooses one, although none is selected
-	NumbersHint *Pattern `toml:"numbers_hint"` // below options of which a number and Enter choose one
-	FreeHint    string   `toml:"free_hint"`    // below options of which none need be selected
-	Kinds       []Phrase // beginnings of the first row or the question, or texts below the options, and the dialog's kind
-	Headings    []Phrase // beginnings of the row that names the tool, and the tool
-	Views       []string // texts of what is drawn in place of the box but asks nothing
-	Request     string   // one of Requests: how tool and input of a permission request are read; "": a person answers
+	Top      *Pattern  // the row above it: its upper edge; nil: there is none
+	Row      *Pattern  // each of its rows, as one between the sides of a frame; nil: they may be any
+	Bottom   *Pattern  // the row below it: its lower edge; nil: there is none
+	Heading  *Pattern  // its first row, where it has no edge, or only one that ends the transcript
+	Option   *Pattern  // an option that has no number, with the groups label, key, selected and twice
+	Digits   bool      // the digit of an option chooses it at once
+	Choose   []Meaning // what the rows below a numbered list say of the keys that choose, although none is selected: of chosenBy
+	FreeHint string    `toml:"free_hint"` // below options of which none need be selected
+	Answers  []Meaning // labels of options, and the kind of each: of foreign.OptionKind
+	Hints    []string  // keys that are named below a dialog, by which one without edges is known
+	Kinds    []Phrase  // beginnings of the first row or the question, or texts below the options, and the dialog's kind
+	Headings []Phrase  // beginnings of the row that names the tool, and the tool
+	Request  string    // one of Requests: how tool and input of a permission request are read; "": a person answers
 }
 
 // A Pattern is a regular expression.
-type Pattern struct{ *regexp.Regexp }
+type Pattern struct {
+	*regexp.Regexp
+	Rows int // that it matches, where it is for several: one more than it has \n
+}
+
+// Matches reports whether a row matches; a nil pattern matches none.
+func (p *Pattern) Matches(row string) bool { return p != nil && p.MatchString(row) }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
@@ -196,6 +199,7 @@ func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	case len(text) > maxPattern:
 		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
 	}
+	p.Rows = 1 + bytes.Count(text, []byte(`\n`))
 	p.Regexp, err = regexp.Compile(string(text))
 	return err
 }

@@ -26,7 +26,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-const start = "[screen]\n[screen.box]\nshape = \"glyph\"\nglyph = \">\"\n"
+const start = "[screen]\n[screen.box]\ntext = '^> (.*)'\nmore = '^  (.*)'\n"
 
 // Every mistake is reported with its line.
 func TestMistakes(t *testing.T) {
@@ -34,17 +34,17 @@ func TestMistakes(t *testing.T) {
 		about, text string
 		want        []string // the beginning of each mistake
 	}{
-		{"nothing", "", []string{`1: box.shape: "" is not one of rules`}},
+		{"nothing", "", nil},
 		{"a box", start, nil},
 		{"a shell", "plain = true\n[keys]\ninterrupt = \"Ctrl-C\"", nil},
-		{"unknown keys", "comand = 1\n" + start + "glyf = \"x\"", []string{`1: unknown key "comand" at the top level; did you mean "command"?`, `6: unknown key "glyf" in screen.box; did you mean "glyph"?`}},
-		{"wrong types", start + "column = \"2\"\nmodes = 1\n[screen.dialog]\ndigits = 1\nnumbers_hint = 1", []string{
-			"5: screen.box.column must be a number", "6: screen.box.modes must be a list of tables", "8: screen.dialog.digits must be true or false",
-			"9: screen.dialog.numbers_hint must be a string in quotes",
+		{"unknown keys", "comand = 1\n" + start + "bottm = \"x\"", []string{`1: unknown key "comand" at the top level; did you mean "command"?`, `6: unknown key "bottm" in screen.box; did you mean "bottom"?`}},
+		{"wrong types", start + "max_below = \"2\"\nmodes = 1\n[screen.dialog]\ndigits = 1\nheading = 1", []string{
+			"5: screen.box.max_below must be a number", "6: screen.box.modes must be a list of tables", "8: screen.dialog.digits must be true or false",
+			"9: screen.dialog.heading must be a string in quotes",
 		}},
-		{"words", "[keys]\ninterrupt = \"Escape\"\n" + strings.Replace(start, "glyph", "glif", 1) + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\nshape = \"round\"\nrequest = \"aider\"", []string{
-			`2: interrupt: "Escape" is not a key`, `5: box.shape: "glif" is not one of rules`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
-			`11: dialog.shape: "round" is not one of`, `12: dialog.request: "aider" is not one of`,
+		{"words", "[keys]\ninterrupt = \"Escape\"\n" + start + "below = [\n { text = \"x\", means = \"bussy\" },\n { text = \"\", means = \"busy\" }]\n[screen.dialog]\noption = '(?P<labl>x)'\nrequest = \"aider\"", []string{
+			`2: interrupt: "Escape" is not a key`, `8: means: "bussy" is not one of busy`, "9: box.below: a text is empty",
+			`11: a group of dialog.option: "labl" is not one of`, `11: dialog.option needs a group`, `12: dialog.request: "aider" is not one of`,
 		}},
 		{"progress", strings.Replace(start, "[screen]", "[screen]\nprogress = { busy = \"thinking\", none = \"done\" }", 1), []string{
 			`2: progress: "busy" is not one of none, normal, error, indeterminate, paused`, `2: progress: "done" is not one of idle`,
@@ -58,11 +58,16 @@ func TestMistakes(t *testing.T) {
 		{"a long list", start + "placeholders = [" + strings.Repeat("\"x\",", maxList+1) + "]", []string{"5: screen.box.placeholders has 201 items, of 200 at most"}},
 		{"unproven", "unproven = true\nversions = [\"1\"]\n" + start, []string{"1: unproven: it was tried with the versions 1"}},
 		{"an id", start + "[resume]\nid = [\"--resume\"]", []string{"6: resume.id: {id} is missing"}},
-		{"a part", "[parts]\nx = \"a|b\"\n" + start + "[screen.dialog]\nnumbers_hint = \"^(?:{{x}})(\"", []string{"8: numbers_hint: error parsing regexp: missing closing ): `^(?:a|b)(`"}},
+		{"a part", "[parts]\nx = \"a|b\"\n" + start + "[screen.dialog]\nheading = \"^(?:{{x}})(\"", []string{"8: heading: error parsing regexp: missing closing ): `^(?:a|b)(`"}},
 		{"empty names", "[command]\nnames = [\"x\"]\npackages = [\"\"]\n" + start, []string{"1: command: a name is empty"}},
-		{"numbers", "" + start + "column = -1\nmax_below = 101", []string{"5: box.column is -1, not from 0 to 100", "6: box.max_below is 101, not from 0 to 100"}},
-		{"a reader without a sign", start + "[reader.box]\nshape = \"rest\"", []string{`5: reader needs shown`, `6: a box of the shape "rest" needs above`}},
+		{"numbers", "" + start + "max_below = 101", []string{"5: box.max_below is 101, not from 0 to 100"}},
+		{"a reader without a sign", start + "[reader.box]\ntop = \"x\"", []string{`5: box needs text`, `5: reader needs shown`}},
 		{"an escape", "[typing]\nescapes = [{ pattern = \"@\" }]\n" + start, []string{"2: an escape needs a pattern"}},
+		{"former keys", start + "shape = \"rules\"\n[screen.dialog]\nkeyed = true", []string{
+			`5: unknown key "shape" in screen.box: say it with a pattern: top, bottom and`, `7: unknown key "keyed" in screen.dialog: say it with a pattern: dialog.option`,
+		}},
+		{"what it extends", "extends = \"clode\"\n" + start, []string{`1: extends: "clode" is no built-in driver`}},
+		{"a shell that it extends", "extends = \"plain\"\n" + start, []string{`1: extends: "plain" is no built-in driver`}},
 		{"syntax", "x = \n", []string{"1: "}},
 	} {
 		_, mistakes := Parse("x", []byte(c.text))
@@ -121,7 +126,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// docs/drivers.md explains every key and word, and its example has no mistakes.
+// docs/drivers.md explains every key and word, and shows a whole file.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/drivers.md")
 	if err != nil {
@@ -150,15 +155,19 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[File]())
-	for _, word := range slices.Concat(BoxShapes, DialogShapes, ProgressStates, Kinds, styles, gates) {
+	for _, word := range slices.Concat(chosenBy, optionKinds, ProgressStates, Kinds, styles, gates) {
 		if !strings.Contains(page, "`"+word+"`") {
 			t.Errorf("docs/drivers.md does not explain the word %q", word)
 		}
 	}
-	_, example, _ := strings.Cut(page, "as little as this:\n\n   ```\n")
-	example, _, _ = strings.Cut(example, "   ```\n")
-	if _, mistakes := Parse("mine", []byte(example)); example == "" || len(mistakes) > 0 {
-		t.Errorf("the example: %v", mistakes)
+	for _, group := range optionGroups {
+		if !strings.Contains(page, "(?P<"+group+">") {
+			t.Errorf("docs/drivers.md does not explain the group %s", group)
+		}
+	}
+	example, err := os.ReadFile("../testdata/examples/zork.toml")
+	if err != nil || !strings.Contains(page, "```toml\n"+string(example)+"```\n") {
+		t.Errorf("docs/drivers.md does not show zork.toml as it is: %v", err)
 	}
 }
 

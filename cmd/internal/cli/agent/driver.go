@@ -28,7 +28,8 @@ var driverCommand = &cli.Command{
 	UsageText: `atm driver ls
 atm driver try claude --agent bob`,
 	Description: `A driver is a file that says what an agent program looks like. Yours are in ~/.config/atm/drivers,
-as NAME.toml; they win over built-in ones. docs/drivers.md explains the keys.
+as NAME.toml; they win over built-in ones. One that says extends = "claude" changes only what else
+it says. docs/drivers.md shows how to write one.
 Nothing is typed into a program that no driver describes. Shells and REPLs are known by name; if
 yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.`,
 	Action: listDrivers,
@@ -38,7 +39,7 @@ yours is like one, say driver = "plain" in team.toml, or atm run --driver plain.
 			Description: "Lists every mistake in your files, by line. A file with mistakes is not used.",
 			Action:      listDrivers},
 		{Name: "show", ArgsUsage: "NAME", Usage: "print a driver's file",
-			UsageText: "atm driver show codex >~/.config/atm/drivers/codex.toml      to change it",
+			UsageText: "atm driver show codex",
 			Action:    showDriver},
 		{
 			Name: "try", ArgsUsage: "NAME [FILE]", Usage: "print what a driver reads from a recording, and by which rules",
@@ -82,6 +83,8 @@ func listDrivers(c *cli.Context) error {
 			from = "built in, because of mistakes in " + e.Path
 		case fault != nil:
 			from = "nowhere, because of mistakes in " + e.Path
+		case e.File.Extends != "":
+			from += ", and the rest of the built-in " + e.File.Extends
 		case e.Overrides:
 			from += ", in place of the built-in one"
 		}
