@@ -23,7 +23,7 @@ const module = "github.com/agentteammail/atm/"
 // layers are the packages from the bottom up, a floor at a time: each may import those above it here.
 var layers = strings.Fields(
 	// Files, locks, keys, and the words of all.
-	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/hostkey internal/runinfo " +
+	"internal/durable internal/lockfile internal/tomlfile wire wire/foreign internal/delivery internal/hostkey internal/runinfo " +
 		// Messages.
 		"mailbox/letter mailbox/eventlog internal/maildir internal/handover watcher mailbox " +
 		// What events and messages say: an agent's state, its sessions, its past.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -87,9 +88,10 @@ func (call *Call) HandOver(ctx context.Context, box *maildir.Box, opt maildir.Re
 func (h *Handover) settle(ctx context.Context, box *maildir.Box, call *Call) (err error) {
 	var received, lost []maildir.Given
 	for _, g := range box.Given(call.Now) {
-		if call.mayLose(g) {
+		switch _, effect := delivery.Next(delivery.Sent, call.eventOf(g)); effect {
+		case delivery.Repeat:
 			lost = append(lost, g)
-		} else if call.proves(g) {
+		case delivery.MarkRead:
 			received = append(received, g)
 		}
 	}
@@ -97,6 +99,17 @@ func (h *Handover) settle(ctx context.Context, box *maildir.Box, call *Call) (er
 	events, settleErr := box.Settle(ctx, received)
 	h.Received = events
 	return errors.Join(err, settleErr)
+}
+
+// eventOf returns what the call says of a message that an earlier one gave to the program; "": nothing.
+func (call *Call) eventOf(g maildir.Given) delivery.Event {
+	switch {
+	case call.mayLose(g):
+		return delivery.Ended
+	case call.proves(g):
+		return delivery.Receipt
+	}
+	return ""
 }
 
 // hasMade reports whether this call handed it over, perhaps in another process.

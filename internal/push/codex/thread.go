@@ -3,7 +3,9 @@ package codex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 )
 
 // States of a thread.
@@ -19,6 +21,9 @@ type Status struct {
 	Type  string   `json:"type"`
 	Flags []string `json:"activeFlags"` // "waitingOnApproval", "waitingOnUserInput"
 }
+
+// IsIdle reports whether a message begins a turn at once. A turn that failed leaves Failed.
+func (s Status) IsIdle() bool { return s.Type == Idle || s.Type == Failed }
 
 // A Thread is a conversation.
 type Thread struct {
@@ -129,6 +134,28 @@ func (c *Client) Steer(ctx context.Context, thread, turn, id, message string) er
 func (c *Client) Loaded(ctx context.Context) ([]string, error) {
 	return list[string](ctx, c, "thread/loaded/list", maxPages, withThread{})
 }
+
+// Newest returns the newest thread that a person may see, of those that the server has in memory: of a server that one
+// program has for itself, the one that the program shows. Ids are in order of time.
+func (c *Client) Newest(ctx context.Context) (newest string, err error) {
+	loaded, err := c.Loaded(ctx)
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(loaded)
+	for _, id := range slices.Backward(loaded[max(0, len(loaded)-maxLooked):]) {
+		t, err := c.Read(ctx, id)
+		if err != nil || t.Parent == "" && !t.Ephemeral {
+			return id, err
+		}
+	}
+	return "", errNoThread
+}
+
+// maxLooked is how many threads Newest looks at, with those of sub-agents.
+const maxLooked = 20
+
+var errNoThread = errors.New("codex's server has no conversation yet")
 
 // Read returns a thread, loaded or not.
 func (c *Client) Read(ctx context.Context, thread string) (Thread, error) {

@@ -1,0 +1,29 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/internal/delivery"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Way is the inbox socket of a session, as delivery.Way. What has got in cannot be taken back, and only the session's hooks
+// tell that its model has it.
+type Way struct{ *Session }
+
+var _ delivery.Way = Way{}
+
+func (w Way) Look(context.Context) error { return w.MayTake() }
+
+func (w Way) Put(ctx context.Context, t delivery.Text) error {
+	err := w.Send(ctx, t.From, t.Body)
+	if errors.Is(err, ErrUnconfirmed) { // it takes it when it goes on
+		err = fmt.Errorf("%w: %w", delivery.ErrUnsure, err)
+	}
+	return err
+}
+
+func (w Way) Has(context.Context, wire.ID) (bool, error)      { return false, delivery.ErrSilent }
+func (w Way) TakeBack(context.Context, wire.ID) (bool, error) { return false, nil }
