@@ -40,16 +40,10 @@ type agent interface {
 
 // A taker takes texts.
 type taker interface {
-	// lookForDoor reports whether it is just being found out if the program takes mail beside its prompt, isPushable whether
-	// it does: see door.
-	lookForDoor(now time.Time) bool
-	isPushable() bool
-	mailForPlugin(req control.PluginRequest) control.PluginMail // for its plugin
-
-	// gate says why it takes no text now; isPush: beside its prompt. A text is given by the steps of recipe. given is called when it has accepted
+	// gate says why it takes no text now; isBeside: not at its prompt. A text is given by the steps of recipe. given is called when it has accepted
 	// one, and returns the turn's id if that is known. takeBack removes one that it has not accepted, if it can, and
 	// reports whether it did.
-	gate(now time.Time, isPush bool) control.Gate
+	gate(now time.Time, isBeside bool) control.Gate
 	recipe(t *typing) []recipeStep
 	given(t *typing) (turn string)
 	takeBack(t *typing) bool
@@ -98,20 +92,19 @@ func (r *runner) onTerminal() terminalAgent {
 
 // agentState is what the loop has to know of its agent.
 type agentState struct {
-	driver     string         // its name
-	reader     *driver.Driver // of the program that acts on what a text contains
-	activity   reducer.Activity
-	detail     string       // of that, or the kind of what it asks
-	ways       control.Ways // in which it is told something
-	isPlain    bool         // it runs what it gets, like a shell
-	isByLine   bool         // every line of a text is submitted by itself
-	takesText  bool         // with its line breaks, as one text; else what it gets is keys, any of which may do something
-	isVerbatim bool         // it acts on nothing in a text that is pushed
-	isReady    bool         // it has once waited for a text, for long enough
-	hasLines   bool         // what it shows stays, line by line
-	hasDraft   bool         // in its prompt is a text, perhaps a person's
-	isAsking   bool         // also what is only just coming up, or cannot be read
-	isDialog   bool         // what it asks can be read
-	cancels    bool         // an interrupt is no answer to what it asks, but cancels it
-	isOurs     bool         // a text of ours began its turn, of which no event may tell yet
+	driver    string         // its name
+	reader    *driver.Driver // of the program that acts on what a text contains
+	activity  reducer.Activity
+	detail    string       // of that, or the kind of what it asks
+	ways      control.Ways // in which it is told something
+	isPlain   bool         // it runs what it gets, like a shell
+	isByLine  bool         // every line of a text is submitted by itself
+	takesText bool         // with its line breaks, as one text; else what it gets is keys, any of which may do something
+	isReady   bool         // it has once waited for a text, for long enough
+	hasLines  bool         // what it shows stays, line by line
+	hasDraft  bool         // in its prompt is a text, perhaps a person's
+	isAsking  bool         // also what is only just coming up, or cannot be read
+	isDialog  bool         // what it asks can be read
+	cancels   bool         // an interrupt is no answer to what it asks, but cancels it
+	isOurs    bool         // a text of ours began its turn, of which no event may tell yet
 }

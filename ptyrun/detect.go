@@ -46,9 +46,6 @@ func (p *terminal) readScreen(now time.Time) {
 	look := p.look()
 	if known := p.driver.Recognise(look); p.r.isAuto && known != p.driver {
 		p.driver = known
-		if p.door.door == nil {
-			p.door.door = p.newDoor()
-		}
 		p.r.writeRunInfo()
 	}
 	before := p.reading
@@ -266,7 +263,7 @@ func (p *terminal) stepActivity(now time.Time) {
 	case !p.counts(now):
 	case r.mustWait(p.readingSince.Add(p.hold()), now):
 	case rd.Activity.IsWork() && rd.Source != reducer.FromDeclared && r.isAuto && p.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
-	case rd.Activity.IsWork() && r.mail.typing.mayHaveBegunTurn(): // isAccepted or isReceived is about to see whether this is the text's turn
+	case rd.Activity.IsWork() && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
 		p.reportIfStill(p.readingSince, now)
 	}

@@ -50,9 +50,6 @@ func (p *terminal) stepDraft(now time.Time) {
 // takeBack removes a text that failed from the draft. If it cannot now, the text is a leftover. It never removes a
 // person's text.
 func (p *terminal) takeBack(t *typing) bool {
-	if t.isPush {
-		return false
-	}
 	if !t.isMixed {
 		p.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
 	}

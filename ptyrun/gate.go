@@ -13,7 +13,7 @@ import (
 // What an agent is given, and what must hold before:
 //
 //	recipe                  gate before the text, returnGate before the return key
-//	pushRecipe              gate before the text, in which a draft and a person's keys do not count
+//	giveBeside              gate before the text, in which a draft and a person's keys do not count
 //	takeBack, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interruptTurn           mayInterrupt
 //	press                   what was asked is still what the agent asks, and nobody types
@@ -26,15 +26,15 @@ func (r *runner) gate(now time.Time) control.Gate { return r.gateFor(now, false)
 
 // mailGate is gate for the message that is next, which may not need the prompt.
 func (r *runner) mailGate(now time.Time) control.Gate {
-	isPush := r.prog != nil && r.prog.isPushable() && r.inject() != Execute
-	if queue := r.mail.queue; isPush && len(queue) > 0 {
-		isPush = r.mayPush(queue[0])
+	isBeside := r.prog != nil && r.inject() == Body && r.beside.isOpen(now)
+	if queue := r.mail.queue; isBeside && len(queue) > 0 {
+		isBeside = r.goesBeside(queue[0], now)
 	}
-	return r.gateFor(now, isPush)
+	return r.gateFor(now, isBeside)
 }
 
-// gateFor is gate for a text that is typed, or pushed beside the prompt.
-func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
+// gateFor is gate for a text that is typed, or given beside the prompt.
+func (r *runner) gateFor(now time.Time, isBeside bool) control.Gate {
 	p := r.prog
 	switch {
 	case p == nil:
@@ -48,7 +48,7 @@ func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
 	case r.question != nil:
 		return control.GateDialog
 	}
-	why := p.gate(now, isPush)
+	why := p.gate(now, isBeside)
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why
@@ -56,17 +56,17 @@ func (r *runner) gateFor(now time.Time, isPush bool) control.Gate {
 		return control.GateLimit
 	case r.state.Session().Word() != reducer.WordIdle: // hooks say so
 		return control.GateBusy
-	case !isPush && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
+	case !isBeside && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
 		return control.GateTyping
 	}
 	return why
 }
 
-// gate says why the screen takes no text now. One that is pushed does not meet the draft.
-func (p *terminal) gate(now time.Time, isPush bool) control.Gate {
+// gate says why the screen takes no text now. One that is given beside the prompt does not meet the draft.
+func (p *terminal) gate(now time.Time, isBeside bool) control.Gate {
 	r, rd, since := p.r, &p.reading, p.promptSince
 	isPrompt := rd.Prompt
-	if isPush && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
+	if isBeside && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
 		isPrompt, since = true, p.readingSince
 	}
 	switch {

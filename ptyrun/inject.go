@@ -38,9 +38,6 @@ type typing struct {
 	returns     int       // return keys pressed
 	pressedAt   time.Time // the last of them
 	isReturnDue bool      // another one seems to be needed
-
-	isPush  bool // it goes through the door: nothing is written
-	isShown bool // a hook's prompt has it
 }
 
 const (
@@ -56,15 +53,6 @@ const (
 // hasBegun reports whether bytes were written, isSubmitted whether the return key was pressed.
 func (t *typing) hasBegun() bool    { return t != nil && !t.startedAt.IsZero() }
 func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
-
-// mayHaveBegunTurn reports whether work on the screen may be the text's. A program may begin before it has confirmed what
-// is pushed.
-func (t *typing) mayHaveBegunTurn() bool {
-	return t.isSubmitted() || t != nil && t.isPush && t.step > 0
-}
-
-// holdsKeys reports whether a person's keys would come between what is written.
-func (t *typing) holdsKeys() bool { return t.hasBegun() && !t.isPush }
 
 // isSubmittedInPart reports whether lines above the draft were submitted, which must not run again.
 func (t *typing) isSubmittedInPart() bool { return t.hasBegun() && t.draft != t.text }
@@ -93,10 +81,7 @@ func (r *runner) recipe(t *typing) []recipeStep {
 	return steps
 }
 
-func (p *terminal) recipe(t *typing) []recipeStep {
-	if t.isPush {
-		return p.pushRecipe()
-	}
+func (p *terminal) recipe(*typing) []recipeStep {
 	return []recipeStep{
 		{p.write, p.isWritten},
 		{nil, p.isInDraft},
@@ -112,7 +97,7 @@ func (r *runner) stepTyping(now time.Time) {
 	if r.prog != nil {
 		r.prog.refresh()
 	}
-	if t.holdsKeys() && now.Sub(t.startedAt) >= maxKeyHold {
+	if t.hasBegun() && now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
 	for t.step < len(steps) {
@@ -149,7 +134,7 @@ func (r *runner) doStep(t *typing, step recipeStep, now time.Time) (isDone bool,
 // claim claims the messages beside the loop, so that nobody else reads them. For the first prompt it only asks whether
 // anything may act.
 func (r *runner) claim(t *typing) error {
-	ids, now, reader, how := t.ids, r.now(), r.reader(t), r.inject()
+	ids, now, reader, how := t.ids, r.now(), r.prog.state().reader, r.inject()
 	t.isWaiting = true
 	r.claims.do(func() {
 		if ids == nil {
@@ -177,15 +162,6 @@ func (r *runner) claim(t *typing) error {
 		}
 	})
 	return nil
-}
-
-// reader is of the program that acts on what is in a text; nil: on nothing in this one.
-func (r *runner) reader(t *typing) *driver.Driver {
-	is := r.prog.state()
-	if t.isPush && is.isVerbatim {
-		return nil
-	}
-	return is.reader
 }
 
 // inject is how mail gets into the program that runs, as far as atm knows what that is.
@@ -223,7 +199,7 @@ func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driv
 
 // compose renders the claimed messages, if the gates are still open.
 func (r *runner) compose(t *typing, now time.Time) (bool, error) {
-	gate := r.gateFor(now, t.isPush)
+	gate := r.gate(now)
 	isPrompt := t.ids == nil
 	if isPrompt && t.prompt.isOver {
 		return false, errNotInjected
@@ -277,10 +253,10 @@ func (r *runner) mailText(t *typing, now time.Time) string {
 	switch {
 	case r.inject() == Execute:
 		return t.items[0].Body
-	case t.asPointer, !to.takesText && !t.isPush:
+	case t.asPointer, !to.takesText:
 		return ""
 	}
-	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), r.reader(t))
+	return r.letterText(t.items, t.claim.Repeat, r.renderer(now, t.items), to.reader)
 }
 
 func (r *runner) addMarkers(what string, t *typing) {

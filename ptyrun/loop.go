@@ -63,6 +63,7 @@ type runner struct {
 	isOver bool
 
 	mail       mail
+	beside     beside
 	root       rootState
 	lastAnswer string       // the last one that a terminal reported, by whichever program
 	question   *Question    // that the agent asks
@@ -81,7 +82,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Options: o, Box: m.box, Hold: m.hold, ctx: ctx, isAuto: o.Driver == nil, state: m.state,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
-		mail:     mail{tries: map[wire.ID]int{}, pushedInVain: map[wire.ID]bool{}},
+		mail:     mail{tries: map[wire.ID]int{}}, beside: beside{inVain: map[wire.ID]bool{}},
 	}
 	r.setDefaults()
 	if r.Prompt != "" && r.Inject != Off {
@@ -212,6 +213,9 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 				r.askMayAct()
 			}
 			r.readMoreMail()
+			if r.prog != nil && r.prog.state().isReady && r.beside.by == "" {
+				r.lookBeside(r.now())
+			}
 		case <-quit:
 			quit = nil
 			r.stop("interrupted")

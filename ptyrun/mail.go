@@ -25,13 +25,12 @@ type mail struct {
 	remindAt       time.Time       // when overdue answers are checked next
 	retryAt        time.Time       // zero: no injection has just failed
 	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
-	pushedInVain   map[wire.ID]bool
-	failures       int        // in a row
-	lastFailure    wire.Event // injection_failed, until the same message has another event
-	given          []wire.ID  // the messages that the agent got last
-	givenPrompt    *prompt    // or the prompt
-	wentOn         time.Time  // the end of the last usage limit after which the agent was told to go on
-	hasPointer     bool       // it got only a pointer to them
+	failures       int             // in a row
+	lastFailure    wire.Event      // injection_failed, until the same message has another event
+	given          []wire.ID       // the messages that the agent got last
+	givenPrompt    *prompt         // or the prompt
+	wentOn         time.Time       // the end of the last usage limit after which the agent was told to go on
+	hasPointer     bool            // it got only a pointer to them
 }
 
 // prompt is a text that is given as if its person had typed it.
@@ -82,7 +81,12 @@ func (r *runner) handleEntry(e watcher.Entry, changed *maildir.Item) {
 			r.logged()
 		}
 		r.follower.HandleEvent(e.Event)
-		r.promptShown(e.Event)
+		r.takenBeside(e.Event)
+		r.readBeside(e.Event)
+		if e.Event.Source == "hook" && r.beside.by == "" { // it may have opened a way
+			r.beside.lookedAt = time.Time{}
+			r.lookBeside(r.now())
+		}
 		r.handleMailEvent(e.Event)
 	case e.Err != nil:
 		r.Log.Error("watching", "err", e.Err)
@@ -204,19 +208,21 @@ func (r *runner) stepMail(now time.Time) {
 	isPromptNext := len(m.prompts) > 0 && !(m.prompts[0].isUndone && len(m.queue) > 0)
 	switch {
 	case m.typing != nil:
+	case r.stepBeside(now):
 	case !isPromptNext && len(m.queue) == 0:
-	case !isPromptNext && r.prog != nil && r.prog.lookForDoor(now):
+	case !isPromptNext && r.prog != nil && r.lookBeside(now):
 	case r.mustWait(m.retryAt, now):
 	case isPromptNext && r.gate(now) != control.GateOpen, !isPromptNext && r.mailGate(now) != control.GateOpen:
 	case isPromptNext:
 		m.typing = &typing{text: m.prompts[0].text, prompt: m.prompts[0]}
 		m.prompts = m.prompts[1:]
 	default:
-		n, isPush := 1, r.mayPush(m.queue[0])
-		for !r.isAlone(m.queue[0]) && n < min(len(m.queue), maxClaimed) && !r.isAlone(m.queue[n]) && r.mayPush(m.queue[n]) == isPush {
-			n++
+		n, isBeside := r.nextTogether(m.queue, now)
+		if isBeside {
+			r.giveBeside(m.queue[:n])
+			return
 		}
-		m.typing = &typing{ids: slices.Clone(m.queue[:n]), isPush: isPush}
+		m.typing = &typing{ids: slices.Clone(m.queue[:n])}
 	}
 	if m.typing != nil {
 		r.stepTyping(now)

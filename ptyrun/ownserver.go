@@ -138,7 +138,12 @@ func (r *runner) withServer(command []string, start func(*ownServer, error)) {
 func (p *terminal) join(s *ownServer) {
 	p.Child.Join(s.helper)
 	r := p.r
+	serving, stop := context.WithCancel(r.ctx)
+	if r.Serves != nil {
+		r.wg.Go(func() { r.Serves(serving, Server{Socket: filepath.Join(r.serverDir, serverSocket), Program: p.PID()}) })
+	}
 	r.wg.Go(func() {
+		defer stop()
 		select {
 		case <-s.helper.Done():
 			r.post(func() { p.serverEnded(s) })

@@ -9,7 +9,7 @@
 // What you may rely on:
 //
 //   - Nothing is typed unless every gate (control.Gate) is open. The gates are checked again before the return key. A program
-//     that takes mail beside its prompt (door) gets it there; then a person's draft and keys are no gate.
+//     that takes mail beside its prompt (Options.Beside) gets it there; then a person's draft and keys are no gate.
 //   - A message is data: nothing in it makes the program do anything, unless Options.Inject is Execute. What the program
 //     would act on is typed in a form that it leaves alone (driver.AsData), or else a pointer is typed.
 //   - A message counts as read only after the program was seen to accept it. Any other outcome is appended as an event
@@ -50,7 +50,7 @@
 //	resume                   the conversation that a program continues
 //	mail, gate, root         which text is next; whether it may be given now
 //	letter, outcome          as what text; what becomes of the message
-//	door                     mail that is pushed beside the prompt
+//	beside                   mail that does not go through the prompt
 //	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
 //	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
 //	inject, draft            how a text is typed; what of ours is left in the draft
@@ -113,8 +113,10 @@ type Options struct {
 
 	// Its mail.
 	Inject Inject
-	Prompt string                  // typed once, at the first idle
-	Follow func(Followed) Follower // called once; nil: nobody follows
+	Prompt string                        // typed once, at the first idle
+	Beside Beside                        // the ways beside its prompt; nil: all mail is typed
+	Serves func(context.Context, Server) // is called beside the loop for the program's own server, and returns when ctx ends; nil: nobody is told
+	Follow func(Followed) Follower       // called once; nil: nobody follows
 
 	// SharesDir returns another agent that works in Dir, whose conversation might be the newest one there. Nil: there is
 	// none.
@@ -138,6 +140,12 @@ type Options struct {
 
 	now    func() time.Time // time.Now but in tests
 	timing *timing          // standardTiming but in tests
+}
+
+// Server is the server of a program that has one for itself.
+type Server struct {
+	Socket  string // its path
+	Program int    // the process that shows its conversation
 }
 
 // Exit is how the last program exited.

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -75,19 +73,6 @@ func (r *runner) shown(req control.ScreenRequest) control.Screen {
 	return out
 }
 
-// MailForPlugin answers the program's own processes only: others would take its mail.
-func (r *runner) MailForPlugin(_ context.Context, req control.PluginRequest) (control.PluginMail, error) {
-	return inLoop(r, func() (control.PluginMail, error) {
-		switch {
-		case r.prog == nil:
-			return control.PluginMail{}, errNotRunning
-		case !slices.Contains(process.Ancestors(req.PID), r.prog.PID()):
-			return control.PluginMail{}, refused("only its own program is given what is pushed")
-		}
-		return r.prog.mailForPlugin(req), nil
-	})
-}
-
 func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done control.Outcome, err error) {
 	if !r.hasTerminal() {
 		return r.typePrompt(ctx, req)
@@ -98,7 +83,7 @@ func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done contro
 		switch {
 		case prog == nil:
 			return nil, errNotRunning
-		case r.mail.typing.holdsKeys():
+		case r.mail.typing.hasBegun():
 			return nil, errBeingTyped
 		}
 		prog.refresh()

@@ -160,13 +160,6 @@ func (r *runner) askedText(d *driver.Dialog) string {
 	return strings.Join(append(lines, how), "\n")
 }
 
-func (s *speaker) lookForDoor(time.Time) bool { return false }
-func (s *speaker) isPushable() bool           { return false }
-
-func (s *speaker) mailForPlugin(control.PluginRequest) control.PluginMail {
-	return control.PluginMail{}
-}
-
 // step ends a usage limit whose time is over, too: the agent says nothing about that.
 func (s *speaker) step(now time.Time) {
 	s.refresh()

@@ -43,8 +43,6 @@ type terminal struct {
 	declaredAt time.Time // when what it declares last changed
 	hasExcess  bool      // it has declared more than is kept, which was reported
 
-	door         doorState
-	plugin       plugin
 	serverStarts restarts // of its own server
 }
 
@@ -79,7 +77,6 @@ func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, err
 		emulator: screen.New(r.Cols, r.Rows, screen.Scrollback), driver: r.Driver, started: now,
 	}
 	p.emulator.IsLight = isLight(r.Env)
-	p.door.door = p.newDoor()
 	p.reading = driver.Reading{Activity: reducer.Starting, NotPromptReason: control.GateStarting}
 	if p.driver.Unknown { // also if it never draws anything
 		p.reading.NotPromptReason = control.GateUnknown
@@ -173,9 +170,6 @@ func (p *terminal) step(now time.Time) {
 	p.giveResting(now)
 	p.stepScreen(now)
 	p.stepDraft(now)
-	if p.isReady && p.door.lookedAt.IsZero() {
-		p.lookForDoor(now)
-	}
 }
 
 func (p *terminal) ended() {
@@ -197,7 +191,7 @@ func (p *terminal) state() agentState {
 	rd := &p.reading
 	s := agentState{
 		driver: p.driver.Name, reader: p.driver, activity: rd.Activity, detail: rd.Detail, ways: p.ways(), isPlain: p.driver.Plain,
-		isByLine: p.driver.Plain && !p.emulator.Modes().Paste, takesText: p.takesText(), isVerbatim: p.door.isOpen() && p.door.isVerbatim(),
+		isByLine: p.driver.Plain && !p.emulator.Modes().Paste, takesText: p.takesText(),
 		isReady: p.isReady, hasLines: !p.emulator.Modes().Alt, hasDraft: rd.Draft != "", isAsking: p.isAsking(), isDialog: rd.Dialog != nil, isOurs: p.turn.isOurs,
 	}
 	if rd.Dialog != nil {
@@ -208,8 +202,8 @@ func (p *terminal) state() agentState {
 
 func (p *terminal) ways() control.Ways {
 	ways := control.Ways{Prompt: "typed", Interrupt: "keys", Answer: "keys"}
-	if p.door.isOpen() {
-		ways.Prompt = p.door.by()
+	if b := &p.r.beside; b.isOpen(p.r.now()) {
+		ways.Prompt = b.by
 	}
 	if p.driver.Plain {
 		ways.Answer = ""
@@ -384,9 +378,7 @@ func (p *terminal) beginInterrupt() (forgetsText bool) {
 	if !t.isInterrupted || !t.isOurs {
 		return false
 	}
-	if !t.isPushed {
-		p.leftover = &leftover{text: t.text, since: p.r.now()}
-	}
+	p.leftover = &leftover{text: t.text, since: p.r.now()}
 	return p.driver.ForgetsInterruptedPrompt && !t.hasActed && p.response() == ""
 }
 

@@ -19,7 +19,6 @@ type turn struct {
 	startRow      uint64 // rows that had scrolled when it began
 	isOpen        bool   // it has begun, and its end was not seen
 	isOurs        bool   // text began it, and its end was not seen
-	isPushed      bool   // and did not come from the draft
 	isInterrupted bool   // by us
 	hasWorked     bool   // the screen has shown work, or a dialog, since it was idle
 	hasActed      bool   // it has shown a tool or a question
@@ -31,9 +30,7 @@ func (p *terminal) given(t *typing) (id string) {
 	r, rd, now := p.r, &p.reading, p.r.now()
 	previous := r.state.Session().Activity
 	p.detail, p.readingSince = "", now
-	if p.turn.isPushed = t.isPush; !t.isPush {
-		p.leftover = nil
-	}
+	p.leftover = nil
 	if rd.Prompt {
 		p.promptSince = now
 	}

@@ -242,10 +242,6 @@ func (s *stage) Restart(context.Context, control.RestartRequest) (control.Outcom
 	return o, err
 }
 
-func (s *stage) MailForPlugin(context.Context, control.PluginRequest) (control.PluginMail, error) {
-	return control.PluginMail{}, nil
-}
-
 func (s *stage) Attach(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
 	return s.attach(ctx, r, v)
 }

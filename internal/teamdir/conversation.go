@@ -69,7 +69,7 @@ func (t *Team) NoteServer(name wire.Name, p Program, socket, shut string) error 
 
 // Conversation returns the program that shows a member's conversation. One that has ended shows none.
 func (t *Team) Conversation(name wire.Name, session string) (p Program, ok bool) {
-	all := t.Programs(name)
+	all := t.runningPrograms(name)
 	i := slices.IndexFunc(all, func(p Program) bool { return p.Session == session })
 	if i < 0 {
 		return p, false

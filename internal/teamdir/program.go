@@ -21,8 +21,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Program is a program that a person has started under a member's name, and the conversation that is open in it. Its
-// hooks note it when a session and when a turn begins.
+// Program is a program under a member's name, of a person's or of a run of atm, and the conversation that is open in it.
+// Its hooks note it when a session and when a turn begins.
 type Program struct {
 	Tool  string `json:"tool"` // claude, codex, …
 	PID   int    `json:"pid"`
@@ -31,6 +31,7 @@ type Program struct {
 	Session string    `json:"session,omitempty"` // the conversation, as its hooks name it
 	Entry   string    `json:"entry,omitempty"`   // how it was started, in its own words: see IsAttended
 	Mode    string    `json:"mode,omitempty"`    // its permission mode, in its own words
+	Run     string    `json:"run,omitempty"`     // of atm, whose program it is; "": a person has started it
 	Flags   string    `json:"flags,omitempty"`   // what a command in it needs to act as the member: " --as bob"
 	Opens   []string  `json:"opens,omitempty"`   // the ways (agents.WayNames) that its hooks have opened
 	Shut    string    `json:"shut,omitempty"`    // why one of these is not open now
@@ -186,6 +187,11 @@ func (t *Team) ForgetProgram(name wire.Name, p Program) {
 // Programs returns the programs that people have started under a member's name and that still run, the oldest first.
 // One that began its session before it had hooks is not known.
 func (t *Team) Programs(name wire.Name) []Program {
+	return slices.DeleteFunc(t.runningPrograms(name), func(p Program) bool { return p.Run != "" })
+}
+
+// runningPrograms returns those that atm runs, too.
+func (t *Team) runningPrograms(name wire.Name) []Program {
 	all := slices.DeleteFunc(t.notedPrograms(name), func(p Program) bool { return !p.isRunning() })
 	slices.SortFunc(all, func(a, b Program) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
 	return all

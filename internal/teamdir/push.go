@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -14,9 +15,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// This file gives mail to a program that its person started by hand, through the ways that its driver lists. Whoever has
-// delivered a message does that at once. What does not get in that way stays in the inbox, which the programs that can
-// watch, and for which the hooks look at each turn.
+// This file gives mail to a program through the ways that its driver lists. To one that its person started by hand whoever
+// has delivered a message does that at once; to one that atm runs, its runner when the program is idle. What does not get in
+// that way stays in the inbox, which the programs that can watch, and for which the hooks look at each turn.
 
 // A PushOutcome says what became of giving a member's mail to its program.
 type PushOutcome struct {
@@ -48,6 +49,83 @@ func (t *Team) Bound(name wire.Name) (p Program, ok bool) {
 	return p, true
 }
 
+// A RunWays is a ptyrun.Beside: the ways into the program of a run.
+type RunWays struct {
+	Team *Team
+	Name wire.Name
+	Run  string
+}
+
+// program returns the program of the run that people see, whose hooks have told of its conversation.
+func (w RunWays) program() (p Program, ok bool) {
+	all := slices.DeleteFunc(w.Team.runningPrograms(w.Name), func(p Program) bool {
+		return p.Run != w.Run || p.Session == "" || !p.IsAttended()
+	})
+	if len(all) == 0 {
+		return p, false
+	}
+	return slices.MaxFunc(all, func(a, b Program) int { return a.At.Compare(b.At) }), true
+}
+
+func (w RunWays) way() (p Program, way *openWay) {
+	p, ok := w.program()
+	if !ok {
+		return p, nil
+	}
+	way, _ = p.bestWay(agents.AtIdle)
+	return p, way
+}
+
+// Look names the way that is open now; "": none is.
+func (w RunWays) Look(context.Context) (by string) {
+	if _, way := w.way(); way != nil {
+		by = way.by
+	}
+	return by
+}
+
+// Give gives messages to the program, unless it takes them itself.
+func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
+	p, way := w.way()
+	if way == nil {
+		return errors.New("its way is not open any more")
+	}
+	if way.Way == nil {
+		return nil
+	}
+	_, err := w.Team.Push(ctx, w.Name, p, PushOptions{
+		Way: way, Limit: letter.MaxMessages, Match: func(m *maildir.Item) bool { return slices.Contains(ids, m.ID) },
+	})
+	if errors.Is(err, delivery.ErrUnsure) {
+		return nil
+	}
+	return err
+}
+
+// TakeBack returns those of the messages that may be given again. What lies in a server's queue is atm-codex's to take back.
+func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
+	box, now := w.Team.Box(w.Name), time.Now()
+	_, way := w.way()
+	taken := map[wire.ID]maildir.Given{}
+	for _, g := range box.Given(now) {
+		if g.IsLive {
+			taken[g.ID] = g
+		}
+	}
+	for _, id := range ids {
+		it, err := box.Get(id)
+		g, isTaken := taken[id]
+		if err != nil || it.State != maildir.Unread || isTaken && way != nil && way.by == agents.ServerQueue {
+			continue
+		}
+		if isTaken && box.Expire(ctx, []maildir.Given{g}, now) != nil {
+			continue
+		}
+		back = append(back, id)
+	}
+	return back
+}
+
 // pushUnread gives a member's unread mail to its program, if there is a way that takes it from outside. Without any program
 // it costs one look into a directory.
 func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
@@ -60,19 +138,19 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
 	if way == nil {
 		return PushOutcome{Why: why}
 	}
-	if h.By = way.by; way.put == nil {
+	if h.By = way.by; way.Way == nil {
 		return h
 	}
 	h.To, _ = t.Summary(name) // the mail may begin a turn
 	ctx, cancel := context.WithTimeout(ctx, senderTime)
 	defer cancel()
-	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Put: way.put})
+	got, err := t.Push(ctx, name, p, PushOptions{Limit: letter.MaxMessages, Way: way})
 	if err == nil && got.IsFull {
 		err = errors.New("as much is in it as it takes at a time")
 	}
-	if h.IsUnsure = errors.Is(err, ErrUnconfirmed); err != nil && !h.IsUnsure {
+	if h.IsUnsure = errors.Is(err, delivery.ErrUnsure); err != nil && !h.IsUnsure {
 		h = PushOutcome{Why: fmt.Sprintf("%s: %v", way.by, err)}
-		if next, _ := p.bestWay(agents.AtIdle, way.by); next != nil && next.put == nil {
+		if next, _ := p.bestWay(agents.AtIdle, way.by); next != nil && next.Way == nil {
 			h.By = next.by
 		}
 		return h
@@ -81,19 +159,12 @@ func (t *Team) pushUnread(ctx context.Context, name wire.Name) (h PushOutcome) {
 	return h
 }
 
-// PushOptions say how mail is put into a program's conversation.
+// PushOptions say which mail is put into a program's conversation, and by which way.
 type PushOptions struct {
+	Way   delivery.Way
 	Limit int                      // of messages at a time
 	Match func(*maildir.Item) bool // which; nil: all
-
-	// Has reports whether the program has a message already that was perhaps put there before; nil: it cannot be told.
-	Has func(ctx context.Context, id wire.ID) (bool, error)
-	// Put puts mail into the conversation, as a text. After an error the program has not got it, or perhaps: ErrUnconfirmed.
-	Put func(ctx context.Context, items []*maildir.Item, text string) error
 }
-
-// ErrUnconfirmed is among the causes of an error of PushOptions.Put if the program may have got the mail.
-var ErrUnconfirmed = errors.New("the program may have got it")
 
 // Push claims unread mail for a program's conversation, and puts it there. It counts as read when a hook of the program, or
 // its server, shows it. The result is never nil; without Items there was nothing to put, or another call has claimed it.
@@ -116,18 +187,21 @@ func (t *Team) Push(ctx context.Context, name wire.Name, p Program, o PushOption
 	if o.Limit == 1 { // the hooks of the turn that it begins add the others
 		h.More, h.GivenUp = 0, 0
 	}
-	isIn := false
-	if id := h.Items[0].ID; o.Has != nil && h.Repeat[id] {
-		isIn, err = o.Has(ctx, id)
+	first, isIn := h.Items[0].ID, false
+	if h.Repeat[first] {
+		if isIn, err = o.Way.Has(ctx, first); errors.Is(err, delivery.ErrSilent) {
+			err = nil
+		}
 	}
 	if err == nil && !isIn {
-		err = o.Put(ctx, h.Items, h.PushText(l))
+		err = o.Way.Put(ctx, delivery.Text{ID: first, From: h.Sender(), Body: h.PushText(l)})
 	}
-	isUnsure := errors.Is(err, ErrUnconfirmed)
-	switch {
-	case isUnsure && o.Has != nil: // the claim stands for a while, and then the program is asked whether it has the message
-		return h, err
-	case err != nil && !isUnsure:
+	if errors.Is(err, delivery.ErrUnsure) {
+		if isIn, asked := o.Way.Has(ctx, first); !isIn && !errors.Is(asked, delivery.ErrSilent) {
+			return h, err // the claim stands for a while, and then the program is asked once more
+		}
+	}
+	if _, effect := delivery.Next(delivery.Claimed, delivery.EventOf(err)); effect == delivery.Release {
 		return h, errors.Join(err, h.Release(after))
 	}
 	announced, failed := h.Sent(after)

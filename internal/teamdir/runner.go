@@ -141,6 +141,9 @@ func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
 	return info
 }
 
+// RunOf returns the ATM_RUN of a member's current or last run; "": none is known.
+func (t *Team) RunOf(name wire.Name) string { return t.runInfo(name).Run }
+
 // RunnerOf returns the member, of any team, whose runner is the first of these processes that is one. It asks who holds
 // the runner locks, since agents can write run.json.
 func (r *Root) RunnerOf(pids []int) (a wire.Address) {

@@ -2,13 +2,12 @@ package teamdir
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
@@ -16,8 +15,8 @@ import (
 
 // An openWay is a way that is open to a program now.
 type openWay struct {
-	by  string
-	put func(ctx context.Context, items []*maildir.Item, text string) error // nil: the program looks itself
+	by           string
+	delivery.Way // nil: the program takes its mail itself
 }
 
 // open opens a way to a program, or says in a few words why it is not open.
@@ -31,13 +30,7 @@ func (p Program) open(way agents.Way) (*openWay, error) {
 		if s.Mode = p.Mode; s.ID != p.Session {
 			return nil, errors.New("its conversation has changed since its hooks last ran")
 		}
-		return &openWay{way.By, func(ctx context.Context, items []*maildir.Item, text string) error {
-			err := s.Send(ctx, (&maildir.Batch{Items: items}).Sender(), text)
-			if errors.Is(err, claude.ErrUnconfirmed) { // it takes it when it goes on
-				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-			}
-			return err
-		}}, s.MayTake()
+		return &openWay{way.By, claude.Way{Session: s}}, s.MayTake()
 	case agents.Hook:
 		return &openWay{by: way.By}, nil // its hooks have noted it
 	}

@@ -10,10 +10,10 @@ import (
 
 // A pluginCall is what atm's plugin for OpenCode tells or asks, and pluginAnswer what it is answered.
 type pluginCall struct {
-	Type       string            `json:"type"`
-	Pushes     bool              `json:"pushes"`
-	Text       string            `json:"text,omitempty"`
-	Properties map[string]string `json:"properties"`
+	Type       string         `json:"type"`
+	Pushes     bool           `json:"pushes"`
+	Text       string         `json:"text,omitempty"`
+	Properties map[string]any `json:"properties"`
 }
 
 type pluginAnswer struct {
@@ -22,7 +22,11 @@ type pluginAnswer struct {
 }
 
 func callHook(c pluginCall) (answer pluginAnswer) {
-	c.Pushes, c.Properties = true, map[string]string{"sessionID": "fake"}
+	c.Pushes = true
+	if c.Properties == nil {
+		c.Properties = map[string]any{}
+	}
+	c.Properties["sessionID"] = "fake"
 	in, _ := json.Marshal(c)
 	cmd := exec.Command("atm", "hook", "opencode")
 	cmd.Stdin = bytes.NewReader(in)
@@ -58,7 +62,27 @@ func (a *agent) actAsPlugin() {
 				return
 			}
 			a.startTurn(answer.Text)
-			go callHook(pluginCall{Type: "atm.shown", Text: answer.Text})
+			a.tellPlugin(pluginCall{Type: "atm.shown", Text: answer.Text})
 		}
+	}
+}
+
+// tellPlugin tells what happens, one thing after the other.
+func (a *agent) tellPlugin(c pluginCall) {
+	before, done := a.hooks, make(chan struct{})
+	a.hooks = done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		callHook(c)
+	}()
+}
+
+// tellStatus tells that a turn begins ("busy") or is over ("idle"), if there is a plugin.
+func (a *agent) tellStatus(status string) {
+	if a.o.Profile == "opencode" && a.o.Inbox == inboxOpen {
+		a.tellPlugin(pluginCall{Type: "session.status", Properties: map[string]any{"status": map[string]string{"type": status}}})
 	}
 }

@@ -54,6 +54,7 @@ func (a *agent) startTurn(text string) {
 	a.turn, a.pending = t, block{rows: a.Asked, text: text}
 	a.turns++
 	a.callHooks("UserPromptSubmit", "prompt", text)
+	a.tellStatus("busy")
 	if a.o.Model == "" {
 		t.steps = parseSteps(text)
 		a.afterInTurn(0, t, a.nextStep) // once the prompt is drawn
@@ -174,6 +175,7 @@ func (a *agent) say(text string, duration time.Duration) {
 func (a *agent) endTurn() {
 	a.turn.cancel()
 	a.callHooks("Stop", "last_assistant_message", a.turn.answer)
+	a.tellStatus("idle")
 	a.turn, a.hasWorked = nil, true
 	if len(a.queue) > 0 {
 		next := a.queue[0]

@@ -103,9 +103,6 @@ func (c *Client) Screen(ctx context.Context, r ScreenRequest) (Screen, error) {
 func (c *Client) Type(ctx context.Context, r TypeRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "type", r)
 }
-func (c *Client) MailForPlugin(ctx context.Context, r PluginRequest) (PluginMail, error) {
-	return ask[PluginMail](ctx, c, "plugin", r)
-}
 
 // requestBy says who asks; every request may.
 type requestBy struct {

@@ -115,8 +115,6 @@ type Handler interface {
 	// Restart asks the program to end, to start it again, and returns at once ("restarting"). Between two programs the
 	// next one starts without a pause ("restarted").
 	Restart(ctx context.Context, r RestartRequest) (Outcome, error)
-	// MailForPlugin gives the program's plugin what it shall push into the program, and is told what became of that.
-	MailForPlugin(ctx context.Context, r PluginRequest) (PluginMail, error)
 	// Attach serves a viewer until its Input is closed, the context ends or the child has exited; then it calls Exit.
 	// The viewer is sent its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
@@ -139,21 +137,6 @@ type Status struct {
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 	Resumed     string    `json:"resumed,omitempty"`      // the conversation that the program continues: its id, or "newest"
 	NotResumed  string    `json:"not_resumed,omitempty"`  // why it began a new one although one was to be continued
-}
-
-// PluginRequest is for a plugin, which runs in the agent's program. Only a process of that may ask.
-type PluginRequest struct {
-	Takes bool   `json:"takes,omitempty"` // the plugin has a conversation for the text, and takes it
-	Shown string `json:"shown,omitempty"` // it took this, and the model has it
-
-	PID int `json:"-"` // of whoever asks; 0: unknown
-}
-
-// PluginMail is what a plugin shall push.
-type PluginMail struct {
-	Watch   string `json:"watch,omitempty"` // the directory that changes when there is something; "": there never is
-	Waiting bool   `json:"waiting,omitempty"`
-	Text    string `json:"text,omitempty"` // if it takes it
 }
 
 // Ways says how an agent is told what: "typed", by "keys", by a "protocol", by its "hooks" or by the way that mail is pushed

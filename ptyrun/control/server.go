@@ -290,7 +290,6 @@ var operations = map[string]operation{
 	"interrupt": {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Interrupt(ctx) }},
 	"stop":      {Act, func(ctx context.Context, h Handler, _ request) (any, error) { return h.Stop(ctx) }},
 	"restart":   {Act, handleWith(Handler.Restart)},
-	"plugin":    {Look, pluginFor}, // the handler knows its own program
 }
 
 type operation struct {
@@ -321,13 +320,6 @@ func typeFor(ctx context.Context, h Handler, r request) (any, error) {
 	return handleWith(func(h Handler, ctx context.Context, t TypeRequest) (Outcome, error) {
 		t.PID = r.pid
 		return h.Type(ctx, t)
-	})(ctx, h, r)
-}
-
-func pluginFor(ctx context.Context, h Handler, r request) (any, error) {
-	return handleWith(func(h Handler, ctx context.Context, p PluginRequest) (PluginMail, error) {
-		p.PID = r.pid
-		return h.MailForPlugin(ctx, p)
 	})(ctx, h, r)
 }
 

@@ -80,10 +80,6 @@ func (f *fake) Restart(context.Context, RestartRequest) (Outcome, error) {
 	return Outcome{Done: "restarted"}, nil
 }
 
-func (f *fake) MailForPlugin(_ context.Context, r PluginRequest) (PluginMail, error) {
-	return PluginMail{Text: fmt.Sprint(r.Takes, r.Shown, r.PID == os.Getpid())}, nil
-}
-
 func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {
 	return f.attach(ctx, r, v)
 }

@@ -148,6 +148,9 @@ func (d *Delivery) apply(e *wire.Event) {
 		d.Reset()
 	case wire.EventInjecting:
 		d.IsHanded, d.isBeingTyped = true, true // the turn may begin before the runner sees that the text is in
+		if d.Turn == nil {
+			d.handover = handover{} // what a session was given before was in vain
+		}
 	case wire.EventAnnounced, wire.EventInjected:
 		d.Announced, d.Failed, d.hasProgramEnded = ref, Event{}, false
 		d.IsHanded, d.isBeingTyped = true, false

@@ -18,8 +18,7 @@
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
-//	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call. Under a runner
-//	    it pushes what the runner gives it.
+//	  - What a plugin pushes is received when the plugin reports it shown to the model, and at no other call.
 //	  - Mail keeps no turn going whose output a script reads: it would stand behind the answer.
 //	  - What an agent edits is noted, and where its person wants that, an edit of what another has claimed is refused
 //	    (edit.go).
@@ -108,6 +107,7 @@ type Options struct {
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
 	IsScript bool   // a script reads what the program prints
+	IsTyped  bool   // its runner types pointers to its mail, or none
 	Flags    string // what a command needs to act as this agent: " --as bob"
 
 	Arguments func() []string // what the program was started with; nil: unknown
@@ -118,11 +118,6 @@ type Options struct {
 	RefuseEdit func(path string) (why string)
 	Dir        string
 
-	// Take gives what the agent's runner pushes through the program's plugin, and Told tells the runner what of that the
-	// model has. nil: no runner.
-	Take func(isPeek bool) Push
-	Told func(shown string)
-
 	// Wakes reports whether this program is the one that mail wakes, and whether it is idle now; nil: nothing wakes it.
 	Wakes func() (may, isIdle bool)
 
@@ -131,13 +126,6 @@ type Options struct {
 	Ask func(ctx context.Context, p *Permission, give func(Verdict) error) error
 
 	Stdout, Stderr io.Writer // of the process
-}
-
-// A Push is what a runner pushes through a plugin.
-type Push struct {
-	Watch   string // the directory that changes when there is something; "": the plugin gets nothing
-	Waiting bool   // there is something
-	Text    string // of it, if the plugin takes it
 }
 
 // Handle handles one call and answers it. The process exits with exit: 2 if that is how the tool expects an answer,
@@ -205,9 +193,6 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		err = errors.Join(err, h.Release(ctx))
 		h = &handover.Handover{Handover: &maildir.Handover{}}
 	}
-	if c.kind == isMailShown && c.o.Told != nil {
-		c.o.Told(c.in.Text("text"))
-	}
 	log := c.o.Box.Log()
 	keepsGoing := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
 	events := append(c.inTurn(h.Received), c.events...)
@@ -247,8 +232,8 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
 		c.CanCarryMail = false
 	}
-	if c.IsNewProgram || c.IsPush { // a runner types the mail in; in the answer to a beginning it would wait for the first prompt
-		c.CanCarryMail = c.CanCarryMail && !c.hasRunner()
+	if c.IsPush && c.o.IsTyped || c.IsNewProgram && !c.IsPush && c.hasRunner() { // in the answer to a beginning it would wait for the first prompt
+		c.CanCarryMail = false
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}
 	h, err := c.Call.HandOver(ctx, box, maildir.ReadOptions{

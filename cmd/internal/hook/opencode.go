@@ -34,16 +34,6 @@ func (c *call) pushAnswer(mail string) (a pushAnswer) {
 	}
 	inbox := filepath.Join(c.o.Box.Path(), "inbox")
 	a.Watch, a.Text, a.Waiting = []string{inbox, filepath.Join(inbox, "new")}, mail, c.isPeek && mail != ""
-	if c.hasRunner() {
-		if c.o.Take == nil {
-			return pushAnswer{}
-		}
-		p := c.o.Take(c.isPeek)
-		if p.Watch == "" {
-			return pushAnswer{}
-		}
-		a.Watch, a.Text, a.Waiting = []string{p.Watch}, p.Text, c.isPeek && p.Waiting
-	}
 	if c.isPeek {
 		if a.Text = ""; c.o.Arguments != nil {
 			a.Arguments = c.o.Arguments()

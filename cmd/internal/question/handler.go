@@ -126,9 +126,6 @@ func (refusing) Stop(context.Context) (control.Outcome, error) { return control.
 func (refusing) Restart(context.Context, control.RestartRequest) (control.Outcome, error) {
 	return control.Outcome{}, errNotRun
 }
-func (refusing) MailForPlugin(context.Context, control.PluginRequest) (control.PluginMail, error) {
-	return control.PluginMail{}, errNotRun
-}
 func (refusing) Attach(context.Context, control.AttachRequest, *control.Viewer) error {
 	return errNotRun
 }

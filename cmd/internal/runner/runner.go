@@ -199,6 +199,8 @@ func options(version string, spec runspec.Spec, team *teamdir.Team) ptyrun.Optio
 		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart), GoesOn: spec.GoesOn,
 		Cols: spec.Cols, Rows: spec.Rows, Resume: spec.Resume, Anew: spec.Anew, RecordInput: spec.RecordInput, Prompt: spec.Prompt,
 		SharesDir: func() (string, error) { return team.SharesDir(name, spec.Dir) },
+		Beside:    teamdir.RunWays{Team: team, Name: name, Run: spec.Run},
+		Serves:    func(ctx context.Context, s ptyrun.Server) { follow(ctx, team, name, s) },
 		Follow:    sessions.Options{Store: team.Sessions(), Begin: spec.Session, Capture: sessions.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute}.Follow,
 		Authorize: func(right control.Right, pid int, by string) error {
 			return scope.CheckRight(p, name, os.Getpid(), right, pid, by)

@@ -121,7 +121,7 @@ func parse(name string, text []byte) (*File, []tomlfile.Mistake) {
 			tomlfile.Decode(baseText, from, options)
 		}
 		if err != nil || from.isOurs() {
-			k.add(lines.Of("extends"), "extends: %q is no built-in driver of an agent: atm driver ls", f.Extends)
+			k.add(lines.Of("extends"), "extends: %q is no built-in driver of an agent", f.Extends)
 		}
 		f.extend(from, lines)
 	}

@@ -30,6 +30,7 @@ var CompanionFlags = map[string][]cli.Flag{
 		&cli.BoolFlag{Name: "join", Usage: "add our members to its config.json"},
 	},
 	"codex": {
+		&cli.IntFlag{Name: "program", Usage: "the process `PID` that a runner runs"},
 		&cli.StringFlag{Name: "server", Usage: "the `SOCKET` of codex's server (default: that of the program that shows the thread)"},
 	},
 	"web": {

@@ -143,7 +143,7 @@ func (h *hookCall) options() hook.Options {
 	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), Flags: s.Given.Flags("", "root", "team", "as"),
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
 		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
@@ -166,9 +166,6 @@ func (h *hookCall) options() hook.Options {
 	o.Dir, _ = os.Getwd() // see hook.Tool.ProjectDir
 	if os.Getenv(agentconfig.Claims) == agentconfig.Refuse {
 		o.RefuseEdit = h.refuseEdit
-	}
-	if h.tool == hook.OpenCode && h.isRunning && !h.isSecond {
-		o.Take, o.Told = h.takePushed, h.tellPushed
 	}
 	if h.mayAsk() {
 		o.Ask = func(ctx context.Context, p *hook.Permission, give func(hook.Verdict) error) error {
@@ -198,15 +195,14 @@ func (h *hookCall) mayWake() bool {
 
 // begin notes the program and its conversation when a session begins (isNew) or a turn does, and returns what to warn of.
 func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
-	if !h.isRunning || h.isSecond { // a runner knows its own
-		h.ended() // before those are forgotten
-		if isNew && !h.isSecond {
-			h.err = errors.Join(h.err, h.scope.SavePolicy())
-		}
-		h.err = errors.Join(h.err, h.noteProgram(session, isNew))
-		if h.tool == hook.Codex && !h.isSecond {
-			h.err = errors.Join(h.err, h.follow(session.ID))
-		}
+	h.ended() // before those are forgotten
+	isByHand := !h.isRunning && !h.isSecond
+	if isByHand && isNew {
+		h.err = errors.Join(h.err, h.scope.SavePolicy())
+	}
+	h.err = errors.Join(h.err, h.noteProgram(session, isNew))
+	if isByHand && h.tool == hook.Codex {
+		h.err = errors.Join(h.err, h.follow(session.ID))
 	}
 	if !isNew {
 		return ""
@@ -218,6 +214,9 @@ func (h *hookCall) begin(session hook.Session, isNew bool) (warning string) {
 func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 	p := h.program
 	p.Session, p.Mode, p.Entry, p.Flags = session.ID, session.Mode, claudeEntry(), h.scope.Given.Flags("", "root", "team", "as")
+	if h.isRunning && !h.isSecond {
+		h.ofRun(&p)
+	}
 	switch {
 	case session.HasPlugin:
 		p.Opens = []string{agents.Plugin}
@@ -225,6 +224,15 @@ func (h *hookCall) noteProgram(session hook.Session, isNew bool) error {
 		p.Opens = []string{agents.WatchedInbox}
 	}
 	return h.scope.Team.NoteProgram(h.scope.Me.Agent(), p, isNew)
+}
+
+// ofRun notes whose run the program is of. The hooks of Codex are run by its server, which shows nothing.
+func (h *hookCall) ofRun(p *teamdir.Program) {
+	run, _ := runinfo.Read(h.scope.Team.Dir(), h.scope.Me.Agent())
+	p.Run = run.Run
+	if info, ok := process.Find(run.PID); ok && h.tool == hook.Codex {
+		p.PID, p.Start = info.PID, info.Start
+	}
 }
 
 // primer returns the text for the agent when its session begins; "": it may not act here.

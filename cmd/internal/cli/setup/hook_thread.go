@@ -51,6 +51,10 @@ func findCaller(g *app.Given, tool hook.Tool, read func() ([]byte, error)) (p te
 		actAs(of.String())
 		return bound, "", nil
 	}
+	if call.Text("hook_event_name") == "SessionEnd" && g.As == "" { // of a thread that was nobody's
+		actAs("")
+		return p, "", nil
+	}
 	isNew := call.Text("hook_event_name") == "SessionStart" && call.Text("source") != "resume"
 	name, shows, names := root.FindProgram(thread, call.Text("cwd"), isNew, os.Getenv)
 	if p = shows; p.PID == 0 { // the server, whose process this would be, shows nothing
