@@ -2,9 +2,11 @@
 // It is a program of its own because it links an HTTP client.
 //
 //	atm codex follow NAME THREAD [--server SOCKET]
+//	atm codex follow NAME --server SOCKET --program PID
 //
 // The hooks start it when a turn begins, and whoever sends if it was killed. It ends with the program that shows the thread,
-// when that shows another one, or when the agent is retired or run by atm. What you may rely on:
+// when that shows another one, or when the agent is retired or run by atm. The second form is a runner's, for the server
+// that its program has for itself: it follows the thread that is newest there. What you may rely on:
 //
 //   - One process follows for a member: it holds the lock teamdir.FollowLock.
 //   - A message is claimed before it is given (maildir.Box.HandOver) and read once the server says that the agent has it,
@@ -17,7 +19,8 @@
 //     somebody listens to.
 //   - While the server is away, refuses mail or answers something else, the mail stays unread, and a line beside the
 //     program says why (teamdir.Program.Shut). Each answer is waited for two seconds.
-//   - The hooks report the turns. It reports none.
+//   - The hooks report the turns. It reports only the end of one that failed, of which they tell nothing.
+//   - What lies in the inbox while a turn runs and no tool ends is put into the turn after a while.
 package follow
 
 import (
@@ -37,6 +40,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/internal/teamdir"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -44,7 +48,8 @@ import (
 // Main runs the program and returns its exit code.
 func Main(version string, words []string) int {
 	return command.RunCompanion("codex", version, words, func(c *cli.Context) error {
-		if c.Args().Get(0) != "follow" || c.Args().Len() != 3 {
+		isOfRun := c.Int("program") != 0 && c.Args().Len() == 2
+		if c.Args().Get(0) != "follow" || c.Args().Len() != 3 && !isOfRun {
 			return failure.Usage("atm starts this by itself: atm codex follow NAME THREAD")
 		}
 		s, err := app.OpenTeam(command.Given(c))
@@ -59,6 +64,10 @@ func Main(version string, words []string) int {
 			team: s.Team, box: box, thread: c.Args().Get(2), socket: c.String("server"),
 			log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 		}
+		if isOfRun {
+			f.program, _ = process.Find(c.Int("program"))
+			f.ofRun = s.Team.RunOf(box.Agent())
+		}
 		return s.Await(f.run)
 	})
 }
@@ -68,7 +77,10 @@ var (
 	lookEvery = 30 * time.Second // without any news
 	retry     = 2 * time.Second  // after the server was gone, or refused something
 	patience  = time.Minute      // for the server to come back with the thread, and for the lock
+	steerNow  = 5 * time.Second  // for the hooks to hand over mail in a turn: a long command tells nothing until it ends
 )
+
+const codexTool = "codex" // as its hooks name it
 
 // errEnded ends the program.
 var errEnded = errors.New("there is nothing to follow any more")
@@ -86,6 +98,11 @@ type follower struct {
 	socket string
 	log    *slog.Logger
 
+	hasFound bool // socket, by the program that shows thread
+
+	ofRun   string       // of atm, whose program shows the server's newest thread; "": a person's program shows thread
+	program process.Info // with ofRun
+
 	client *codex.Client
 	status codex.Status
 	turn   string // the running one; "": none, or its name is not known
@@ -93,14 +110,14 @@ type follower struct {
 	shut        error // why the server takes no mail; nil: it does
 	untaken     error // why it did not take the last message: it counts for the next connection as well
 	isListening bool
-	isUnsettled bool               // what the agent has got could not be noted
-	inside      map[wire.ID]string // messages that the server has and the agent has not, with their place in the queue or ""
+	isUnsettled bool             // what the agent has got could not be noted
+	inside      map[wire.ID]bool // messages that the server has and the agent has not; true: in its queue, from which they can be taken back
 	questions   questions
 }
 
 // run follows the thread until there is nothing to follow. It has one goroutine, that of a client, and one a question.
 func (f *follower) run(ctx context.Context) error {
-	if !isThread(f.thread) {
+	if f.ofRun == "" && !isThread(f.thread) {
 		return failure.Usage("%q is no id of a thread", f.thread)
 	}
 	lock, err := lockfile.In(f.team.Dir()).Lock(ctx, teamdir.FollowLock(f.box.Agent()), lockfile.Exclusive, retry, nil)
@@ -146,7 +163,9 @@ func (f *follower) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case errors.Is(f.note(err), errEnded):
 			return nil
-		case triedAt.Sub(lastSeen) > patience:
+		case errors.Is(err, errOther):
+			continue
+		case triedAt.Sub(lastSeen) > patience && f.ofRun == "": // a run's ends with its program
 			return err
 		}
 		select {
@@ -169,15 +188,40 @@ func (f *follower) connect(ctx context.Context) (err error) {
 		if f.socket, err = f.findSocket(); err != nil {
 			return err
 		}
+		f.hasFound = true
 	}
 	if f.client, err = codex.Dial(ctx, f.socket); err != nil {
 		return err
 	}
-	if err = f.recover(ctx); err != nil {
+	if err = f.findThread(ctx); err == nil {
+		err = f.recover(ctx)
+	}
+	if err != nil {
 		f.hangUp()
 	}
 	return err
 }
+
+// findThread notes, of a run, the thread that its program shows now.
+func (f *follower) findThread(ctx context.Context) error {
+	if f.ofRun == "" {
+		return nil
+	}
+	shown, err := f.client.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	if _, isNoted := f.team.Conversation(f.box.Agent(), shown); isNoted && shown == f.thread {
+		return nil
+	}
+	f.thread = shown
+	return f.team.NoteProgram(f.box.Agent(), teamdir.Program{
+		Tool: codexTool, PID: f.program.PID, Start: f.program.Start, Session: shown, Run: f.ofRun, Server: f.socket,
+	}, true)
+}
+
+// errOther says that the program shows another thread than the one that is followed.
+var errOther = errors.New("its program shows another conversation")
 
 // findSocket returns the socket of the server of which the bound program shows a thread.
 func (f *follower) findSocket() (string, error) {
@@ -239,12 +283,15 @@ func (f *follower) handle(ctx context.Context, e codex.Event) error {
 		f.turn = e.TurnID
 	case codex.TurnCompleted:
 		f.turn = ""
+		return f.endFailed(ctx, e.Turn())
 	case codex.ItemCompleted:
 		if item := e.Item(); item.Type == codex.UserMessage {
 			return f.settleItems(ctx, e.TurnID, []codex.Item{item})
 		}
 	case codex.ApproveCommand, codex.ApproveFileChange:
-		f.ask(ctx, e)
+		if f.ofRun == "" { // else the runner sees it on the screen
+			f.ask(ctx, e)
+		}
 	case codex.Resolved:
 		f.questions.resolve(e.Request)
 	}
@@ -255,6 +302,11 @@ func (f *follower) handle(ctx context.Context, e codex.Event) error {
 func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	if err := cmp.Or(f.checkBound(), f.note(f.shut)); err != nil {
 		return 0, err
+	}
+	if f.ofRun != "" {
+		if shown, err := f.client.Newest(ctx); err != nil || shown != f.thread {
+			return 0, cmp.Or(err, errOther)
+		}
 	}
 	unread, err := f.box.UnreadIDs()
 	if err != nil {
@@ -272,8 +324,18 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {
 		return 0, err
 	}
-	p, _ := f.team.Bound(f.box.Agent())
-	isMine := p.Session == f.thread // else another program was used since
+	isMine := f.ofRun != ""
+	if !isMine {
+		p, _ := f.team.Bound(f.box.Agent())
+		if p.Tool == codexTool && p.Session != f.thread && isThread(p.Session) { // another window was used since
+			f.thread = p.Session
+			if f.hasFound {
+				f.socket = ""
+			}
+			return 0, errOther
+		}
+		isMine = p.Session == f.thread
+	}
 	switch {
 	case len(unread) == 0 && f.untaken != nil:
 		f.untaken = nil
@@ -281,9 +343,9 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	case len(unread) == 0, !isMine:
 		return lookEvery, nil
 	case isActive:
-		return f.giveUrgent(ctx)
-	case f.status.Type != codex.Idle || len(f.inside) > 0:
+		return f.giveInTurn(ctx)
+	case !f.status.IsIdle() || len(f.inside) > 0:
 		return lookEvery, nil
 	}
-	return f.give(ctx, func(*maildir.Item) bool { return true }, f.queueUp)
+	return f.give(ctx, "", nil)
 }

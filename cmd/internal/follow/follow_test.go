@@ -5,6 +5,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,6 +31,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -183,6 +185,74 @@ func TestMailBeginsATurn(t *testing.T) {
 	eventually(t, "the message to be read", s.isRead(m))
 	s.become(codex.Idle, "")
 	eventually(t, "the end of listening", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/unsubscribe" }))
+}
+
+// The hooks hand over what is not urgent while a turn runs, as long as they are called.
+func TestMailOfALongCommand(t *testing.T) {
+	before := steerNow
+	steerNow = 50 * time.Millisecond
+	t.Cleanup(func() { steerNow = before })
+	s := newScene(t)
+	s.become(codex.Active, "U7")
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	m := s.send("No hurry.", nil)
+	eventually(t, "the message in the turn", s.has(func() bool { return len(s.steered) == 1 && s.steered[0].ClientID == string(m.ID) }))
+}
+
+// Codex calls no hook when a turn has failed: the server tells, also of one that failed before anybody listened. Mail begins
+// the next turn.
+func TestFailedTurn(t *testing.T) {
+	for _, isLate := range []bool{false, true} {
+		t.Run(fmt.Sprint(isLate), func(t *testing.T) {
+			s := newScene(t)
+			must(t, s.bob.Log().Append(t.Context(), wire.Event{Kind: wire.TurnStarted, Source: "hook", Session: "T", TurnID: "U1"}.With("transport", "hook")))
+			fail := func() {
+				s.become("systemError", "")
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.failed = object{"id": "U1", "status": "failed", "error": object{"message": "You've hit your usage limit."}}
+				s.tell(codex.TurnCompleted, object{"turn": s.failed})
+			}
+			if s.become(codex.Active, "U1"); isLate {
+				fail()
+			}
+			s.follow()
+			eventually(t, "the note", s.isNoted)
+			if !isLate {
+				eventually(t, "the subscription", s.has(func() bool { return slices.Contains(s.asked, "thread/resume") }))
+				fail()
+			}
+			eventually(t, "the end of the turn", func() bool {
+				st, err := s.team.State("bob")
+				return err == nil && !st.Session().Turn.IsOpen() && st.Session().Last != nil && st.Session().Last.Status == reducer.Failed
+			})
+			m := s.send("Go on.", nil)
+			eventually(t, "the message in the queue", s.isQueued(m))
+		})
+	}
+}
+
+// Of two windows of one name the one that was used last gets the mail.
+func TestOtherWindow(t *testing.T) {
+	s := newScene(t)
+	s.follow()
+	eventually(t, "the note", s.isNoted)
+	window := exec.Command("sleep", "600")
+	must(t, window.Start())
+	t.Cleanup(func() {
+		window.Process.Kill()
+		window.Wait()
+	})
+	s.mu.Lock()
+	s.id = "T2"
+	s.mu.Unlock()
+	s.bindTo(window.Process.Pid, "T2")
+	m := s.send("Hello.", nil)
+	eventually(t, "the message in the queue", s.isQueued(m))
+	if !s.has(func() bool { return s.queuedIn == "T2" })() {
+		t.Error("it is in the other window's conversation")
+	}
 }
 
 // The hooks hand over what is not urgent while a turn runs.

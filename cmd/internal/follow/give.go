@@ -3,17 +3,18 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-func (f *follower) giveUrgent(ctx context.Context) (again time.Duration, err error) {
+// giveInTurn gives what is urgent, and what the hooks have not handed over for a while.
+func (f *follower) giveInTurn(ctx context.Context) (again time.Duration, err error) {
 	if f.turn == "" {
 		turns, err := f.client.Turns(ctx, f.thread, 1)
 		if err != nil || len(turns) == 0 || turns[0].Status != "inProgress" {
@@ -21,44 +22,41 @@ func (f *follower) giveUrgent(ctx context.Context) (again time.Duration, err err
 		}
 		f.turn = turns[0].ID
 	}
-	return f.give(ctx, func(m *maildir.Item) bool { return m.Urgent() }, f.steer)
+	now := time.Now()
+	again, err = f.give(ctx, f.turn, func(m *maildir.Item) bool { return m.Urgent() || now.Sub(m.ID.Time()) >= steerNow })
+	return min(again, steerNow), err
 }
 
-func (f *follower) queueUp(ctx context.Context, id wire.ID, text string) (place string, err error) {
-	queued, err := f.client.QueueAdd(ctx, f.thread, string(id), text)
-	return queued.ID, err
+// A threadWay is the way into the thread. It notes where a message lies, and settles what the agent has.
+type threadWay struct {
+	codex.Way
+	f *follower
 }
 
-func (f *follower) steer(ctx context.Context, id wire.ID, text string) (place string, err error) {
-	return "", f.client.Steer(ctx, f.thread, f.turn, string(id), text)
+func (w threadWay) Put(ctx context.Context, t delivery.Text) error {
+	err := w.Way.Put(ctx, t)
+	if err == nil {
+		w.f.inside[t.ID] = w.Turn == ""
+	}
+	return err
 }
 
-// give puts one message into the thread. The hooks add the others to the turn that it begins.
-func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, put func(context.Context, wire.ID, string) (string, error)) (again time.Duration, err error) {
+func (w threadWay) Has(ctx context.Context, id wire.ID) (bool, error) { return w.f.isInside(ctx, id) }
+
+// give puts one message into the thread, by its queue or into a turn. The hooks add the others to the turn that it begins.
+func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.Item) bool) (again time.Duration, err error) {
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
-	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{
-		Limit: 1, Match: matches, Has: f.isInside,
-		Put: func(ctx context.Context, items []*maildir.Item, text string) error {
-			place, err := put(ctx, items[0].ID, text)
-			if err != nil && !isRefusal(err) {
-				return fmt.Errorf("%w: %w", teamdir.ErrUnconfirmed, err)
-			}
-			if err == nil {
-				f.inside[items[0].ID] = place
-			}
-			return err
-		},
-	})
+	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{Limit: 1, Match: matches, Way: threadWay{f.way(turn), f}})
 	switch {
 	case errors.Is(err, codex.ErrGone):
 		return 0, err
-	case errors.Is(err, teamdir.ErrUnconfirmed):
+	case errors.Is(err, delivery.ErrUnsure):
 		f.untaken = err
 		return 0, err
-	case isRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
+	case codex.IsRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
 		f.turn = ""
 		return retry, nil
-	case isRefusal(err):
+	case codex.IsRefusal(err):
 		f.untaken = err
 		return lookEvery, f.note(err)
 	case err != nil:
@@ -73,18 +71,22 @@ func (f *follower) give(ctx context.Context, matches func(*maildir.Item) bool, p
 	return lookEvery, nil
 }
 
+func (f *follower) way(turn string) codex.Way {
+	return codex.Way{Client: f.client, Thread: f.thread, Turn: turn}
+}
+
 // takeBack removes from the server's queue what is not unread any more.
 func (f *follower) takeBack(ctx context.Context, unread []wire.ID) error {
-	for id, place := range f.inside {
+	for id, isQueued := range f.inside {
 		if slices.Contains(unread, id) {
 			continue
 		}
-		if place != "" {
-			deleted, err := f.client.QueueDelete(ctx, f.thread, place)
-			if err = ignoreRefusal(err); err != nil {
+		if isQueued {
+			isBack, err := f.way("").TakeBack(ctx, id)
+			if err != nil {
 				return err
 			}
-			if deleted { // the agent never saw it, so it need not be told that it was withdrawn
+			if isBack { // the agent never saw it, so it need not be told that it was withdrawn
 				f.box.Withdraw(ctx, wire.Derive("withdrawn", id, f.box.Address()), f.box.Address())
 			}
 		}
@@ -93,13 +95,8 @@ func (f *follower) takeBack(ctx context.Context, unread []wire.ID) error {
 	return nil
 }
 
-func isRefusal(err error) bool {
-	_, is := errors.AsType[*codex.RefusedError](err)
-	return is
-}
-
 func ignoreRefusal(err error) error {
-	if isRefusal(err) {
+	if codex.IsRefusal(err) {
 		return nil
 	}
 	return err

@@ -12,12 +12,12 @@ import (
 )
 
 // queue returns the messages of ours that wait in the server's queue.
-func (f *follower) queue(ctx context.Context) (map[wire.ID]string, error) {
+func (f *follower) queue(ctx context.Context) (map[wire.ID]bool, error) {
 	all, err := f.client.QueueList(ctx, f.thread)
-	inside := map[wire.ID]string{}
+	inside := map[wire.ID]bool{}
 	for _, q := range all {
 		if f.isMail(q.ClientID) {
-			inside[wire.ID(q.ClientID)] = q.ID
+			inside[wire.ID(q.ClientID)] = true
 		}
 	}
 	return inside, err
@@ -39,7 +39,7 @@ const maxItems = 100
 // settle marks messages as read that the thread's items show.
 func (f *follower) settle(ctx context.Context, turn string) error {
 	items, err := f.client.Items(ctx, f.thread, maxItems)
-	if isRefusal(err) { // it has none yet
+	if codex.IsRefusal(err) { // it has none yet
 		return nil
 	}
 	if err != nil {

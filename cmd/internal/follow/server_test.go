@@ -18,7 +18,7 @@ import (
 	"github.com/agentteammail/atm/internal/push/codex"
 )
 
-// A fakeServer has one thread, "T", as Codex's server has. An idle thread begins no turn by itself: the test says when.
+// A fakeServer has one thread, "T" but for its id, as Codex's server has. An idle thread begins no turn by itself: the test says when.
 type fakeServer struct {
 	t        *testing.T
 	socket   string
@@ -35,6 +35,10 @@ type fakeServer struct {
 	steered []queued
 	asked   []string // methods
 	answers []string // of the client, to requests of ours
+
+	id       string // of the thread
+	failed   object // a turn; nil: none has failed
+	queuedIn string // the thread that the last queued message was for
 
 	odd func(method string) (answer string, isOdd bool) // JSON beside the id; "": none
 }
@@ -54,7 +58,7 @@ type item struct {
 }
 
 func newServer(t *testing.T, socket string) *fakeServer {
-	s := &fakeServer{t: t, socket: socket, status: codex.Idle, loaded: true}
+	s := &fakeServer{t: t, socket: socket, status: codex.Idle, loaded: true, id: "T"}
 	s.listen()
 	t.Cleanup(s.stop)
 	return s
@@ -106,8 +110,8 @@ func (s *fakeServer) answer(data []byte) {
 		ID     json.RawMessage
 		Method string
 		Params struct {
-			ClientUserMessageID, ExpectedTurnID, QueuedSubmissionID string
-			Input                                                   []codex.Input
+			ThreadID, ClientUserMessageID, ExpectedTurnID, QueuedSubmissionID string
+			Input                                                             []codex.Input
 		}
 	}
 	json.Unmarshal(data, &m)
@@ -124,7 +128,7 @@ func (s *fakeServer) answer(data []byte) {
 		s.sayOdd(text, m.ID)
 		return
 	}
-	thread := object{"id": "T", "status": object{"type": s.status}}
+	thread := object{"id": s.id, "status": object{"type": s.status}}
 	var result any = object{}
 	p := m.Params
 	switch m.Method {
@@ -133,12 +137,15 @@ func (s *fakeServer) answer(data []byte) {
 	case "thread/loaded/list":
 		result = object{"data": []string{"other"}}
 		if s.loaded {
-			result = object{"data": []string{"other", "T"}}
+			result = object{"data": []string{"other", s.id}}
 		}
 	case "thread/read", "thread/resume":
 		result = object{"thread": thread}
 	case "thread/turns/list":
 		result = object{"data": []object{{"id": s.turn, "status": "inProgress"}}}
+		if s.failed != nil {
+			result = object{"data": []object{s.failed}}
+		}
 	case "thread/items/list":
 		var entries []object
 		for _, i := range slices.Backward(s.items) {
@@ -149,7 +156,7 @@ func (s *fakeServer) answer(data []byte) {
 		result = object{"data": s.queue}
 	case "thread/queue/add":
 		q := queued{ID: "q" + strconv.Itoa(len(s.asked)), ClientID: p.ClientUserMessageID, Input: p.Input}
-		s.queue = append(s.queue, q)
+		s.queue, s.queuedIn = append(s.queue, q), p.ThreadID
 		result = object{"queuedSubmission": q}
 	case "thread/queue/delete":
 		before := len(s.queue)
@@ -179,7 +186,7 @@ func (s *fakeServer) send(v any) {
 }
 
 func (s *fakeServer) tell(method string, params object) {
-	params["threadId"] = "T"
+	params["threadId"] = s.id
 	s.send(object{"method": method, "params": params})
 }
 

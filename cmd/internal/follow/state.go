@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
+	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
 )
 
 // recover asks the server what it has of the thread.
@@ -28,7 +33,52 @@ func (f *follower) recover(ctx context.Context) error {
 	if err := f.settle(ctx, ""); err != nil {
 		return err
 	}
+	if thread.Status.IsIdle() { // it may have failed before anybody listened
+		turns, err := f.client.Turns(ctx, f.thread, 1)
+		if err = ignoreRefusal(err); err != nil {
+			return err
+		}
+		if len(turns) > 0 {
+			err = f.endFailed(ctx, turns[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return f.note(f.untaken)
+}
+
+// endFailed reports the end of a turn that failed, if nobody has: Codex calls no hook then.
+func (f *follower) endFailed(ctx context.Context, t codex.Turn) error {
+	if t.Status != "failed" {
+		return nil
+	}
+	s, err := f.team.State(f.box.Agent())
+	if err != nil {
+		return nil // the next look may tell
+	}
+	ses := s.SessionOf(f.thread)
+	if ses == nil || ses.Turn.ID != t.ID || !ses.Turn.IsOpen() {
+		return nil
+	}
+	why := ""
+	if t.Error != nil {
+		why = wire.Clip(t.Error.Message, 1000)
+	}
+	event := func(kind string) wire.Event {
+		e := wire.Event{Source: "hook", Kind: kind, Session: f.thread, EventID: "codex/" + kind + "/" + t.ID}
+		return e.With("transport", "hook")
+	}
+	ended, idle := event(wire.TurnCompleted).With("status", reducer.Failed), event(wire.TurnIdle)
+	ended.TurnID, idle.TurnID = t.ID, t.ID
+	events := []wire.Event{event(wire.StreamError).With("error_summary", why), ended, idle}
+	if until := agents.LimitEnd(why, time.Now()); !until.IsZero() {
+		events = append(events, event("state_change").With("new", string(reducer.Limited)).With("detail", why).With("until", until.UTC().Format(time.RFC3339)))
+	}
+	if err := f.box.Log().Append(ctx, events...); err != nil && ctx.Err() == nil {
+		f.log.Error("noting a turn that failed", "err", err)
+	}
+	return nil
 }
 
 // note notes that the server gives the mail to the conversation, or why it does not. A full disk changes nothing else.
@@ -53,7 +103,15 @@ func (f *follower) checkBound() error {
 	if err := f.box.CheckPresent(); errors.Is(err, maildir.ErrNoAgent) {
 		return errEnded
 	}
-	if running, err := f.team.Running(f.box.Agent()); running && err == nil {
+	running, err := f.team.Running(f.box.Agent())
+	if f.ofRun != "" {
+		if err == nil && !running || f.team.RunOf(f.box.Agent()) != f.ofRun || !f.program.IsRunning() {
+			return errEnded
+		}
+		if f.thread == "" {
+			return nil
+		}
+	} else if running && err == nil {
 		return errEnded // a runner gives it the mail
 	}
 	if _, ok := f.team.Conversation(f.box.Agent(), f.thread); !ok {
@@ -72,7 +130,7 @@ func (f *follower) listen(ctx context.Context, wants bool) (err error) {
 		return f.client.Unsubscribe(ctx, f.thread)
 	}
 	_, err = f.client.Resume(ctx, f.thread)
-	if isRefusal(err) { // the first turn has only begun
+	if codex.IsRefusal(err) { // the first turn has only begun
 		return nil
 	}
 	f.isListening = err == nil

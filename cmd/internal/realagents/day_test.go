@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
@@ -366,7 +368,10 @@ func TestBrought(t *testing.T) {
 // hooksTell: a message begins one turn, of which hooks tell.
 func (s *team) hooksTell() {
 	// A session of Codex or opencode begins with the first message: whether there are hooks is not
-	// known before that.
+	// known before that. opencode's plugin opens a moment after its prompt.
+	if s.program == "opencode" {
+		s.wait("the plugin to take mail", s.isPushed)
+	}
 	s.getsOnce(s.send("ECHO zero"), "ECHO zero")
 	s.idle()
 	before := s.turns()
@@ -398,7 +403,12 @@ func (s *team) midWork() {
 	s.wait("the command to have run", s.isMade)
 	s.wait("the message to be read", func() bool { return s.has(id, "read") })
 	s.idle()
-	typed, count, last := len(s.prompts(id)), map[string]int{}, ""
+	typed, count, last := 0, map[string]int{}, ""
+	for _, prompt := range s.prompts(id) {
+		if !strings.Contains(prompt, letter.NotTyped) { // else the plugin has pushed it
+			typed++
+		}
+	}
 	for line := range strings.Lines(s.do("events", "bob", "--json", "--limit", "0")) {
 		var e struct{ Source, Kind, New, ID string }
 		if err := json.Unmarshal([]byte(line), &e); err != nil {

@@ -49,7 +49,7 @@ func TestInbox(t *testing.T) {
 }
 
 // Mail for a Codex that has a server of its own goes there, from the first message on, beside what is half written. When a
-// person begins another conversation the server does not say which one they see, and mail is typed.
+// person begins another conversation mail goes there.
 func TestServerQueue(t *testing.T) {
 	for _, isNewest := range []bool{false, true} {
 		t.Run(nameOf("codex", isNewest), func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestServerQueue(t *testing.T) {
 			s.wait("another conversation", func() bool { return !strings.Contains(s.do("screen", "bob"), "ECHO") })
 			id := s.send("ECHO two")
 			s.wait("the message", func() bool { return s.has(id, "turn_done") })
-			if s.isPushed() || len(s.prompts(id)) != 1 || !strings.Contains(s.do("screen", "bob"), id) {
+			if !s.isPushed() || len(s.prompts(id)) != 1 || !strings.Contains(s.do("screen", "bob"), id) {
 				t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), s.prompts(id))
 			}
 			s.idle()
