@@ -66,6 +66,13 @@ func (h *History) updateDeliveries(e *wire.Event) {
 					h.placeWaiting(k, turn)
 				}
 			}
+			if turn.BeganBy.Seq == e.Seq {
+				for k := range h.waiting {
+					if h.isUnreported(k, turn) {
+						h.placeWaiting(k, turn)
+					}
+				}
+			}
 		}
 	}
 	if e.Kind == "spawned" || e.Kind == "exited" {
@@ -84,7 +91,7 @@ func (h *History) apply(d *Delivery, e *wire.Event) {
 	d.apply(e)
 	for turn := range h.openTurns() {
 		isNext := turn == h.bySeq[h.state.Session().Turn.Seq] || turn.BeganBy.Seq == e.Seq
-		if d.isWaiting() && (d.handover == handover{} && isNext || d.isFor(turn)) {
+		if d.isWaiting() && (d.handover == handover{} && isNext || d.isFor(turn) || isNext && h.isUnreported(d.handover, turn)) {
 			d.place(turn)
 		}
 	}
@@ -98,6 +105,12 @@ func (h *History) apply(d *Delivery, e *wire.Event) {
 		h.waiting[d.handover] = append(h.waiting[d.handover], d)
 		h.announced = append(h.announced, d)
 	}
+}
+
+// isUnreported reports whether a turn that only a screen reports may be of a session of which nobody reports anything: that
+// of a program without hooks.
+func (h *History) isUnreported(k handover, turn *Turn) bool {
+	return k.session != "" && k.turnID == "" && turn.Session == "" && h.state.SessionOf(k.session) == nil
 }
 
 // openTurns are the turns of the sessions in the state that have not ended, that of the newest session first.

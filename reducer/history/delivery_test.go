@@ -25,6 +25,7 @@ func TestDelivery(t *testing.T) {
 		{"read between turns, then announced", []string{"message_read id=ID", "message_announced id=ID", "turn_started turn=t2"}, "t2", 3, 0, ""},
 		{"read while it is typed, before the turn begins", []string{"injecting id=ID", "message_read id=ID", "turn_started turn=t2", "injected id=ID"}, "t2", 3, 0, ""},
 		{"handed over by a hook, and moved when that shows", []string{"message_announced id=ID session=d1", "turn_started session=d1 turn=t1", "message_read id=ID session=d1", "turn_completed session=d1 turn=t1"}, "t1", 2, 4, "completed"},
+		{"put into a session of which no hook tells", []string{"turn_idle", "message_announced id=ID session=d1", "turn_started turn=t1", "message_read id=ID session=d1", "turn_completed turn=t1 status=completed"}, "t1", 3, 5, "completed"},
 		{"announced for a turn", []string{"message_announced id=ID turn=t1", "turn_started turn=t1", "turn_idle turn=t1"}, "t1", 2, 3, ""},
 		{"the next turn is another", []string{"turn_started turn=t1", "message_read id=ID", "turn_completed turn=t1", "turn_started turn=t2", "turn_completed turn=t2 status=failed"}, "t1", 1, 3, "completed"},
 		{"a turn that gets its name late", []string{"state_change new=thinking", "message_read id=ID", "turn_completed turn=t1 status=failed"}, "t1", 1, 3, "failed"},
