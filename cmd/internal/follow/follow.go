@@ -312,6 +312,15 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 	if err != nil {
 		return retry, nil
 	}
+	if f.ofRun == "" && len(unread) > 0 {
+		err := f.findNew(ctx)
+		if errors.Is(err, errUnclear) {
+			return lookEvery, f.note(err)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	if err := f.takeBack(ctx, unread); err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -47,6 +48,40 @@ func (f *follower) recover(ctx context.Context) error {
 	}
 	return f.note(f.untaken)
 }
+
+// findNew follows the thread that the program shows since its person has begun another conversation (/new): of that no hook
+// tells before its first prompt. If another program may show that one, the mail waits, and the note says why.
+func (f *follower) findNew(ctx context.Context) error {
+	newest, err := f.client.Newest(ctx)
+	if err != nil || newest <= f.thread { // their ids are in order of time
+		return err
+	}
+	root := f.team.Root()
+	if _, _, isBound := root.MemberOfThread(newest); isBound {
+		return nil
+	}
+	p, ok := f.team.Conversation(f.box.Agent(), f.thread)
+	t, err := f.client.Read(ctx, newest)
+	if err != nil || !ok {
+		return err
+	}
+	its := process.Variables(process.Environment(p.PID))
+	_, shows, names := root.FindProgram(newest, t.Dir, true, func(name string) string { return its[name] })
+	switch {
+	case len(names) == 0, len(names) == 1 && shows.PID != p.PID: // it is another program's
+		return nil
+	case len(names) > 1:
+		return errUnclear
+	}
+	p.Session, f.thread = newest, newest
+	if err := f.team.NoteProgram(f.box.Agent(), p, true); err != nil {
+		return err
+	}
+	return errOther
+}
+
+// errUnclear is why a program takes no mail.
+var errUnclear = errors.New("which conversation it shows cannot be told before somebody writes there")
 
 // endFailed reports the end of a turn that failed, if nobody has: Codex calls no hook then.
 func (f *follower) endFailed(ctx context.Context, t codex.Turn) error {

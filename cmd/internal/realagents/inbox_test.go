@@ -67,8 +67,9 @@ func TestServerQueue(t *testing.T) {
 			s.wait("another conversation", func() bool { return !strings.Contains(s.do("screen", "bob"), "ECHO") })
 			id := s.send("ECHO two")
 			s.wait("the message", func() bool { return s.has(id, "turn_done") })
-			if !s.isPushed() || len(s.prompts(id)) != 1 || !strings.Contains(s.do("screen", "bob"), id) {
-				t.Errorf("it is pushed to: %v, and the model got %q", s.isPushed(), s.prompts(id))
+			s.wait("the server to take mail", s.isPushed)
+			if len(s.prompts(id)) != 1 || !strings.Contains(s.do("screen", "bob"), id) {
+				t.Errorf("the model got %q", s.prompts(id))
 			}
 			s.idle()
 			s.stop()
