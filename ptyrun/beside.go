@@ -34,7 +34,7 @@ type beside struct {
 	ids     []wire.ID // that were given, and are not known to be read
 	isBusy  bool      // they are just being given or taken back
 	givenAt time.Time
-	inVain  map[wire.ID]bool // they are typed
+	isTyped map[wire.ID]bool // they do not go that way: it was in vain, or the follower gives them in other words
 }
 
 const (
@@ -66,15 +66,10 @@ func (r *runner) lookBeside(now time.Time) (isLooking bool) {
 	return true
 }
 
-// goesBeside reports whether a message goes by that way. One for which it was in vain is typed; so is what its follower
-// gives in other words.
+// goesBeside reports whether a message goes by that way.
 func (r *runner) goesBeside(id wire.ID, now time.Time) bool {
 	b := &r.beside
-	if r.prog == nil || r.inject() != Body || !b.isOpen(now) || b.inVain[id] {
-		return false
-	}
-	it, err := r.Box.Get(id)
-	return err != nil || it.Message.Kind() != wire.TypeHumanInput
+	return r.prog != nil && r.inject() == Body && b.isOpen(now) && !b.isTyped[id]
 }
 
 // giveBeside gives messages. Until they are read, or it was in vain, nothing else is given.
@@ -133,7 +128,7 @@ func (r *runner) wasInVain(by string, ids []wire.ID, why string) {
 	r.Log.Warn("giving mail beside the prompt", "way", by, "reason", why)
 	b.by, b.restUntil = "", r.now().Add(retryLast)
 	for _, id := range ids {
-		b.inVain[id] = true
+		b.isTyped[id] = true
 	}
 	r.mail.requeue(ids)
 }

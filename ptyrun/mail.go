@@ -135,6 +135,9 @@ func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	if it.Lease != nil {
 		mail.LeasedUntil = it.Lease.Until
 	}
+	if it.Message.Kind() == wire.TypeHumanInput {
+		r.beside.isTyped[it.ID] = true
+	}
 	r.hasMoreMail = r.hasMoreMail || !r.queue.HasRoom()
 	r.queue.Put(mail, now)
 	r.stepQueue(now)
