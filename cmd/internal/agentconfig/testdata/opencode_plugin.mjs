@@ -2,7 +2,7 @@
 // plugin calls the program beside this test's directory, the second argument, which writes its input to "calls" there and
 // answers with what is in "mail", "look" or "answer".
 import assert from "node:assert/strict"
-import { mkdirSync, readFileSync, writeFileSync, existsSync, rmSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync, renameSync, existsSync, rmSync } from "node:fs"
 import { Worker, isMainThread, workerData } from "node:worker_threads"
 
 if (isMainThread) {
@@ -15,6 +15,12 @@ if (isMainThread) {
 } else {
   await ({ resumed, killed, moved, worker: inWorker })[workerData.what](workerData)
   process.exit(0)
+}
+
+// put writes a file that a call may just be reading.
+function put(path, data) {
+  writeFileSync(path + ".new", data)
+  renameSync(path + ".new", path)
 }
 
 function calls(dir, type) {
@@ -71,8 +77,8 @@ async function headless(plugin, dir) {
 // The newest session that is no sub-agent's is the one that --continue opens.
 async function resumed({ plugin, dir }) {
   const done = [], { Atm } = await import(plugin), watch = [dir]
-  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode", "--continue"] }))
-  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  put(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode", "--continue"] }))
+  put(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
   await Atm({ client: fake(done), directory: dir })
   await until("the prompt", () => done.length)
   assert.deepEqual(done.map(([what, id]) => [what, id]), [["prompt", "ses_old"]])
@@ -85,14 +91,14 @@ async function killed({ plugin, dir }) {
   const done = [], { Atm } = await import(plugin), watch = [dir + "/inbox"], wait = globalThis.setTimeout
   globalThis.setTimeout = (f, ms) => wait(f, ms < 5000 ? ms : ms / 20)
   mkdirSync(watch[0])
-  writeFileSync(dir + "/look", JSON.stringify({ watch, arguments: ["opencode", "--session", "ses_1"] }))
+  put(dir + "/look", JSON.stringify({ watch, arguments: ["opencode", "--session", "ses_1"] }))
   await Atm({ client: fake(done), directory: dir })
   await until("the looks at the start", () => calls(dir, "atm.mail").length > 1)
   writeFileSync(dir + "/broken", "")
   writeFileSync(watch[0] + "/1", "")
   const before = await until("the call", () => !existsSync(dir + "/broken") && calls(dir, "atm.mail").length)
   await until("the next call", () => calls(dir, "atm.mail").length > before)
-  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  put(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
   await until("the mail", () => done.length)
 }
 
@@ -100,15 +106,15 @@ async function killed({ plugin, dir }) {
 async function moved({ plugin, dir }) {
   const done = [], { Atm } = await import(plugin), watch = [dir + "/inbox"]
   mkdirSync(watch[0])
-  writeFileSync(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode"] }))
-  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  put(dir + "/look", JSON.stringify({ watch, waiting: true, arguments: ["opencode"] }))
+  put(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
   writeFileSync(dir + "/held", "")
   const hooks = await Atm({ client: fake(done), directory: dir })
   await until("the call", () => calls(dir, "atm.mail").find((call) => call.properties.sessionID === "ses_made"))
   await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_person" } } } })
   rmSync(dir + "/held")
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_made")
-  writeFileSync(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
+  put(dir + "/mail", JSON.stringify({ watch, text: "[atm] hello" }))
   writeFileSync(watch[0] + "/1", "")
   await until("the prompt", () => done.length > 1)
   assert.deepEqual(done.map(([what, id]) => [what, id]), [["create", undefined], ["prompt", "ses_person"]])
@@ -117,13 +123,13 @@ async function moved({ plugin, dir }) {
 async function inWorker({ plugin, dir }) {
   const inbox = dir + "/inbox", done = [], { Atm } = await import(plugin)
   const deliver = (text, name) => {
-    writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], waiting: true }))
-    writeFileSync(dir + "/mail", JSON.stringify({ watch: [inbox], text }))
+    put(dir + "/look", JSON.stringify({ watch: [inbox], waiting: true }))
+    put(dir + "/mail", JSON.stringify({ watch: [inbox], text }))
     writeFileSync(inbox + "/" + name, "")
   }
   const prompts = () => done.filter(([what]) => what === "prompt")
   mkdirSync(inbox)
-  writeFileSync(dir + "/look", JSON.stringify({ watch: [inbox], arguments: ["opencode", "--model", "m"] }))
+  put(dir + "/look", JSON.stringify({ watch: [inbox], arguments: ["opencode", "--model", "m"] }))
   const hooks = await Atm({ client: fake(done), directory: dir })
   const event = (type, properties) => hooks.event({ event: { type, properties } })
 
@@ -181,7 +187,7 @@ async function inWorker({ plugin, dir }) {
   assert.equal((await until("the refusal", () => calls(dir, "atm.refused")[0])).properties.sessionID, "ses_2")
 
   // An answer from elsewhere is given; the person's ends the wait for one.
-  writeFileSync(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
+  put(dir + "/answer", JSON.stringify({ reply: "reject", message: "no" }))
   await event("permission.asked", { id: "per_1", sessionID: "ses_2" })
   const reply = await until("the reply", () => done.find(([what]) => what === "reply"))
   assert.deepEqual(reply, ["reply", "/permission/per_1/reply", { reply: "reject", message: "no" }])
