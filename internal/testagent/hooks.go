@@ -33,6 +33,17 @@ func (a *agent) callHooks(event, field, text string) {
 	in, _ := json.Marshal(map[string]any{
 		"session_id": "fake-" + strconv.Itoa(os.Getpid()), "hook_event_name": event, "prompt_id": "fake-" + strconv.Itoa(a.turns), field: text, "stop_hook_active": false,
 	})
+	a.behindHooks(func() {
+		for _, command := range commands {
+			cmd := exec.Command("/bin/sh", "-c", command)
+			cmd.Stdin = bytes.NewReader(in)
+			cmd.Run()
+		}
+	})
+}
+
+// behindHooks does something beside the agent, behind the hooks that it has called before.
+func (a *agent) behindHooks(do func()) {
 	before, done := a.hooks, make(chan struct{})
 	a.hooks = done
 	go func() {
@@ -40,10 +51,6 @@ func (a *agent) callHooks(event, field, text string) {
 		if before != nil {
 			<-before
 		}
-		for _, command := range commands {
-			cmd := exec.Command("/bin/sh", "-c", command)
-			cmd.Stdin = bytes.NewReader(in)
-			cmd.Run()
-		}
+		do()
 	}()
 }

@@ -69,15 +69,7 @@ func (a *agent) actAsPlugin() {
 
 // tellPlugin tells what happens, one thing after the other.
 func (a *agent) tellPlugin(c pluginCall) {
-	before, done := a.hooks, make(chan struct{})
-	a.hooks = done
-	go func() {
-		defer close(done)
-		if before != nil {
-			<-before
-		}
-		callHook(c)
-	}()
+	a.behindHooks(func() { callHook(c) })
 }
 
 // tellStatus tells that a turn begins ("busy") or is over ("idle"), if there is a plugin.
