@@ -71,9 +71,6 @@ func (c *call) hash(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// moment is the same for calls within two seconds.
-func (c *call) moment() string { return strconv.FormatInt(c.Now.Unix()/2, 10) }
-
 // lastSession returns the session as the log has it, or the agent's current one if the tool names none.
 func (c *call) lastSession() *reducer.Session {
 	if c.last != nil {
@@ -99,13 +96,11 @@ func (c *call) hasRunner() bool {
 // the event together with session and kind. It is "" if the tool gives nothing: then an equal text within two seconds
 // is the same event.
 func (c *call) newEvent(kind, key string, pairs ...string) wire.Event {
-	id := c.hash(c.Session, kind, key)
-	if key == "" && c.isUnique {
-		id = c.hash(c.Session, kind, string(c.raw), "dated")
-	} else if key == "" {
-		id = c.hash(c.Session, kind, string(c.raw), c.moment())
+	id := "hook/" + c.hash(c.Session, kind, cmp.Or(key, string(c.raw)))
+	if key == "" && !c.isUnique {
+		id = c.numbered(id, c.isRecent)
 	}
-	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: id}
 	// A sender of mail learns from the transport whether mail goes out with an answer.
 	transport := "hook"
 	if c.tool == OpenCode && !c.hasPlugin || c.tool == CodexNotify {
@@ -124,16 +119,29 @@ func (c *call) addEvent(kind, key string, pairs ...string) {
 	c.events = append(c.events, c.newEvent(kind, key, pairs...))
 }
 
+// numbered returns id with the number of the newest event that has it, if that is the same event as this one, else with
+// the next. It depends on nothing that two hooks for one call, which run at the same moment, may see differently.
+func (c *call) numbered(id string, isSame func(newest *wire.Event) bool) string {
+	newest, _ := c.o.Box.Log().NewestWithID("hook", id)
+	if newest.EventID == "" {
+		return id
+	}
+	if isSame(&newest) {
+		return newest.EventID
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(newest.EventID, id+"."))
+	return id + "." + strconv.Itoa(n+1)
+}
+
 // addRepeatable adds an event that may come again at once in the same words. It counts as another event if the session
 // has reported anything else in between.
 func (c *call) addRepeatable(kind string, pairs ...string) {
-	e, isKnown := c.newEvent(kind, "", pairs...), false
-	for _, recent := range c.recentEvents() {
-		if recent.EventID == e.EventID {
-			isKnown = true
-		} else if isKnown && !c.isUnique {
-			e.EventID, isKnown = "hook/"+c.hash(e.EventID, recent.EventID), false
-		}
+	e := c.newEvent(kind, "", pairs...)
+	if id, _, _ := strings.Cut(e.EventID, "."); !c.isUnique {
+		e.EventID = c.numbered(id, func(newest *wire.Event) bool {
+			isLater := func(e wire.Event) bool { return e.Seq > newest.Seq }
+			return c.isRecent(newest) && !slices.ContainsFunc(c.recentEvents(), isLater)
+		})
 	}
 	c.events = append(c.events, e)
 }
@@ -153,12 +161,13 @@ func (c *call) startTurn(prompt string) {
 
 // recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.
 func (c *call) recentEvents() []wire.Event {
-	isOld := func(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() > 2*time.Second }
-	events, _ := c.o.Box.Log().Tail(isOld)
+	events, _ := c.o.Box.Log().Tail(func(e *wire.Event) bool { return !c.isRecent(e) })
 	return slices.DeleteFunc(events, func(e wire.Event) bool {
-		return isOld(&e) || e.Source != "hook" || e.Session != c.Session
+		return !c.isRecent(&e) || e.Source != "hook" || e.Session != c.Session
 	})
 }
+
+func (c *call) isRecent(e *wire.Event) bool { return c.Now.Sub(e.At).Abs() <= 2*time.Second }
 
 // interruptOpen reports the open turn as interrupted, which no tool does itself at that time. It does not if the open
 // turn is current, or if current is over. A turn that was not named yet is taken for current.
@@ -231,7 +240,9 @@ func (c *call) endSession(reason string) {
 	c.EndsSession = true
 	c.interruptOpen("")
 	// Gemini CLI reports it three times within a tenth of a second.
-	c.addEvent("session_end", reason+" "+c.moment(), "reason", reason)
+	e := c.newEvent("session_end", cmp.Or(reason, "ended"), "reason", reason)
+	e.EventID = c.numbered(e.EventID, c.isRecent)
+	c.events = append(c.events, e)
 }
 
 func (c *call) isFirstStop() bool {
