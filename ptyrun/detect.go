@@ -14,6 +14,8 @@ const (
 	floodReadEvery = 3 * time.Second       // during a flood, which has to be drawn to be read
 	freeAfter      = time.Second           // from a flood's end to returning its memory
 	maxFrame       = time.Second           // after which an open frame counts as closed
+	oldLimit       = 12 * time.Hour        // for which the notice of a limit may have been on the screen of a program that starts
+	stillAfter     = 15                    // times timing.stale without output, until what the title or the progress bar shows was left behind
 	maxStart       = 30 * time.Second      // for a program whose command does not tell its driver
 )
 
@@ -101,7 +103,11 @@ func (p *terminal) endLimit(now time.Time) {
 	case rd.Activity != reducer.Limited:
 		return
 	case rd.Detail != p.limit.notice:
-		p.limit = limit{notice: rd.Detail, end: agents.LimitEnd(rd.Detail, now)}
+		shown := now
+		if !p.isReady && !p.turn.hasWorked { // it comes from the conversation that goes on
+			shown = now.Add(-oldLimit)
+		}
+		p.limit = limit{notice: rd.Detail, end: agents.LimitEnd(rd.Detail, shown, now)}
 		if known := p.r.state.Limit; known.IsNotice(rd.Detail) { // an earlier program showed it; "3pm" was of that day
 			p.limit.end = known.Until
 		}
@@ -116,8 +122,14 @@ func (p *terminal) refresh() {
 	p.readScreen(p.r.now())
 }
 
+// isStill reports whether the program has written nothing for long.
+func (p *terminal) isStill() bool {
+	return !p.r.now().Before(p.outputAt.Add(stillAfter * p.r.timing.stale))
+}
+
 func (p *terminal) look() driver.Look {
 	look := driver.LookAt(p.emulator)
+	look.IsStill = p.isStill()
 	if p.driver.Plain {
 		if group, name := p.Foreground(); group != p.PID() {
 			look.Foreground = name
@@ -132,6 +144,10 @@ func (p *terminal) stepScreen(now time.Time) {
 	r := p.r
 	isLimitOver := p.reading.Activity == reducer.Limited && !p.limit.end.IsZero() && !r.mustWait(p.limit.end, now)
 	if isLimitOver && p.reading.Prompt {
+		p.nextRead, p.readVersion = now, 0
+	}
+	isAround := p.reading.Source == reducer.FromTitle || p.reading.Source == reducer.FromProgress
+	if isAround && p.reading.Activity.IsWork() && !r.mustWait(p.outputAt.Add(stillAfter*r.timing.stale), now) {
 		p.nextRead, p.readVersion = now, 0
 	}
 	if !p.nextRead.IsZero() && !now.Before(p.nextRead) {

@@ -178,3 +178,22 @@ printf '\033[2J\033[H❯ hello\n\n%s\n❯ \n%s\033[4;3H' "$bar" "$bar"; done`)
 	must(t, r.bob.Log().Append(t.Context(), wire.Event{Source: "hook", Session: "s", Kind: wire.TurnStarted, TurnID: "t"}))
 	r.wait("the next message to be read", r.read(r.send("hello")))
 }
+
+// A title or a progress bar that shows work, and then stands still while the screen shows an empty prompt, was left behind.
+func TestProgressThatStandsStill(t *testing.T) {
+	t.Parallel()
+	for what, sequence := range map[string]string{"progress bar": `\033]9;4;3;0\007`, "title": `\033]0;◐ Claude Code\007`} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			screen, err := filepath.Abs(filepath.Join("..", "testdata", "screens", "claude-2.1.332-answer.bin"))
+			must(t, err)
+			r := newRig(t).program("claude", "sh", "-c", `cat "$0"; printf "$1"; exec sleep 1000`, screen, sequence)
+			timing := quick
+			timing.stale = 20 * time.Millisecond
+			r.opt.timing = &timing
+			r.run()
+			r.wait("work", func() bool { return strings.HasPrefix(r.lastSaid(), "thinking") })
+			r.wait("idle", func() bool { return strings.HasPrefix(r.lastSaid(), "idle") })
+		})
+	}
+}

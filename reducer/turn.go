@@ -33,6 +33,7 @@ type Last struct {
 	Error      string    `json:"error,omitempty"`
 	IsCutOff   bool      `json:"cut,omitempty"`         // it ended with its program; no event says how
 	WasStopped bool      `json:"was_stopped,omitempty"` // its program was stopped on request
+	Background int       `json:"background,omitempty"`  // how many pieces of its work went on when it ended
 }
 
 // Duration returns how long the turn took, in whole milliseconds; 0 if that is not known.
@@ -126,7 +127,8 @@ func (ses *Session) complete(e *event) bool {
 	isNews := !ses.asksOutsideTurn(e)
 	ses.nameTurn(id, e)
 	ses.setOrigin(e)
-	ses.recordEnd(e, Last{Status: endStatus(e)})
+	background, _ := e.Uint("background")
+	ses.recordEnd(e, Last{Status: endStatus(e), Background: int(min(background, maxBackground))})
 	ses.Turn.Status = TurnTerminal
 	if isNews {
 		ses.setActivity(Idle, "")

@@ -2,6 +2,7 @@ package reducer
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -137,7 +138,12 @@ func (s *State) presence(ev Evidence, isRunnerGone bool) (Presence, time.Time) {
 
 // problem says what was wrong with the last turn, "" for nothing.
 func (l *Last) problem() string {
-	if l == nil || l.Status == Completed || l.WasStopped {
+	switch {
+	case l == nil || l.WasStopped:
+		return ""
+	case l.Background > 0:
+		return fmt.Sprint(l.Background, " in the background")
+	case l.Status == Completed:
 		return ""
 	}
 	if l.Error == "" {

@@ -130,7 +130,7 @@ func (a *Agent) promptAnswered(reason acp.StopReason, err error) {
 		code, why := explain(err)
 		a.logError(code, why)
 		a.endTurn("failed", reason, fmt.Sprintf("%d: %s", code, why))
-		if end := agents.LimitEnd(why, time.Now()); !end.IsZero() {
+		if end := agents.LimitEnd(why, time.Now(), time.Now()); !end.IsZero() {
 			e := wire.Event{Kind: "state_change"}.With("previous", string(reducer.Idle)).With("new", string(reducer.Limited))
 			a.log(e.With("detail", why).With("until", end.UTC().Format(time.RFC3339)))
 		}

@@ -18,6 +18,7 @@ type Look struct {
 	Title            string
 	Progress         screen.Progress
 	Declared         screen.Status // what the program says outright that it does; empty: nothing
+	IsStill          bool          // nothing has changed for long: a title or progress bar that shows work was left behind
 	Modes            screen.Modes
 	Cols             int
 	// Foreground is the name of the foreground process, if that is not the program we started. For plain programs only:

@@ -156,6 +156,9 @@ type shown struct {
 func (d *Driver) shownAround(l *Look) shown {
 	title, progress := shown{d.titleActivity(l), reducer.FromTitle}, shown{d.progressActivity(l), reducer.FromProgress}
 	for _, a := range []reducer.Activity{reducer.Confirming, reducer.Thinking, reducer.Idle} {
+		if a == reducer.Thinking && l.IsStill {
+			continue
+		}
 		switch a {
 		case title.activity:
 			return title

@@ -20,7 +20,7 @@ import (
 // A Condition is something to wait for: mail, how far a message of mine has come, or the state of an agent. It is for one
 // Wait.
 type Condition struct {
-	Kind string // "mail", or as the flags of atm wait say it: reply, acked, read, idle, busy, blocked, turn-done, exit
+	Kind string // "mail", or as the flags of atm wait say it: reply, acked, read, idle, finished, busy, turn-done, …
 
 	// EndsWithTurn is for a reply: the end of the agents' turns without one ends the wait. Else that is only said, since a
 	// later reply may come.
@@ -236,7 +236,7 @@ func (s *Scope) reached(ctx context.Context, kind string, m *wire.Message) *Matc
 	return met
 }
 
-// whenIs is met when an agent has a state: idle, busy, blocked, turn-done or exit.
+// whenIs is met when an agent has a state: idle, finished, busy, blocked, turn-done or exit.
 func (s *Scope) whenIs(kind string, a wire.Address) (*Condition, error) {
 	team, err := s.Root.Team(a.Team)
 	if err != nil {
@@ -306,6 +306,8 @@ func hasState(m teamdir.Member, kind string) bool {
 		return m.State == reducer.WordBlocked || m.WaitingOn != nil
 	case "turn-done":
 		return m.State == reducer.WordOff || m.State == reducer.WordIdle || m.TurnStatus == reducer.TurnTerminal
+	case "finished":
+		return m.State == reducer.WordIdle && (m.LastTurn == nil || m.LastTurn.Background == 0)
 	}
 	return string(m.State) == kind
 }

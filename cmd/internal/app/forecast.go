@@ -108,11 +108,10 @@ func forecast(m *teamdir.Member, sent *wire.Message) string {
 	case m.Running && m.State == reducer.WordBusy && sent.Urgent():
 		return state + ": interrupts it"
 	case m.Running && m.State == reducer.WordLimited:
-		until := ""
-		if m.Until != nil {
-			until = " until " + letter.Stamp(*m.Until)
+		if m.Until == nil {
+			return "at its usage limit, which names no time: " + typed + " after its next turn"
 		}
-		return "at its usage limit" + until + ": " + typed + " when that ends"
+		return "at its usage limit until " + letter.Stamp(*m.Until) + ": " + typed + " when that ends"
 	case m.Running && m.State != reducer.WordUnknown:
 		return state + ": " + typed + " when idle"
 	case m.Running:

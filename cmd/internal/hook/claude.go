@@ -114,12 +114,20 @@ func (c *call) handleStop() {
 		active, c.replyAs = "first", asBlock
 	}
 	c.identify(c.Session, c.kind, c.turn, active)
-	c.endEvents = append(c.endEvents, c.turnCompleted("completed", c.turn, c.in.Text("last_assistant_message")))
+	end := c.turnCompleted("completed", c.turn, c.in.Text("last_assistant_message"))
 	// A background task wakes the agent again.
-	var background []json.RawMessage
-	json.Unmarshal(c.in.Get("background_tasks"), &background)
-	if len(background) == 0 {
-		c.endEvents = append(c.endEvents, c.turnIdle(c.turn))
+	var tasks []struct{ Status string }
+	json.Unmarshal(c.in.Get("background_tasks"), &tasks)
+	running := 0
+	for _, task := range tasks {
+		if !slices.Contains([]string{"completed", "failed", "killed"}, task.Status) {
+			running++
+		}
+	}
+	if running > 0 {
+		c.endEvents = append(c.endEvents, end.With("background", running))
+	} else {
+		c.endEvents = append(c.endEvents, end, c.turnIdle(c.turn))
 	}
 }
 
@@ -128,7 +136,7 @@ func (c *call) handleStopFailure() {
 	what, details := c.in.Text("error"), cmp.Or(c.in.Text("error_details"), c.in.Text("last_assistant_message"))
 	c.addEvent(wire.StreamError, "", "error_summary", strings.Trim(what+": "+details, ": "))
 	c.endTurn("failed", c.turn, "")
-	if end := agents.LimitEnd(details, c.Now); what == "rate_limit" && !end.IsZero() && !c.hasRunner() { // a runner reads it
+	if end := agents.LimitEnd(details, c.Now, c.Now); what == "rate_limit" && !end.IsZero() && !c.hasRunner() { // a runner reads it
 		c.turn = "" // which is over
 		c.changeState("limited", details, "until", end.UTC().Format(time.RFC3339))
 	}

@@ -29,6 +29,7 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 		cmdline.ListFlag("acked", "every recipient's ack of `ID`", "ack"),
 		cmdline.ListFlag("read", "every recipient has read `ID`"),
 		cmdline.ListFlag("idle", "`AGENT` has no open turn and is not blocked"),
+		cmdline.ListFlag("finished", "`AGENT` is idle, and nothing of its work goes on in the background"),
 		cmdline.ListFlag("busy", "`AGENT` is in a turn"),
 		cmdline.ListFlag("turn-done", "the turn of `AGENT|ID` has ended", "done"),
 		cmdline.ListFlag("blocked", "`AGENT` asks for a permission or an answer"),
@@ -46,7 +47,7 @@ turn without a reply: atm history NAME. Marks nothing as read. Exit 4: it did no
 }
 
 // kinds are the flags that name a condition.
-var kinds = []string{"reply", "acked", "read", "idle", "busy", "blocked", "exit", "turn-done"}
+var kinds = []string{"reply", "acked", "read", "idle", "finished", "busy", "blocked", "exit", "turn-done"}
 
 func wait(c *cli.Context, s *app.Scope, p *command.Printer) error {
 	isEvery := c.Bool("every")
