@@ -183,7 +183,7 @@ func (q *asking) look(ctx context.Context, isTick bool) (done bool, err error) {
 		}
 		q.Status, q.Text, q.Took = cmp.Or(turn.Status, reducer.Completed), turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 		q.From = q.box.Address()
-		if q.Status != reducer.Completed && q.Text == "" {
+		if q.Text == "" {
 			err = fmt.Errorf("the turn of %s ended without an answer: %s", q.box.Agent(), q.Status)
 		}
 		return true, err

@@ -215,7 +215,8 @@ func (c *call) handleStatus(p *busProperties) {
 	}
 }
 
-// settle handles a session that has become idle. Its turn is completed, unless an error or a retry came last.
+// settle handles a session that has become idle. Its turn is completed, unless an error or a retry came last, or it has
+// begun neither a word nor a tool call.
 func (c *call) settle() {
 	last := c.lastSession()
 	c.turn = last.Turn.ID
@@ -224,6 +225,8 @@ func (c *call) settle() {
 		c.events = append(c.events, c.turnIdle(c.turn))
 	case isRetrying(last):
 		c.endTurn("failed", c.turn, "")
+	case c.in.Has("answer") && c.in.Text("answer") == "" && len(last.Calls) == 0: // no error tells of it
+		c.endTurn("interrupted", c.turn, "")
 	default:
 		c.endTurn("completed", c.turn, c.in.Text("answer"))
 	}

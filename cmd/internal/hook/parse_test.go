@@ -227,6 +227,7 @@ func TestUnderstand(t *testing.T) {
 		// OpenCode
 		"opencode still busy": {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`, turn{ID: "o1#3", Open: true}, nil, ""},
 		"opencode busy":       {OpenCode, `{"type":"session.status","prompt":"fix it","answer":"","properties":{"sessionID":"o1","status":{"type":"busy"}}}`, turn{ID: "o1#3"}, []string{"turn_started o1#4 prompt=fix it"}, ""},
+		"opencode cut off":    {OpenCode, `{"type":"session.status","prompt":"fix it","answer":"","properties":{"sessionID":"o1","status":{"type":"idle"}}}`, turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted", "turn_idle o1#3"}, ""},
 		"opencode done":       {OpenCode, `{"type":"session.status","prompt":"fix it","answer":"done","properties":{"sessionID":"o1","status":{"type":"idle"}}}`, turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=completed response=done", "turn_idle o1#3"}, ""},
 		"opencode idle too":   {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"idle"}}}`, turn{ID: "o1#3"}, []string{"turn_idle o1#3"}, ""},
 		"opencode gives up":   {OpenCode, `{"type":"session.idle","properties":{"sessionID":"o1"}}`, turn{ID: "o1#3", Open: true, Retrying: true}, []string{"turn_completed o1#3 status=failed", "turn_idle o1#3"}, ""},
