@@ -30,7 +30,7 @@ type agent interface {
 	refresh()           // takes in all that it has told by now; called before anything is given, pressed or shown
 	state() agentState
 
-	taker
+	way
 
 	// interrupt ends the turn, in steps with driver.InterruptPause between them. press chooses an option of the question, or
 	// says why it cannot.
@@ -38,20 +38,11 @@ type agent interface {
 	press(q *Question, o driver.Option) error
 }
 
-// A taker takes texts.
-type taker interface {
-	// gate says why it takes no text now; isBeside: not at its prompt. A text is given by the steps of recipe. given is called when it has accepted
-	// one, and returns the turn's id if that is known. takeBack removes one that it has not accepted, if it can, and
-	// reports whether it did.
-	gate(now time.Time, isBeside bool) control.Gate
-	recipe(t *typing) []recipeStep
-	given(t *typing) (turn string)
-	takeBack(t *typing) bool
-}
-
 // A terminalAgent is an agent that draws a screen and gets keys. The runner asks onTerminal for it.
 type terminalAgent interface {
 	agent
+
+	gateBeside(now time.Time) control.Gate // is gate for a text that does not go through the prompt
 
 	take()                   // draws all that it has written
 	ended()                  // its process has ended, and all that it wrote was drawn

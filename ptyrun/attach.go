@@ -195,7 +195,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 		r.lastKey = now
 	}
 	r.heldKeys = append(r.heldKeys, keys...)
-	if t := r.mail.typing; !t.hasBegun() || now.Sub(t.startedAt) >= maxKeyHold {
+	if t := r.mail.giving.typed(); t == nil || now.Sub(t.startedAt) >= maxKeyHold {
 		r.releaseKeys()
 	}
 }
@@ -207,7 +207,7 @@ func (r *runner) releaseKeys() {
 	if len(keys) == 0 || terminal == nil {
 		return
 	}
-	if t := r.mail.typing; t.hasBegun() && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
+	if t := r.mail.giving.typed(); t != nil && !r.lastKey.Before(t.startedAt) { // a person's, not only terminal reports
 		t.isMixed = true
 	}
 	terminal.keys(keys)

@@ -11,7 +11,7 @@ func TestReportIsNoPerson(t *testing.T) {
 	p := &terminal{r: r, input: make(chan write, 2)}
 	r.prog = &program{agent: p}
 	typing := &typing{startedAt: time.Now().Add(-maxKeyHold)}
-	r.mail.typing = typing
+	r.mail.giving = &giving{typing: typing}
 	if r.passKeys([]byte("\x1b[I"), false); typing.isMixed || len(p.input) != 1 {
 		t.Error("a report of focus is mixed with the text")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -24,17 +25,16 @@ type Beside interface {
 	TakeBack(ctx context.Context, ids []wire.ID) []wire.ID
 }
 
-// beside is what the loop knows of Options.Beside.
+// beside is Options.Beside as a way of the loop. The messages are claimed by whoever gives them so: the log tells that they
+// are read.
 type beside struct {
+	r         *runner
 	by        string // the way that is open; "": none, or not known yet
 	lookedAt  time.Time
 	isLooking bool
-	restUntil time.Time // it was of no use
-
-	ids     []wire.ID // that were given, and are not known to be read
-	isBusy  bool      // they are just being given or taken back
-	givenAt time.Time
-	isTyped map[wire.ID]bool // they do not go that way: it was in vain, or the follower gives them in other words
+	restUntil time.Time        // it was of no use
+	taking    *giving          // is just being taken back
+	atPrompt  map[wire.ID]bool // what does not go this way: the follower gives it in other words
 }
 
 const (
@@ -49,7 +49,7 @@ func (b *beside) isOpen(now time.Time) bool { return b.by != "" && !now.Before(b
 func (r *runner) lookBeside(now time.Time) (isLooking bool) {
 	b := &r.beside
 	switch {
-	case r.Beside == nil, r.inject() != Body, now.Before(b.restUntil):
+	case r.Beside == nil, r.inject() != Body, !r.hasTerminal(), now.Before(b.restUntil):
 		return false
 	case b.isLooking:
 		return true
@@ -66,79 +66,89 @@ func (r *runner) lookBeside(now time.Time) (isLooking bool) {
 	return true
 }
 
-// goesBeside reports whether a message goes by that way.
-func (r *runner) goesBeside(id wire.ID, now time.Time) bool {
-	b := &r.beside
-	return r.prog != nil && r.inject() == Body && b.isOpen(now) && !b.isTyped[id]
+// giveBeside gives messages. Until they are read, or it was in vain, nothing else is given.
+func (r *runner) giveBeside(g *giving) {
+	g.way = &r.beside
+	r.mail.unqueue(g.ids...)
+	r.mail.giving, r.mail.last = g, nil
+	r.happened(delivery.Got, "")
 }
 
-// giveBeside gives messages. Until they are read, or it was in vain, nothing else is given.
-func (r *runner) giveBeside(ids []wire.ID) {
-	b, by := &r.beside, r.beside.by
-	ids = slices.Clone(ids)
-	r.mail.unqueue(ids...)
-	r.mail.given, r.mail.givenPrompt = nil, nil
-	b.ids, b.isBusy = slices.Clone(ids), true
+func (b *beside) gate(now time.Time) control.Gate { return b.r.onTerminal().gateBeside(now) }
+
+func (b *beside) put(g *giving) {
+	r, ids := b.r, slices.Clone(g.ids)
+	r.happened(delivery.In, "")
 	r.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, giveTime)
 		defer cancel()
-		err := r.Beside.Give(ctx, ids)
-		r.post(func() {
-			b.isBusy, b.givenAt = false, r.now()
-			if err != nil {
-				r.wasInVain(by, b.ids, err.Error())
-			}
-		})
+		r.report(g, r.Beside.Give(ctx, ids))
 	})
 }
 
-// stepBeside reports whether what was given is still under way.
-func (r *runner) stepBeside(now time.Time) (isUnderWay bool) {
-	b := &r.beside
+// has reports whether all messages are read. While the program is busy it takes them behind what it does.
+func (b *beside) has(g *giving, now time.Time) (e delivery.Event, why string) {
+	r := b.r
 	switch {
-	case len(b.ids) == 0:
-		return false
-	case b.isBusy, r.mustWait(b.givenAt.Add(5*r.timing.accept), now):
-		return true
-	case r.state.Session().Word() != reducer.WordIdle: // it takes it behind what it does
-		return true
+	case len(g.ids) == 0:
+		return delivery.Receipt, ""
+	case g.state == delivery.Put, b.taking == g, r.mustWait(g.since.Add(5*r.timing.accept), now):
+		return "", ""
+	case r.state.Session().Word() != reducer.WordIdle:
+		return "", ""
 	}
-	b.isBusy = true
-	ids, by := slices.Clone(b.ids), b.by
+	return delivery.Silent, "the program has not confirmed it"
+}
+
+// takeBack ends with those of the messages that may be given again.
+func (b *beside) takeBack(g *giving) delivery.Event {
+	if g.cause == delivery.NotIn {
+		return delivery.Gone
+	}
+	if g.state == delivery.Put {
+		return "" // it is just being given
+	}
+	r, ids := b.r, slices.Clone(g.ids)
+	b.taking = g
 	r.claims.do(func() {
 		back := r.Beside.TakeBack(context.WithoutCancel(r.ctx), ids)
 		r.post(func() {
-			b.isBusy = false
-			for _, id := range back { // perhaps it has them: once more, and no more
-				r.mail.tries[id] = control.MaxTries - 1
+			if r.mail.giving != g {
+				return
 			}
-			r.wasInVain(by, back, "the program has not confirmed it")
+			if g.ids = back; len(back) > 0 {
+				r.happened(delivery.Kept, "")
+			} else {
+				r.happened(delivery.Receipt, "")
+			}
 		})
 	})
-	return true
+	return ""
 }
 
-// wasInVain has messages typed, and what comes next for a while.
-func (r *runner) wasInVain(by string, ids []wire.ID, why string) {
-	b := &r.beside
-	b.ids = nil
-	if len(ids) == 0 {
+// rest has all mail typed for a while, after messages that the way did not take. With the program the way has ended, too.
+func (b *beside) rest(g *giving) {
+	by := b.by
+	b.by, b.lookedAt = "", time.Time{}
+	if g.cause == delivery.Ended {
 		return
 	}
-	r.Log.Warn("giving mail beside the prompt", "way", by, "reason", why)
-	b.by, b.restUntil = "", r.now().Add(retryLast)
-	for _, id := range ids {
-		b.isTyped[id] = true
-	}
-	r.mail.requeue(ids)
+	b.r.Log.Warn("giving mail beside the prompt", "way", by, "reason", g.why)
+	b.restUntil = b.r.now().Add(retryLast)
 }
 
 // takenBeside has a message that an idle program has taken itself count as given: its plugin may be faster than the loop.
 func (r *runner) takenBeside(e *wire.Event) {
-	b, id := &r.beside, e.MessageID()
-	if e.Kind == wire.EventAnnounced && e.Source == "hook" && b.by != "" && r.state.Session().Word() == reducer.WordIdle && !slices.Contains(b.ids, id) {
-		b.ids, b.givenAt = append(b.ids, id), r.now()
-		r.mail.unqueue(id)
+	b, g, id := &r.beside, r.mail.giving, e.MessageID()
+	if e.Kind != wire.EventAnnounced || e.Source != "hook" || b.by == "" || r.state.Session().Word() != reducer.WordIdle {
+		return
+	}
+	r.mail.unqueue(id)
+	switch {
+	case g == nil:
+		r.mail.giving, r.mail.last = &giving{state: delivery.Sent, since: r.now(), way: b, ids: []wire.ID{id}}, nil
+	case g.way == way(b) && !slices.Contains(g.ids, id):
+		g.ids, g.since = append(g.ids, id), r.now()
 	}
 }
 
@@ -146,16 +156,8 @@ func (r *runner) takenBeside(e *wire.Event) {
 func (r *runner) readBeside(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventAcked, wire.EventWithdrawn:
-		id := e.MessageID()
-		r.beside.ids = slices.DeleteFunc(r.beside.ids, func(other wire.ID) bool { return other == id })
+		if g := r.mail.giving; g != nil && g.way == way(&r.beside) {
+			g.ids = slices.DeleteFunc(g.ids, func(id wire.ID) bool { return id == e.MessageID() })
+		}
 	}
-}
-
-// nextTogether returns how many of the messages that are next go together, and whether beside the prompt.
-func (r *runner) nextTogether(queue []wire.ID, now time.Time) (n int, isBeside bool) {
-	n, isBeside = 1, r.goesBeside(queue[0], now)
-	for !r.isAlone(queue[0]) && n < min(len(queue), maxClaimed) && !r.isAlone(queue[n]) && r.goesBeside(queue[n], now) == isBeside {
-		n++
-	}
-	return n, isBeside
 }

@@ -279,7 +279,7 @@ func (p *terminal) stepActivity(now time.Time) {
 	case !p.counts(now):
 	case r.mustWait(p.readingSince.Add(p.hold()), now):
 	case rd.Activity.IsWork() && rd.Source != reducer.FromDeclared && r.isAuto && p.mayBeWrapper() && r.mustWait(p.started.Add(maxStart), now):
-	case rd.Activity.IsWork() && r.mail.typing.isSubmitted(): // isAccepted is about to see whether this is the text's turn
+	case rd.Activity.IsWork() && r.mail.giving.isSubmitted(): // isAccepted is about to see whether this is the text's turn
 	default:
 		p.reportIfStill(p.readingSince, now)
 	}

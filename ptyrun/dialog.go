@@ -54,7 +54,7 @@ func (r *runner) openQuestion(q *Question, e wire.Event) {
 	r.closeQuestion("")
 	q.ID, q.source, q.closed = wire.NewID(), e.Source, make(chan struct{})
 	r.question = q
-	r.abandonTyping("a dialog came up")
+	r.abandonGiving("a dialog came up")
 	d := q.Dialog
 	e.Kind = "confirm_required"
 	e = e.With("id", string(q.ID)).With("prompt", d.Prompt)

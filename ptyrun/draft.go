@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -27,7 +28,7 @@ func (p *terminal) stepDraft(now time.Time) {
 	if l != nil && (r.lastKey.After(l.since) || l.clears == maxClears) {
 		l, p.leftover = nil, nil
 	}
-	if r.mail.typing != nil || !rd.HasDraft {
+	if r.usesPrompt() || !rd.HasDraft {
 		return
 	}
 	at := later(p.outputAt.Add(r.timing.quiet), p.clearedAt.Add(r.timing.idle))
@@ -47,14 +48,18 @@ func (p *terminal) stepDraft(now time.Time) {
 	r.wakeAt(now.Add(r.timing.idle))
 }
 
-// takeBack removes a text that failed from the draft. If it cannot now, the text is a leftover. It never removes a
-// person's text.
-func (p *terminal) takeBack(t *typing) bool {
+// takeBack removes a text from the draft. If it cannot now, the text is a leftover. It never removes a person's text, nor
+// lines that were run.
+func (p *terminal) takeBack(g *giving) delivery.Event {
+	t := g.typing
 	if !t.isMixed {
 		p.leftover = &leftover{text: t.draft, since: t.startedAt, isFailed: true}
 	}
 	mayErase := !p.isSilent() && p.r.returnGate() == "" // if silent, it may ask something before it reads the keys
-	return mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && p.eraseDraft()
+	if mayErase && p.driver.HasInBox(p.look(), t.draft) && isPartOf(p.reading.Draft, t.draft) && p.eraseDraft() && t.draft == g.text {
+		return delivery.Gone
+	}
+	return delivery.Kept
 }
 
 // eraseDraft deletes the draft, unless it has changed by now, or the program asks something or is about to draw it.

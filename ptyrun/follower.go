@@ -77,7 +77,7 @@ func (f Followed) IsEngaged(within time.Duration) bool {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
 		return true
 	}
-	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.now().Before(r.lastKey.Add(within))
+	return r.mail.giving != nil || len(r.mail.queue) > 0 || r.now().Before(r.lastKey.Add(within))
 }
 
 const recogniseTime = 2 * time.Second // for the screen to show which program it is

@@ -12,8 +12,8 @@ import (
 
 // What an agent is given, and what must hold before:
 //
-//	recipe                  gate before the text, returnGate before the return key
-//	giveBeside              gate before the text, in which a draft and a person's keys do not count
+//	give                    gate before the text, returnGate before the return key
+//	beside                  gate before the text, in which a draft and a person's keys do not count
 //	takeBack, stepDraft     the draft shows our text, or a terminal's reply, and nothing else; no dialog
 //	interruptTurn           mayInterrupt
 //	press                   what was asked is still what the agent asks, and nobody types
@@ -22,23 +22,24 @@ import (
 //	draw                    the terminal's replies to the program: always
 
 // gate says why the agent gets no text at its prompt now. If the reason passes with time alone, step is called again then.
-func (r *runner) gate(now time.Time) control.Gate { return r.gateFor(now, false) }
+func (r *runner) gate(now time.Time) control.Gate {
+	if r.prog == nil {
+		return control.GateOff
+	}
+	return r.gateOf(r.prog.agent, now)
+}
 
 // mailGate is gate for the message that is next, which may not need the prompt.
 func (r *runner) mailGate(now time.Time) control.Gate {
-	isBeside := r.prog != nil && r.inject() == Body && r.beside.isOpen(now)
-	if queue := r.mail.queue; isBeside && len(queue) > 0 {
-		isBeside = r.goesBeside(queue[0], now)
+	if r.prog == nil {
+		return control.GateOff
 	}
-	return r.gateFor(now, isBeside)
+	return r.gateOf(r.wayOf(r.mail.queue, now), now)
 }
 
-// gateFor is gate for a text that is typed, or given beside the prompt.
-func (r *runner) gateFor(now time.Time, isBeside bool) control.Gate {
-	p := r.prog
+// gateOf says why a text cannot be given by a way now.
+func (r *runner) gateOf(w way, now time.Time) control.Gate {
 	switch {
-	case p == nil:
-		return control.GateOff
 	case r.stopping != nil:
 		return control.GateStopping
 	case !r.isInPlace():
@@ -48,7 +49,7 @@ func (r *runner) gateFor(now time.Time, isBeside bool) control.Gate {
 	case r.question != nil:
 		return control.GateDialog
 	}
-	why := p.gate(now, isBeside)
+	why := w.gate(now)
 	switch {
 	case why != control.GateOpen && why != control.GateSettling:
 		return why
@@ -56,19 +57,30 @@ func (r *runner) gateFor(now time.Time, isBeside bool) control.Gate {
 		return control.GateLimit
 	case r.state.Session().Word() != reducer.WordIdle: // hooks say so
 		return control.GateBusy
-	case !isBeside && r.mustWait(r.lastKey.Add(r.timing.personQuiet), now):
+	}
+	return why
+}
+
+// gate says why nothing may be typed now.
+func (p *terminal) gate(now time.Time) control.Gate {
+	why := p.screenGate(p.reading.Prompt, p.promptSince, now)
+	if (why == control.GateOpen || why == control.GateSettling) && p.r.mustWait(p.r.lastKey.Add(p.r.timing.personQuiet), now) {
 		return control.GateTyping
 	}
 	return why
 }
 
-// gate says why the screen takes no text now. One that is given beside the prompt does not meet the draft.
-func (p *terminal) gate(now time.Time, isBeside bool) control.Gate {
-	r, rd, since := p.r, &p.reading, p.promptSince
-	isPrompt := rd.Prompt
-	if isBeside && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
-		isPrompt, since = true, p.readingSince
+// gateBeside is gate for a text that does not go through the prompt, and so meets no draft.
+func (p *terminal) gateBeside(now time.Time) control.Gate {
+	if rd := &p.reading; rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
+		return p.screenGate(true, p.readingSince, now)
 	}
+	return p.screenGate(p.reading.Prompt, p.promptSince, now)
+}
+
+// screenGate says why the screen takes no text now, if it shows a prompt since some time.
+func (p *terminal) screenGate(isPrompt bool, since, now time.Time) control.Gate {
+	r := p.r
 	switch {
 	case p.reading.Dialog != nil:
 		return control.GateDialog
@@ -106,11 +118,8 @@ func (r *runner) returnGate() string {
 		return "a dialog came up"
 	case r.state.Session().Word() == reducer.WordBlocked:
 		return "it is waiting for an answer"
-	case r.mail.typing == nil || r.mail.typing.isSubmitted():
-		return ""
 	}
-	_, why := r.typable(r.mail.typing.items)
-	return why
+	return ""
 }
 
 // typable returns those of queued messages that may still be typed, and why the others may not.

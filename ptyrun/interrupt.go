@@ -1,10 +1,12 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
@@ -114,18 +116,18 @@ func (r *runner) awaitPerson() (isFree bool) {
 
 // beginInterruption checks that the key may be pressed. Nil: there is nothing to interrupt.
 func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
-	p, t := r.prog, r.mail.typing
+	p, g := r.prog, r.mail.giving
 	if p == nil {
 		return nil, errNotRunning
 	}
 	p.refresh()
 	activity := p.state().activity
 	switch {
-	case by == byPerson && hasEndedTurn(activity) && t == nil, by == byMail && r.gate(r.now()) == control.GateUnknown:
+	case by == byPerson && hasEndedTurn(activity) && !(g != nil && g.way == way(p.agent) && g.state == delivery.Sent), by == byMail && r.gate(r.now()) == control.GateUnknown:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})
-	case t.hasBegun() && !t.isSubmitted():
+	case g.isBeingTyped():
 		return nil, errBeingTyped
 	}
 	cut := &interruption{prog: p, turn: r.state.Session().Turn.ID, activity: activity}
@@ -166,20 +168,20 @@ func (r *runner) pressInterrupt(p *program, by interrupter) {
 // undoTurn makes the messages that began the turn unread: they are typed again after the urgent mail that interrupts
 // it. The channel gets the error, or nil, when that is done.
 func (r *runner) undoTurn() <-chan error {
-	ids, hasPointer, done := r.mail.given, r.mail.hasPointer, make(chan error, 1)
-	if p := r.mail.givenPrompt; p != nil {
+	g, done := cmp.Or(r.mail.last, &giving{}), make(chan error, 1)
+	if p := g.prompt; p != nil {
 		p.isUndone = true
 		r.mail.prompts = append(r.mail.prompts, p)
 	}
-	r.mail.given, r.mail.givenPrompt = nil, nil // undone once
-	r.claims.do(func() {                        // after the job that marks them as read
+	r.mail.last = nil    // undone once
+	r.claims.do(func() { // after the job that marks them as read
 		var failed error
-		for _, id := range ids {
-			if !hasPointer {
+		for _, id := range g.ids {
+			if !g.isPointer {
 				failed = errors.Join(failed, r.Box.MarkUndone(context.Background(), id))
 			}
 		}
-		r.appendForAll(wire.Event{Kind: wire.EventUnread}, ids)
+		r.appendForAll(wire.Event{Kind: wire.EventUnread}, g.ids)
 		done <- failed
 	})
 	return done

@@ -42,6 +42,51 @@ func (r *runner) letterText(items []*maildir.Item, repeats map[wire.ID]bool, l *
 	return b.String() + letter.End
 }
 
+// inject is how mail gets into the program that runs, as far as atm knows what that is.
+func (r *runner) inject() Inject {
+	isPlain := r.Driver.Plain
+	if r.prog != nil {
+		isPlain = r.prog.state().isPlain
+	}
+	switch {
+	case r.Inject == Body && isPlain:
+		return Pointer
+	case r.Inject == Execute && !isPlain:
+		return Body
+	}
+	return r.Inject
+}
+
+// countTogether returns how many of the messages go into one text, at least one, and whether it only points at them.
+func (r *runner) countTogether(ids []wire.ID, now time.Time, reader *driver.Driver) (n int, isPointer bool) {
+	size := 0
+	for i, id := range ids {
+		it, err := r.Box.Get(id)
+		if err != nil { // it is gone, as the claim will find
+			continue
+		}
+		one := []*maildir.Item{it}
+		text := r.letterText(one, nil, r.renderer(now, one), reader)
+		if size > 0 && (isPointer != (text == "") || size+len(text) > maxLetter) {
+			return i, isPointer
+		}
+		isPointer, size = text == "", size+len(text)+1
+	}
+	return len(ids), isPointer
+}
+
+// mailText returns the text of the claimed messages; "": no more than a pointer to them may be given.
+func (r *runner) mailText(g *giving, now time.Time) string {
+	to := r.prog.state()
+	switch {
+	case r.inject() == Execute:
+		return g.items()[0].Body
+	case g.isPointer, !to.takesText:
+		return ""
+	}
+	return r.letterText(g.items(), g.claim.Repeat, r.renderer(now, g.items()), to.reader)
+}
+
 // pointerText says how to read messages, and contains nothing that their senders chose, not even their names. A shell
 // can run it, and a model behind another plain program can understand it.
 func pointerText(items []*maildir.Item, isPlain bool) string {

@@ -82,8 +82,9 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 		Options: o, Box: m.box, Hold: m.hold, ctx: ctx, isAuto: o.Driver == nil, state: m.state,
 		calls:    make(chan func()),
 		attached: attached{viewers: map[*control.Viewer]control.Size{}, withStatus: map[*control.Viewer]bool{}},
-		mail:     mail{tries: map[wire.ID]int{}}, beside: beside{isTyped: map[wire.ID]bool{}},
+		mail:     mail{tries: map[wire.ID]int{}},
 	}
+	r.beside = beside{r: r, atPrompt: map[wire.ID]bool{}}
 	r.setDefaults()
 	if r.Prompt != "" && r.Inject != Off {
 		r.mail.prompts = []*prompt{{text: r.Prompt}}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/runinfo"
@@ -15,22 +16,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// mail is the queue of messages to type, and the one being typed.
+// mail is the queue of messages to give, and the one being given.
 type mail struct {
 	queue          []wire.ID       // to deliver, as the queue named them, in order
-	typing         *typing         // nil: nothing is being typed
+	giving         *giving         // nil: nothing is being given
+	last           *giving         // what the agent got last; nil: nothing that could be undone
 	prompts        []*prompt       // to give before any mail
 	isInterrupting bool            // a turn, for urgent mail
 	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
 	remindAt       time.Time       // when overdue answers are checked next
-	retryAt        time.Time       // zero: no injection has just failed
-	tries          map[wire.ID]int // how often a message was typed and perhaps not accepted
-	failures       int             // in a row
+	retryAt        time.Time       // when the next text may be given; zero: none has just failed
+	pause          time.Duration   // before that; zero: the last text was accepted
+	tries          map[wire.ID]int // how often a message was given, and nothing told whether it arrived
 	lastFailure    wire.Event      // injection_failed, until the same message has another event
-	given          []wire.ID       // the messages that the agent got last
-	givenPrompt    *prompt         // or the prompt
 	wentOn         time.Time       // the end of the last usage limit after which the agent was told to go on
-	hasPointer     bool            // it got only a pointer to them
 }
 
 // prompt is a text that is given as if its person had typed it.
@@ -104,8 +103,8 @@ func (r *runner) handleMailEvent(e *wire.Event) {
 	if e.Kind == wire.EventInjectionFailed && e.Field("reason") != noNotices {
 		r.mail.lastFailure = *e
 	}
-	isBeingTyped := r.mail.typing != nil && slices.Contains(r.mail.typing.ids, id)
-	if e.Kind == wire.EventUnread && e.Source == "cli" && !isBeingTyped { // somebody has it tried again, as if it were new
+	isBeingGiven := r.mail.giving != nil && slices.Contains(r.mail.giving.ids, id)
+	if e.Kind == wire.EventUnread && e.Source == "cli" && !isBeingGiven { // somebody has it tried again, as if it were new
 		delete(r.mail.tries, id)
 		r.queue.Remove(id)
 	}
@@ -136,7 +135,7 @@ func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 		mail.LeasedUntil = it.Lease.Until
 	}
 	if it.Message.Kind() == wire.TypeHumanInput {
-		r.beside.isTyped[it.ID] = true
+		r.beside.atPrompt[it.ID] = true
 	}
 	r.hasMoreMail = r.hasMoreMail || !r.queue.HasRoom()
 	r.queue.Put(mail, now)
@@ -205,31 +204,54 @@ func (r *runner) stepQueue(now time.Time) {
 	}
 }
 
-// stepMail continues the injection under way, or begins one.
+// stepMail goes on with the text under way, or begins to give the next.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	isPromptNext := len(m.prompts) > 0 && !(m.prompts[0].isUndone && len(m.queue) > 0)
 	switch {
-	case m.typing != nil:
-	case r.stepBeside(now):
+	case m.giving != nil:
+		r.stepGiving(now)
 	case !isPromptNext && len(m.queue) == 0:
 	case !isPromptNext && r.prog != nil && r.lookBeside(now):
 	case r.mustWait(m.retryAt, now):
 	case isPromptNext && r.gate(now) != control.GateOpen, !isPromptNext && r.mailGate(now) != control.GateOpen:
 	case isPromptNext:
-		m.typing = &typing{text: m.prompts[0].text, prompt: m.prompts[0]}
+		next := m.prompts[0]
 		m.prompts = m.prompts[1:]
+		r.giveNext(&giving{state: delivery.Unread, text: next.text, prompt: next})
 	default:
-		n, isBeside := r.nextTogether(m.queue, now)
-		if isBeside {
-			r.giveBeside(m.queue[:n])
-			return
+		n, by := r.nextTogether(m.queue, now)
+		next := &giving{state: delivery.Unread, ids: slices.Clone(m.queue[:n])}
+		if by == way(&r.beside) {
+			r.giveBeside(next)
+		} else {
+			r.giveNext(next)
 		}
-		m.typing = &typing{ids: slices.Clone(m.queue[:n])}
 	}
-	if m.typing != nil {
-		r.stepTyping(now)
+}
+
+// usesPrompt reports whether a text is being given by the agent's own way, so that a draft is not a person's.
+func (r *runner) usesPrompt() bool {
+	return r.mail.giving != nil && r.mail.giving.way != way(&r.beside)
+}
+
+// nextTogether returns how many of the messages that are next go together, and by which way.
+func (r *runner) nextTogether(queue []wire.ID, now time.Time) (n int, by way) {
+	n, by = 1, r.wayOf(queue, now)
+	for !r.isAlone(queue[0]) && n < min(len(queue), maxClaimed) && !r.isAlone(queue[n]) && r.wayOf(queue[n:], now) == by {
+		n++
 	}
+	return n, by
+}
+
+// wayOf returns the best way for the message that is next: beside the prompt, unless that was in vain before.
+func (r *runner) wayOf(queue []wire.ID, now time.Time) way {
+	b := &r.beside
+	mayGo := r.onTerminal() != nil && r.inject() == Body && b.isOpen(now)
+	if mayGo && (len(queue) == 0 || !b.atPrompt[queue[0]] && r.mail.tries[queue[0]] == 0) {
+		return b
+	}
+	return r.prog.agent
 }
 
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.
@@ -277,7 +299,7 @@ func (r *runner) stepReminders(now time.Time) {
 	if r.Remind == nil || !isDue && !m.needsReminder {
 		return
 	}
-	isOpen := m.typing == nil && r.gate(now) == control.GateOpen
+	isOpen := m.giving == nil && r.gate(now) == control.GateOpen
 	if !isDue && !isOpen {
 		return
 	}

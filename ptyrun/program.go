@@ -89,7 +89,7 @@ func (r *runner) programEnded() {
 	}
 	r.finalScreen = r.drawn(screen.Scrollback)
 	r.prog = nil
-	r.abandonTyping("the program has ended")
+	r.abandonGiving("the program has ended")
 	r.closeQuestion("")
 	r.rewriting, r.removing = screen.OutputFilter{}, screen.OutputFilter{}
 	r.recording.Exit(r.exit.Code)

@@ -33,11 +33,11 @@
 // Whatever blocks on a terminal, lock, disk or client runs in a goroutine of its own that posts to the loop. An event is
 // folded when it is appended, so that the loop never waits for the log to know what it has done itself.
 //
-// One turn: the queue names a message to deliver (stepQueue, stepMail). When the gate opens, the
-// message goes through the steps of recipe: it is claimed, given to the agent and seen accepted. A terminal types and
-// submits it, and then reports the start of the turn (given); its screen is read as it is drawn, and what has been stable
-// is reported; a dialog becomes a Question until it is gone; endTurn reports the end of the turn with the response that
-// the driver cuts out of the screen. A speaker tells all of this itself.
+// One turn: the queue names a message to deliver (stepQueue, stepMail). When the gate opens, the message is claimed and given
+// by the best way (giveNext, way), and the table of package delivery says what follows from what happens to it then
+// (happened). A terminal types the text, submits it and sees it go, and then reports the start of the turn (accepted); its
+// screen is read as it is drawn, and what has been stable is reported; a dialog becomes a Question until it is gone; endTurn
+// reports the end of the turn with the response that the driver cuts out of the screen. A speaker tells all of this itself.
 //
 // Where to look:
 //
@@ -49,11 +49,11 @@
 //	ownserver                the server that it would else share with other agents
 //	resume                   the conversation that a program continues
 //	mail, gate, root         which text is next; whether it may be given now
-//	letter, outcome          as what text; what becomes of the message
+//	letter, giving           as what text; how it is given, and what becomes of the message
 //	beside                   mail that does not go through the prompt
 //	interrupt, dialog        how a turn is cut short; what the agent asks, and who answers
 //	terminal, detect, turn   an agent on a PTY: its output and keys; what the screen shows; the turns that are made of that
-//	inject, draft            how a text is typed; what of ours is left in the draft
+//	typing, draft            how a text is typed; what of ours is left in the draft
 //	speaker, transcript      an agent that speaks ACP; what people see of it
 //	follower, lines          who follows the run, and gets the lines of the terminal; package sessions does
 //	server, attach           requests through the socket; people's terminals

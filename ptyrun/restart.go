@@ -100,7 +100,7 @@ func (r *runner) stop(why string) {
 		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
 	}
-	r.abandonTyping("it is being stopped")
+	r.abandonGiving("it is being stopped")
 	s := &stopping{reason: why, done: make(chan struct{})}
 	r.stopping = s
 	if r.isEnding { // processesEnded sees it

@@ -30,7 +30,7 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
 		}
-		if r.mail.typing == nil { // else the draft is not a person's
+		if !r.usesPrompt() { // else the draft is not a person's
 			s.Gate = r.mailGate(r.now())
 		}
 		if p := r.prog; p != nil {
@@ -83,7 +83,7 @@ func (r *runner) Type(ctx context.Context, req control.TypeRequest) (done contro
 		switch {
 		case prog == nil:
 			return nil, errNotRunning
-		case r.mail.typing.hasBegun():
+		case r.mail.giving.typed() != nil:
 			return nil, errBeingTyped
 		}
 		prog.refresh()
@@ -122,7 +122,7 @@ func (r *runner) typePrompt(ctx context.Context, req control.TypeRequest) (done 
 			return gate, refused("it has no terminal that takes keys", tryPrompt)
 		case !req.Enter:
 			return gate, refused("it has no terminal, so no input line in which a text could wait", tryPrompt)
-		case gate != control.GateOpen || r.mail.typing != nil || len(r.mail.prompts) > 0:
+		case gate != control.GateOpen || r.mail.giving != nil || len(r.mail.prompts) > 0:
 			return gate, refused("it takes no prompt now: "+cmp.Or(string(gate), "it gets another one"), tryScreen)
 		}
 		r.mail.prompts = append(r.mail.prompts, p)

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/acp"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -181,7 +181,7 @@ func (s *speaker) state() agentState {
 }
 
 // gate says why no turn may begin now.
-func (s *speaker) gate(time.Time, bool) control.Gate {
+func (s *speaker) gate(time.Time) control.Gate {
 	switch {
 	case !s.isReady:
 		return control.GateStarting
@@ -191,45 +191,35 @@ func (s *speaker) gate(time.Time, bool) control.Gate {
 	return control.GateOpen
 }
 
-func (s *speaker) recipe(*typing) []recipeStep { return []recipeStep{{s.prompt, s.isAccepted}} }
-
-// prompt begins a turn with the text and the attachments of its messages, which are read beside the loop.
-func (s *speaker) prompt(t *typing) error {
-	r := s.r
+// put begins a turn with the text and the attachments of its messages, which are read beside the loop.
+func (s *speaker) put(g *giving) {
 	var attached []wire.Attachment
-	for _, it := range t.items {
-		if !t.asPointer {
+	for _, it := range g.items() {
+		if !g.isPointer {
 			attached = append(attached, it.Attachments...)
 		}
 	}
-	t.draft, t.isWaiting, s.before = t.text, true, s.turn
-	r.wg.Go(func() {
-		err := s.Prompt(t.text, attached...)
-		r.post(func() {
-			t.failed, t.isWaiting = err, false
-			if err == nil {
-				t.startedAt, t.returns = r.now(), 1
-			}
-		})
-	})
-	return nil
+	s.before = s.turn
+	s.r.happened(delivery.In, "")
+	s.r.wg.Go(func() { s.r.report(g, s.Prompt(g.text, attached...)) })
 }
 
-// isAccepted reports whether the turn has begun.
-func (s *speaker) isAccepted(t *typing, _ time.Time) (bool, error) {
-	if t.failed != nil && t.prompt != nil { // it is given later, like one whose gate has closed
-		s.r.mail.prompts = slices.Insert(s.r.mail.prompts, 0, t.prompt)
-		return false, errNotInjected
+// has reports whether the turn has begun.
+func (s *speaker) has(g *giving, _ time.Time) (e delivery.Event, why string) {
+	if s.refresh(); g.state != delivery.Sent || s.turn == s.before {
+		return "", ""
 	}
-	if t.failed != nil {
-		s.r.mail.requeue(idsOf(t.items))
-		return false, &injectError{outcomeFailed, t.failed.Error()}
-	}
-	return s.turn != s.before, nil
+	g.turn = s.turn
+	return delivery.Receipt, ""
 }
 
-func (s *speaker) given(*typing) (turn string) { return s.turn }
-func (s *speaker) takeBack(*typing) bool       { return false }
+// takeBack waits for what becomes of a prompt: nothing recalls it.
+func (s *speaker) takeBack(g *giving) delivery.Event {
+	if g.cause == delivery.NotIn {
+		return delivery.Gone
+	}
+	return ""
+}
 
 func (s *speaker) interrupt(int) (isMore bool) {
 	s.Interrupt()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -173,7 +174,7 @@ func TestReadBehindItsTurn(t *testing.T) {
 	p := &maildir.Post{Message: m, To: []*maildir.Box{h.r.Box}}
 	maildir.Deliver(t.Context(), p)
 	must(t, p.Outcomes[0].Err)
-	if !h.r.poll(time.Minute, func() bool { return len(h.r.mail.given) > 0 }) {
+	if !h.r.poll(time.Minute, func() bool { return h.r.mail.last != nil }) {
 		t.Fatal("it was not given")
 	}
 	go func() { h.r.claims.wait(); close(claims) }()
@@ -223,7 +224,9 @@ func TestEndWhileGiven(t *testing.T) {
 	h := startFake(t, testagent.Options{Profile: "claude"}, func(o *Options) { o.Restart = Always })
 	await(t, h, "state_change")
 	p := &prompt{done: make(chan error, 1)}
-	h.r.call(func() { h.r.mail.typing = &typing{step: 1, stepBegun: true, isWaiting: true, prompt: p} })
+	h.r.call(func() {
+		h.r.mail.giving = &giving{state: delivery.Put, way: h.r.prog.agent, typing: &typing{startedAt: time.Now()}, prompt: p}
+	})
 	h.r.call(func() {
 		if p, err := os.FindProcess(h.r.prog.PID()); err == nil {
 			p.Kill()

@@ -173,8 +173,8 @@ func (p *terminal) step(now time.Time) {
 }
 
 func (p *terminal) ended() {
-	if t := p.r.mail.typing; t.isSubmitted() && p.driver.HasAccepted(p.look(), t.draft) {
-		p.r.typingDone(t) // perhaps the text ended the program: it must not be typed again
+	if g := p.r.mail.giving; g.isSubmitted() && p.driver.HasAccepted(p.look(), g.typing.draft) {
+		p.r.happened(p.accepted(g)) // perhaps the text ended the program: it must not be typed again
 	}
 	p.giveLines(p.emulator.Scrolled()+uint64(lastWithText(p.emulator)+1), p.r.now())
 	close(p.input)

@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"cmp"
 
+	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -25,8 +26,8 @@ type turn struct {
 	hasRetried    bool   // it has shown that it tries again after an error
 }
 
-// given reports a turn that begins with a text of ours.
-func (p *terminal) given(t *typing) (id string) {
+// accepted reports a turn that begins with a text of ours.
+func (p *terminal) accepted(g *giving) (delivery.Event, string) {
 	r, rd, now := p.r, &p.reading, p.r.now()
 	previous := r.state.Session().Activity
 	p.detail, p.readingSince = "", now
@@ -34,19 +35,21 @@ func (p *terminal) given(t *typing) (id string) {
 	if rd.Prompt {
 		p.promptSince = now
 	}
-	p.turn.id, p.turn.isOurs, p.turn.isOpen, p.turn.text = "", true, true, t.text
+	p.turn.id, p.turn.isOurs, p.turn.isOpen, p.turn.text = "", true, true, g.text
 	p.turn.hasWorked, p.turn.hasActed, p.turn.hasRetried = showsWork(*rd), false, false
 	if !r.state.HasHooks() {
-		p.appendTurnStarted(t.text)
+		p.appendTurnStarted(g.text)
 		evidence := reducer.FromScreen
 		if rd.Activity.IsWork() {
 			evidence = rd.Source
 		}
 		r.appendStateChange(previous, reducer.Thinking, "", evidence)
-	} else if shown := r.state.Session().Turn; shown.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
-		return shown.ID
 	}
-	return p.turn.id
+	g.turn = p.turn.id
+	if shown := r.state.Session().Turn; r.state.HasHooks() && shown.Status == reducer.TurnBusy { // Codex accepts a text before its hook names the turn
+		g.turn = shown.ID
+	}
+	return delivery.Receipt, ""
 }
 
 func (p *terminal) appendTurnStarted(prompt string) {

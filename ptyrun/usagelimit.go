@@ -16,7 +16,7 @@ func (r *runner) stepLimit(now time.Time) {
 	if !r.GoesOn || r.Inject == Off || limit == nil || !limit.CutOff || limit.Until.Equal(r.mail.wentOn) || r.mustWait(limit.Until, now) {
 		return
 	}
-	if r.mail.typing == nil && len(r.mail.prompts) == 0 && r.gate(now) == control.GateOpen {
+	if r.mail.giving == nil && len(r.mail.prompts) == 0 && r.gate(now) == control.GateOpen {
 		r.mail.wentOn = limit.Until
 		r.mail.prompts = []*prompt{{text: goOn}}
 	}
