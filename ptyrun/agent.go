@@ -42,7 +42,7 @@ type agent interface {
 type terminalAgent interface {
 	agent
 
-	gateBeside(now time.Time) control.Gate // is gate for a text that does not go through the prompt
+	screenGate(now time.Time, isBeside bool) control.Gate // is gate but for a person's keys; isBeside: and for their draft
 
 	take()                   // draws all that it has written
 	ended()                  // its process has ended, and all that it wrote was drawn

@@ -66,15 +66,7 @@ func (r *runner) lookBeside(now time.Time) (isLooking bool) {
 	return true
 }
 
-// giveBeside gives messages. Until they are read, or it was in vain, nothing else is given.
-func (r *runner) giveBeside(g *giving) {
-	g.way = &r.beside
-	r.mail.unqueue(g.ids...)
-	r.mail.giving, r.mail.last = g, nil
-	r.happened(delivery.Got, "")
-}
-
-func (b *beside) gate(now time.Time) control.Gate { return b.r.onTerminal().gateBeside(now) }
+func (b *beside) gate(now time.Time) control.Gate { return b.r.onTerminal().screenGate(now, true) }
 
 func (b *beside) put(g *giving) {
 	r, ids := b.r, slices.Clone(g.ids)

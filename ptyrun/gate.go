@@ -22,24 +22,18 @@ import (
 //	draw                    the terminal's replies to the program: always
 
 // gate says why the agent gets no text at its prompt now. If the reason passes with time alone, step is called again then.
-func (r *runner) gate(now time.Time) control.Gate {
-	if r.prog == nil {
-		return control.GateOff
-	}
-	return r.gateOf(r.prog.agent, now)
-}
+func (r *runner) gate(now time.Time) control.Gate { return r.gateOf(r.prog, now) }
 
 // mailGate is gate for the message that is next, which may not need the prompt.
 func (r *runner) mailGate(now time.Time) control.Gate {
-	if r.prog == nil {
-		return control.GateOff
-	}
 	return r.gateOf(r.wayOf(r.mail.queue, now), now)
 }
 
 // gateOf says why a text cannot be given by a way now.
 func (r *runner) gateOf(w way, now time.Time) control.Gate {
 	switch {
+	case r.prog == nil:
+		return control.GateOff
 	case r.stopping != nil:
 		return control.GateStopping
 	case !r.isInPlace():
@@ -63,24 +57,20 @@ func (r *runner) gateOf(w way, now time.Time) control.Gate {
 
 // gate says why nothing may be typed now.
 func (p *terminal) gate(now time.Time) control.Gate {
-	why := p.screenGate(p.reading.Prompt, p.promptSince, now)
+	why := p.screenGate(now, false)
 	if (why == control.GateOpen || why == control.GateSettling) && p.r.mustWait(p.r.lastKey.Add(p.r.timing.personQuiet), now) {
 		return control.GateTyping
 	}
 	return why
 }
 
-// gateBeside is gate for a text that does not go through the prompt, and so meets no draft.
-func (p *terminal) gateBeside(now time.Time) control.Gate {
-	if rd := &p.reading; rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
-		return p.screenGate(true, p.readingSince, now)
+// screenGate says why the screen takes no text now. One that is given beside the prompt does not meet the draft.
+func (p *terminal) screenGate(now time.Time, isBeside bool) control.Gate {
+	r, rd, since := p.r, &p.reading, p.promptSince
+	isPrompt := rd.Prompt
+	if isBeside && rd.Activity == reducer.Idle && rd.NotPromptReason == control.GateDraft {
+		isPrompt, since = true, p.readingSince
 	}
-	return p.screenGate(p.reading.Prompt, p.promptSince, now)
-}
-
-// screenGate says why the screen takes no text now, if it shows a prompt since some time.
-func (p *terminal) screenGate(isPrompt bool, since, now time.Time) control.Gate {
-	r := p.r
 	switch {
 	case p.reading.Dialog != nil:
 		return control.GateDialog

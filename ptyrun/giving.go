@@ -130,10 +130,8 @@ func (r *runner) abandonGiving(why string) {
 	}
 }
 
-// giveNext begins to give a prompt, or messages, by the agent's own way. They are claimed beside the loop, so that nobody
-// else reads them. For a prompt it is only asked whether anything may act.
-func (r *runner) giveNext(g *giving) {
-	r.mail.giving = g
+// claim claims messages beside the loop, so that nobody else reads them. For a prompt it only asks whether anything may act.
+func (r *runner) claim(g *giving) {
 	ids, now, reader, how := g.ids, r.now(), r.prog.state().reader, r.inject()
 	r.claims.do(func() {
 		if g.prompt != nil {
@@ -163,56 +161,45 @@ func (r *runner) giveNext(g *giving) {
 	})
 }
 
-// claimed goes on with a text that may be given, unless its messages were read meanwhile, or claiming them failed.
+// claimed goes on with what may be given. Messages may have been read meanwhile, or handed over by a hook.
 func (r *runner) claimed(g *giving, failed error) {
-	m, now := &r.mail, r.now()
+	m, c, now := &r.mail, g.claim, r.now()
 	if r.prog != nil {
 		r.prog.refresh()
-	}
-	isShut := g.prompt != nil && r.gate(now) != control.GateOpen
-	if g.prompt != nil && g.prompt.isOver {
-		m.giving = nil
-		return
-	}
-	if g.prompt != nil && (failed != nil || isShut) {
-		m.prompts = slices.Insert(m.prompts, 0, g.prompt)
 	}
 	if failed != nil {
 		m.retryAt = now.Add(retryClaim)
 		r.Log.Error("claiming messages", "err", failed)
 		r.askMayAct() // perhaps that is why
-	}
-	if failed != nil || isShut {
-		m.giving = nil
-		return
-	}
-	if c := g.claim; c != nil {
+	} else if c != nil {
 		m.unqueue(g.ids...)
 		for _, id := range c.Leased { // the queue has to know until when
 			r.rereadMessage(id)
 		}
-		if g.ids = idsOf(c.Items); len(g.ids) == 0 {
-			m.giving = nil // they were read meanwhile, or a hook handed them over
-			return
-		}
-		for _, id := range g.ids { // the log says so, too, but perhaps after the turn: urgent mail would interrupt its own
-			begun := wire.Event{Kind: wire.EventInjecting}.With("id", string(id))
-			r.queue.Apply(&begun, now)
-		}
+		g.ids = idsOf(c.Items)
+	}
+	isOver := g.prompt == nil && len(g.ids) == 0 || g.prompt != nil && (g.prompt.isOver || r.gate(now) != control.GateOpen)
+	if failed != nil || isOver {
+		m.giving = nil
+		return
+	}
+	for _, id := range g.ids { // the log says so, too, but perhaps after the turn: urgent mail would interrupt its own
+		begun := wire.Event{Kind: wire.EventInjecting}.With("id", string(id))
+		r.queue.Apply(&begun, now)
 	}
 	r.happened(delivery.Got, "")
 }
 
 // give has the way give the text, if the gates are still open.
 func (r *runner) give(g *giving) {
-	if g.way == nil && r.prog != nil {
-		g.way = r.prog.agent
-	}
 	if g.claim != nil {
 		if why := r.compose(g); why != "" {
 			r.happened(delivery.Moot, why)
 			return
 		}
+	}
+	if g.way == nil {
+		g.way = r.prog
 	}
 	g.way.put(g)
 }
@@ -253,7 +240,7 @@ func (r *runner) wasAccepted(g *giving) {
 		m.last = g
 	}
 	if g.prompt != nil {
-		g.prompt.tell(nil)
+		m.end(g.prompt, nil)
 	}
 	switch {
 	case g.claim != nil && !g.isPointer:
@@ -305,12 +292,11 @@ func (r *runner) wasNotAccepted(g *giving, effect delivery.Effect) {
 	switch p := g.prompt; {
 	case p == nil:
 	case effect == delivery.Release && g.cause == delivery.NotIn: // like one whose gate has shut
-		m.prompts = slices.Insert(m.prompts, 0, p)
-	case !p.tell(errors.New("the text was not accepted: " + g.why)):
+	case !m.end(p, errors.New("the text was not accepted: "+g.why)):
 		r.reportError("the first prompt was not typed: " + g.why)
 	}
-	for _, id := range g.ids {
-		if isUnknown {
+	if isUnknown {
+		for _, id := range g.ids {
 			m.tries[id]++
 		}
 	}

@@ -123,7 +123,7 @@ func (r *runner) beginInterruption(by interrupter) (*interruption, error) {
 	p.refresh()
 	activity := p.state().activity
 	switch {
-	case by == byPerson && hasEndedTurn(activity) && !(g != nil && g.way == way(p.agent) && g.state == delivery.Sent), by == byMail && r.gate(r.now()) == control.GateUnknown:
+	case by == byPerson && hasEndedTurn(activity) && !(g != nil && g.way == way(p) && g.state == delivery.Sent), by == byMail && r.gate(r.now()) == control.GateUnknown:
 		return nil, nil
 	case r.keyWouldAnswer(by):
 		return nil, refused("the key would answer its question: no key was pressed", control.Try{Op: "answer", Deny: true})

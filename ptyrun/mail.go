@@ -21,7 +21,7 @@ type mail struct {
 	queue          []wire.ID       // to deliver, as the queue named them, in order
 	giving         *giving         // nil: nothing is being given
 	last           *giving         // what the agent got last; nil: nothing that could be undone
-	prompts        []*prompt       // to give before any mail
+	prompts        []*prompt       // to give before any mail; the one being given among them
 	isInterrupting bool            // a turn, for urgent mail
 	needsReminder  bool            // an answer is overdue: remind the agent as soon as the gate opens
 	remindAt       time.Time       // when overdue answers are checked next
@@ -40,8 +40,9 @@ type prompt struct {
 	done     chan error // gets the outcome, once; nil: the first prompt of a run, whose failure is reported
 }
 
-// tell tells the outcome to whoever waits for it, and reports whether anybody does.
-func (p *prompt) tell(err error) bool {
+// end ends a prompt: it tells the outcome to whoever waits for it, and reports whether anybody does.
+func (m *mail) end(p *prompt, err error) bool {
+	m.prompts = slices.DeleteFunc(m.prompts, func(other *prompt) bool { return other == p })
 	if p.done != nil {
 		select {
 		case p.done <- err:
@@ -216,17 +217,18 @@ func (r *runner) stepMail(now time.Time) {
 	case r.mustWait(m.retryAt, now):
 	case isPromptNext && r.gate(now) != control.GateOpen, !isPromptNext && r.mailGate(now) != control.GateOpen:
 	case isPromptNext:
-		next := m.prompts[0]
-		m.prompts = m.prompts[1:]
-		r.giveNext(&giving{state: delivery.Unread, text: next.text, prompt: next})
+		m.giving = &giving{state: delivery.Unread, text: m.prompts[0].text, prompt: m.prompts[0]}
+		r.claim(m.giving)
 	default:
 		n, by := r.nextTogether(m.queue, now)
-		next := &giving{state: delivery.Unread, ids: slices.Clone(m.queue[:n])}
-		if by == way(&r.beside) {
-			r.giveBeside(next)
-		} else {
-			r.giveNext(next)
+		m.giving = &giving{state: delivery.Unread, ids: slices.Clone(m.queue[:n])}
+		if by != way(&r.beside) {
+			r.claim(m.giving)
+			return
 		}
+		m.giving.way, m.last = by, nil
+		m.unqueue(m.giving.ids...)
+		r.happened(delivery.Got, "")
 	}
 }
 
@@ -251,7 +253,7 @@ func (r *runner) wayOf(queue []wire.ID, now time.Time) way {
 	if mayGo && (len(queue) == 0 || !b.atPrompt[queue[0]] && r.mail.tries[queue[0]] == 0) {
 		return b
 	}
-	return r.prog.agent
+	return r.prog
 }
 
 // isAlone reports whether a message is typed by itself: if it made the program exit, others would be lost with it.

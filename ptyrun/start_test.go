@@ -225,7 +225,7 @@ func TestEndWhileGiven(t *testing.T) {
 	await(t, h, "state_change")
 	p := &prompt{done: make(chan error, 1)}
 	h.r.call(func() {
-		h.r.mail.giving = &giving{state: delivery.Put, way: h.r.prog.agent, typing: &typing{startedAt: time.Now()}, prompt: p}
+		h.r.mail.giving = &giving{state: delivery.Put, way: h.r.prog, typing: &typing{startedAt: time.Now()}, prompt: p}
 	})
 	h.r.call(func() {
 		if p, err := os.FindProcess(h.r.prog.PID()); err == nil {

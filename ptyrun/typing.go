@@ -75,84 +75,73 @@ func (p *terminal) put(g *giving) {
 //	the text has left the draft                     receipt
 //	nothing tells                                   silent
 func (p *terminal) has(g *giving, now time.Time) (e delivery.Event, why string) {
+	r, t := p.r, g.typing
 	p.refresh()
-	if now.Sub(g.typing.startedAt) >= maxKeyHold {
-		p.r.releaseKeys()
+	if now.Sub(t.startedAt) >= maxKeyHold {
+		r.releaseKeys()
 	}
-	if g.state == delivery.Put {
-		e, why = p.submitDraft(g, now)
-	} else {
-		e, why = p.isAccepted(g, now)
-	}
-	p.r.wakeAt(now.Add(2 * readDelay))
-	return e, why
-}
-
-func (p *terminal) submitDraft(g *giving, now time.Time) (e delivery.Event, why string) {
-	switch t := g.typing; {
+	r.wakeAt(now.Add(2 * readDelay))
+	switch {
+	case g.state == delivery.Sent:
+		return p.isAccepted(g, now)
 	case t.failed != "":
 		return delivery.Silent, t.failed
 	case t.wroteAt.IsZero():
 		return "", ""
-	case !t.isIn:
-		if t.isIn, why = p.isInDraft(t, now); why != "" {
-			return delivery.Silent, why
+	}
+	if !t.isIn {
+		if e, why := p.isInDraft(t, now); e != delivery.In {
+			return e, why
 		}
+		t.isIn = true
 	}
-	if !g.typing.isIn {
-		return "", ""
-	}
-	mayReturn, why := p.mayReturn(g, now)
-	switch {
-	case why != "":
-		return delivery.Moot, why
-	case mayReturn:
+	if e, why = p.mayReturn(g, now); e == delivery.Off {
 		p.pressReturn(g)
-		return delivery.Off, ""
 	}
-	return "", ""
+	return e, why
 }
 
-// isInDraft reports whether the draft shows the text and the screen is quiet. If it does not in time, it is enough that
-// the screen has changed and no other draft is on it: a program may show a text in a way that its driver cannot read.
-func (p *terminal) isInDraft(t *typing, now time.Time) (isIn bool, why string) {
+// isInDraft says In if the draft shows the text and the screen is quiet. If it does not in time, it is enough that the
+// screen has changed and no other draft is on it: a program may show a text in a way that its driver cannot read.
+func (p *terminal) isInDraft(t *typing, now time.Time) (e delivery.Event, why string) {
 	r := p.r
 	t.isSeen = p.driver.HasInBox(p.look(), t.draft)
 	quiet := earlier(p.outputAt.Add(r.timing.quiet), t.wroteAt.Add(4*r.timing.quiet)) // something may blink for ever
 	switch {
 	case t.isSeen && !now.Before(quiet):
-		return true, ""
 	case r.mustWait(t.wroteAt.Add(r.timing.render), now):
-		return false, ""
+		return "", ""
 	case p.isSilent():
-		return false, "the screen did not change"
+		return delivery.Silent, "the screen did not change"
 	case !t.isSeen && p.reading.Draft != "" && !p.driver.Plain && !isPartOf(p.reading.Draft, t.draft):
-		return false, "its prompt shows different text"
+		return delivery.Silent, "its prompt shows different text"
 	}
-	return true, ""
+	return delivery.In, ""
 }
 
-// mayReturn reports whether the return key may be pressed: a program swallows it while it processes a paste, an open
-// frame may be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
-func (p *terminal) mayReturn(g *giving, now time.Time) (may bool, why string) {
+// mayReturn says Off if the return key may be pressed: a program swallows it while it processes a paste, an open frame may
+// be drawing a dialog, and what an agent shows instead of its box may be one that its driver does not know.
+func (p *terminal) mayReturn(g *giving, now time.Time) (e delivery.Event, why string) {
 	r, t := p.r, g.typing
-	why = r.returnGate()
-	if why == "" {
+	if why = r.returnGate(); why == "" {
 		_, why = r.typable(g.items())
 	}
 	switch {
 	case why != "":
-		return false, why
+		return delivery.Moot, why
 	case t.isMixed:
-		return false, string(control.GateTyping)
+		return delivery.Moot, string(control.GateTyping)
 	case !p.driver.Plain && p.reading.NotPromptReason == control.GateNoPrompt:
 		if r.mustWait(t.wroteAt.Add(r.timing.render), now) {
-			return false, ""
+			return "", ""
 		}
-		return false, string(control.GateNoPrompt)
+		return delivery.Moot, string(control.GateNoPrompt)
 	}
 	at := t.wroteAt.Add(r.timing.beforeReturn + driver.SubmitDelay(len(g.text)))
-	return !r.mustWait(at, now) && (p.frameSince.IsZero() || now.Sub(p.frameSince) >= maxFrame), ""
+	if r.mustWait(at, now) || !p.frameSince.IsZero() && now.Sub(p.frameSince) < maxFrame {
+		return "", ""
+	}
+	return delivery.Off, ""
 }
 
 func (p *terminal) pressReturn(g *giving) {
