@@ -46,7 +46,7 @@ var layers = strings.Fields(
 		"cmd/internal/mcp cmd/internal/tui cmd/internal/web " +
 		"cmd/atm cmd/atm-runner cmd/atm-codex cmd/atm-acp cmd/atm-bridge cmd/atm-claude cmd/atm-mcp cmd/atm-tui cmd/atm-web " +
 		// What only tests use, and tests of the whole.
-		"internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
+		"internal/delivery/waytest internal/testtree internal/testround internal/testframe internal/testprogram internal/testagent internal/testagent/cmd/fakeagent cmd/internal/testteam " +
 		"cmd/internal/crashtest cmd/internal/machines cmd/internal/windows cmd/internal/packaging cmd/internal/realagents cmd/internal/bench")
 
 // importers are the packages that import a module that is not ours; tests may import more.

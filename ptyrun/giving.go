@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -289,10 +290,14 @@ func (r *runner) wasNotAccepted(g *giving, effect delivery.Effect) {
 			r.changeClaim(func() error { return c.Expire(context.Background()) })
 		}
 	}
+	failed := errors.New("the text was not accepted: " + g.why)
+	if effect == delivery.Repeat {
+		failed = fmt.Errorf("%w: %s", delivery.ErrUnsure, g.why)
+	}
 	switch p := g.prompt; {
 	case p == nil:
 	case effect == delivery.Release && g.cause == delivery.NotIn: // like one whose gate has shut
-	case !m.end(p, errors.New("the text was not accepted: "+g.why)):
+	case !m.end(p, failed):
 		r.reportError("the first prompt was not typed: " + g.why)
 	}
 	if isUnknown {

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -21,7 +22,7 @@ import (
 func startFake(t *testing.T, o testagent.Options, more func(*Options)) *Handle {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	o.Log = filepath.Join(t.TempDir(), "fake.log")
+	o.Log = cmp.Or(o.Log, filepath.Join(t.TempDir(), "fake.log"))
 	argv, env, err := testagent.Command(o)
 	must(t, err)
 	opt := Options{Command: argv, Env: append(os.Environ(), env...), Dir: t.TempDir(), timing: &quick}

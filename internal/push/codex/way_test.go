@@ -1,0 +1,161 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/agentteammail/atm/internal/delivery/waytest"
+)
+
+// A pretended thread begins a turn with each text of its queue, unless a turn of a person runs.
+type pretended struct {
+	mu     sync.Mutex
+	next   string // what becomes of the next text: "", "refuse", "hang"
+	isBusy bool
+
+	queue []Queued
+	items []Item
+}
+
+func (p *pretended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	for {
+		_, data, err := conn.Read(context.Background())
+		if err != nil {
+			return
+		}
+		var m struct {
+			ID     *int64
+			Method string
+			Params withThread
+		}
+		if json.Unmarshal(data, &m) != nil || m.ID == nil {
+			continue
+		}
+		result, problem := p.answer(m.Method, m.Params)
+		if errors.Is(problem, errHang) {
+			return
+		}
+		answer := map[string]any{"id": *m.ID, "result": result}
+		if problem != nil {
+			answer = map[string]any{"id": *m.ID, "error": map[string]any{"code": -32600, "message": problem.Error()}}
+		}
+		encoded, _ := json.Marshal(answer)
+		conn.Write(context.Background(), websocket.MessageText, encoded)
+	}
+}
+
+var errHang = errors.New("the server ends")
+
+func (p *pretended) answer(method string, params withThread) (result any, problem error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isText := method == "thread/queue/add" || method == "turn/steer"
+	next := p.next
+	if isText {
+		p.next = ""
+	}
+	if isText && next == "refuse" {
+		return nil, errors.New("not now")
+	}
+	if isText && next == "hang" {
+		defer func() { problem = errHang }()
+	}
+	switch method {
+	case "thread/read":
+		status := Status{Type: Idle}
+		if p.isBusy {
+			status.Type = Active
+		}
+		return map[string]any{"thread": Thread{ID: params.Thread, Status: status}}, nil
+	case "thread/queue/add":
+		q := Queued{ID: fmt.Sprint("q", len(p.queue)+len(p.items)), ClientID: params.ClientID, Input: params.Input}
+		p.queue = append(p.queue, q)
+		p.begin()
+		return map[string]any{"queuedSubmission": q}, nil
+	case "thread/queue/list":
+		return map[string]any{"data": p.queue}, nil
+	case "thread/queue/delete":
+		before := len(p.queue)
+		p.queue = slices.DeleteFunc(p.queue, func(q Queued) bool { return q.ID == params.Submission })
+		return map[string]any{"deleted": len(p.queue) < before}, nil
+	case "turn/steer":
+		p.items = append(p.items, Item{Type: UserMessage, ClientID: params.ClientID, Content: params.Input})
+		return map[string]any{"turnId": params.Expected}, nil
+	case "thread/items/list":
+		all := []any{}
+		for _, i := range slices.Backward(p.items) {
+			all = append(all, map[string]any{"item": i})
+		}
+		return map[string]any{"data": all}, nil
+	}
+	return map[string]any{}, nil
+}
+
+// begin begins a turn with each text in the queue.
+func (p *pretended) begin() {
+	if p.isBusy {
+		return
+	}
+	for _, q := range p.queue {
+		p.items = append(p.items, Item{Type: UserMessage, ClientID: q.ClientID, Content: q.Input})
+	}
+	p.queue = nil
+}
+
+func (p *pretended) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.begin()
+}
+
+func (p *pretended) acted() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.items {
+		all = append(all, i.Content[0].Text)
+	}
+	return all
+}
+
+func TestWay(t *testing.T) {
+	for name, turn := range map[string]string{"queue": "", "turn": "U"} {
+		t.Run(name, func(t *testing.T) {
+			waytest.Test(t, func(t *testing.T) *waytest.Program {
+				p := &pretended{}
+				c, err := Dial(t.Context(), newServer(t, p).socket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				program := &waytest.Program{
+					Way:    Way{Client: c, Thread: "T", Turn: turn},
+					Acted:  p.acted,
+					Refuse: func() { p.set(func() { p.next = "refuse" }) },
+					Hang:   func() { p.set(func() { p.next = "hang" }) },
+				}
+				if turn == "" {
+					program.Shut = func() { p.set(func() { p.isBusy = true }) }
+					program.Hold = func() (goOn func()) {
+						program.Shut()
+						return func() { p.set(func() { p.isBusy = false }) }
+					}
+				}
+				return program
+			})
+		})
+	}
+}
