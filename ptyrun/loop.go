@@ -1,13 +1,9 @@
 package ptyrun
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/queue"
 	"github.com/agentteammail/atm/internal/runinfo"
-	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/record"
@@ -42,6 +37,7 @@ type runner struct {
 	serverDir string        // for the socket of the program's own server; "": it has none
 	recording *record.Writer
 	events    worker      // appends events
+	waiting   eventQueue  // those
 	logFails  atomic.Bool // the last one was not appended
 	notes     worker      // writes run.json
 	unwritten int         // how often it is still to be written
@@ -65,10 +61,10 @@ type runner struct {
 	mail       mail
 	beside     beside
 	root       rootState
-	lastAnswer string       // the last one that a terminal reported, by whichever program
-	question   *Question    // that the agent asks
-	follower   Follower     // of Options.Follow
-	unlogged   []wire.Event // that were folded when they were appended, and did not come back from the log yet
+	lastAnswer string        // the last one that a terminal reported, by whichever program
+	question   *Question     // that the agent asks
+	follower   Follower      // of Options.Follow
+	unlogged   []*wire.Event // that were folded when they were appended, and did not come back from the log yet
 
 	attached
 
@@ -267,56 +263,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// append appends an event with those of the fields (name, value, name, …) that have a value, and folds it at once: what
-// this runner does is not news to it when it comes back from the log. Only what is about messages is. If appending fails
-// (a lock, a full disk) it is tried again: a missing state change would mislead for ever.
-func (r *runner) append(e wire.Event, fields ...string) {
-	for i := 0; i < len(fields); i += 2 {
-		if fields[i+1] != "" {
-			e = e.With(fields[i], fields[i+1])
-		}
-	}
-	address := r.Box.Address()
-	e.Source, e.Team, e.Agent, e.At = cmp.Or(e.Source, source), address.Team, address.Agent, r.now().UTC()
-	switch e.Kind {
-	case wire.EventInjectionFailed, wire.EventInjected, wire.EventUnread: // the mailbox appends what comes before them
-	default:
-		r.unlogged = append(r.unlogged, e)
-		seq := r.state.Seq
-		r.foldEvent(&e, e.At)
-		r.state.Seq = seq // it has no number yet
-	}
-	r.events.do(func() {
-		r.retry("appending events", func() error {
-			err := r.Box.Log().Append(context.Background(), e)
-			if errors.Is(err, eventlog.ErrNoEvent) { // it will never get in
-				r.Log.Error("appending events", "err", err)
-				r.post(func() { r.isFolded(&e) })
-				err = nil
-			}
-			r.logFails.Store(err != nil)
-			return err
-		})
-	})
-}
-
-// isFolded reports whether an event from the log is one that this runner has appended.
-func (r *runner) isFolded(e *wire.Event) bool {
-	i := slices.IndexFunc(r.unlogged, func(own wire.Event) bool {
-		own.Seq, own.At = e.Seq, e.At // the log's own
-		return own.Kind == e.Kind && bytes.Equal(own.Append(nil), e.Append(nil))
-	})
-	if i >= 0 {
-		r.unlogged = slices.Delete(r.unlogged, 0, i+1) // they are logged in order
-	}
-	return i >= 0
-}
-
-func (r *runner) appendStateChange(previous, now reducer.Activity, detail string, from reducer.Source, more ...string) {
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
-	r.append(e, append([]string{"detail", detail, "evidence", string(from)}, more...)...)
 }
 
 // notifyViewers shows a line of atm's own on the attached terminals.

@@ -44,6 +44,7 @@
 //	mailbox                  the mailbox of the agent, and its runner lock
 //	start                    the handle; how a run begins and ends
 //	loop, worker             the runner's state and its loop; how other goroutines work with it
+//	events                   what it appends to the log
 //	agent                    what the loop knows of an agent
 //	program, restart         one start of the program; the next start, and the end
 //	ownserver                the server that it would else share with other agents

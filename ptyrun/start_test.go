@@ -239,6 +239,31 @@ func TestEndWhileGiven(t *testing.T) {
 	must(t, h.Prompt(t.Context(), "SAY fine"))
 }
 
+// Mail that an agent without a terminal may have got when it ended is given once more, marked.
+func TestEndWhileMailIsGiven(t *testing.T) {
+	h := startFake(t, testagent.Options{}, func(o *Options) {
+		o.Command, o.Driver, o.ACP, o.Restart = append(o.Command, "acp"), nil, &ACP{}, Always
+	})
+	await(t, h, "session_start")
+	g := &giving{state: delivery.Unread}
+	h.r.call(func() { h.r.mail.giving = g })
+	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, Body: "fine", SentAt: time.Now().UTC()}
+	p := &maildir.Post{Message: m, To: []*maildir.Box{h.r.Box}}
+	maildir.Deliver(t.Context(), p)
+	must(t, p.Outcomes[0].Err)
+	c, err := h.r.Hold.Claim(t.Context(), []wire.ID{m.ID})
+	must(t, err)
+	h.r.call(func() {
+		g.state, g.way, g.claim, g.ids = delivery.Put, h.r.prog, c, []wire.ID{m.ID}
+		if p, err := os.FindProcess(h.r.prog.PID()); err == nil {
+			p.Kill()
+		}
+	})
+	if e := await(t, h, wire.TurnCompleted); !strings.Contains(e.Text("response"), "may be a repeat") {
+		t.Errorf("it got %q", e.Text("response"))
+	}
+}
+
 // A text that ended the agent was given.
 func TestPromptThatEndsIt(t *testing.T) {
 	h := startFake(t, testagent.Options{Profile: "claude"}, nil)

@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -46,34 +47,37 @@ func (r *runner) poll(within time.Duration, holds func() bool) (isSo bool) {
 	return false
 }
 
-// worker runs jobs in order, beside the loop, because they wait for locks and disks.
+// worker runs jobs in order, beside the loop, because they wait for locks and disks. While it has any it is one goroutine.
 type worker struct {
 	lock sync.Mutex
-	last chan struct{} // closed when the last job is done
+	jobs []func() // the first one is running
 }
 
 func (w *worker) do(job func()) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	before, done := w.last, make(chan struct{})
-	w.last = done
-	go func() {
-		defer close(done)
-		if before != nil {
-			<-before
-		}
+	if w.jobs = append(w.jobs, job); len(w.jobs) == 1 {
+		go w.run()
+	}
+}
+
+func (w *worker) run() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for len(w.jobs) > 0 {
+		job := w.jobs[0]
+		w.lock.Unlock()
 		job()
-	}()
+		w.lock.Lock()
+		w.jobs = slices.Delete(w.jobs, 0, 1)
+	}
 }
 
 // wait waits for all jobs so far.
 func (w *worker) wait() {
-	w.lock.Lock()
-	last := w.last
-	w.lock.Unlock()
-	if last != nil {
-		<-last
-	}
+	done := make(chan struct{})
+	w.do(func() { close(done) })
+	<-done
 }
 
 // retry calls try until it succeeds. When the loop has ended it calls it once.
