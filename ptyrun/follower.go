@@ -64,7 +64,14 @@ func (f Followed) Stop(why string, patience time.Duration) {
 }
 
 // Reread asks again whether a message is withheld, and acts on it.
-func (f Followed) Reread(id wire.ID) { f.r.rereadMessage(id) }
+func (f Followed) Reread(id wire.ID) {
+	r := f.r
+	r.wg.Go(func() {
+		if it, err := r.Box.Get(id); err == nil {
+			r.post(func() { r.messageArrived(it, r.now()) })
+		}
+	})
+}
 
 // Append appends an event to the agent's log.
 func (f Followed) Append(e wire.Event) { f.r.append(e) }

@@ -36,7 +36,7 @@ func (r *runner) gateOf(w way, now time.Time) control.Gate {
 		return control.GateOff
 	case r.stopping != nil:
 		return control.GateStopping
-	case !r.isInPlace():
+	case r.root.isMoved:
 		return control.GateMoved
 	case r.root.refusal != "":
 		return control.GateStranger

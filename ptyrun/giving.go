@@ -135,9 +135,13 @@ func (r *runner) abandonGiving(why string) {
 func (r *runner) claim(g *giving) {
 	ids, now, reader, how := g.ids, r.now(), r.prog.state().reader, r.inject()
 	r.claims.do(func() {
+		isMoved := !r.isInPlace()
 		if g.prompt != nil {
 			err := r.Box.Store().MayAct(r.ctx)
-			r.post(func() { r.claimed(g, err) })
+			r.post(func() {
+				r.root.isMoved = isMoved
+				r.claimed(g, err)
+			})
 			return
 		}
 		wanted := ids
@@ -152,9 +156,21 @@ func (r *runner) claim(g *giving) {
 		if err == nil && isPointer { // at once, so that a hook of this prompt may hand the messages over
 			c.Release(r.ctx) // an error does not matter: it is done again at the end
 		}
+		var leased []*maildir.Item // of them the queue has to know until when
+		for i := 0; c != nil && i < len(c.Leased); i++ {
+			if it, err := r.Box.Get(c.Leased[i]); err == nil {
+				leased = append(leased, it)
+			}
+		}
 		if !r.post(func() {
-			g.ids, g.claim, g.isPointer = ids, c, isPointer
+			g.ids, g.claim, g.isPointer, r.root.isMoved = ids, c, isPointer, isMoved
 			r.mail.unqueue(held...) // they are told of again when they may be given
+			if err == nil {
+				r.mail.unqueue(ids...)
+			}
+			for _, it := range leased {
+				r.messageArrived(it, r.now())
+			}
 			r.claimed(g, err)
 		}) && c != nil {
 			c.Release(context.Background())
@@ -173,10 +189,6 @@ func (r *runner) claimed(g *giving, failed error) {
 		r.Log.Error("claiming messages", "err", failed)
 		r.askMayAct() // perhaps that is why
 	} else if c != nil {
-		m.unqueue(g.ids...)
-		for _, id := range c.Leased { // the queue has to know until when
-			r.rereadMessage(id)
-		}
 		g.ids = idsOf(c.Items)
 	}
 	isOver := g.prompt == nil && len(g.ids) == 0 || g.prompt != nil && (g.prompt.isOver || r.gate(now) != control.GateOpen)

@@ -219,7 +219,9 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 
 	now := time.Now()
 	for _, id := range ids {
-		r.rereadMessage(id)
+		it, err := rg.bob.Get(id)
+		must(t, err)
+		r.messageArrived(it, now)
 	}
 	if !r.hasMoreMail || r.queue.HasRoom() {
 		t.Fatal("there is room")

@@ -57,6 +57,7 @@ type runner struct {
 	notResumed string // why the next program begins a new conversation
 
 	isOver bool
+	failed error // why the run cannot go on
 
 	mail       mail
 	beside     beside
@@ -134,6 +135,7 @@ func (r *runner) startHelpers(server *control.Server, inbox *watcher.Watcher) {
 		}
 	})
 	r.wg.Go(func() { r.follower.Run(r.ctx) })
+	r.wg.Go(r.watchRoot)
 }
 
 func (r *runner) detachFollower(failed error) {
@@ -164,12 +166,7 @@ func (r *runner) writeRunInfo() {
 	})
 }
 
-// checkEvery is how often the loop checks that it still has the runner lock, and whether there is room for more mail.
-const checkEvery = 3 * time.Second
-
-func (r *runner) loop(quit <-chan struct{}) (failed error) {
-	check := time.NewTicker(checkEvery)
-	defer check.Stop()
+func (r *runner) loop(quit <-chan struct{}) {
 	for !r.isOver {
 		now := r.now()
 		r.nextStep = now.Add(time.Hour)
@@ -195,30 +192,11 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		case f := <-r.calls:
 			f()
 		case <-time.After(r.nextStep.Sub(r.now())):
-		case <-check.C:
-			if !r.Hold.StillHeld() && failed == nil {
-				if failed = r.goneError(); failed == nil {
-					failed = ErrTakenOver
-				}
-				r.reportError(failed.Error())
-				r.stop(failed.Error())
-			}
-			if failed == nil {
-				r.Box.Complete() // else nobody finds the agent, and each look at its mail fails
-			}
-			if r.root.refusal != "" {
-				r.askMayAct()
-			}
-			r.readMoreMail()
-			if r.prog != nil && r.prog.state().isReady && r.beside.by == "" {
-				r.lookBeside(r.now())
-			}
 		case <-quit:
 			quit = nil
 			r.stop("interrupted")
 		}
 	}
-	return failed
 }
 
 func (r *runner) step(now time.Time) {

@@ -111,12 +111,6 @@ func (r *runner) handleMailEvent(e *wire.Event) {
 	}
 }
 
-func (r *runner) rereadMessage(id wire.ID) {
-	if it, err := r.Box.Get(id); err == nil {
-		r.messageArrived(it, r.now())
-	}
-}
-
 // messageArrived tells the queue of a message that is new or has changed, if the queue has any use for it.
 func (r *runner) messageArrived(it *maildir.Item, now time.Time) {
 	mail := queue.Message{

@@ -177,9 +177,9 @@ func start(ctx context.Context, o Options, m *Mail) (h *Handle, err error) {
 	go func() {
 		defer close(h.done)
 		defer stop()
-		err := r.loop(stopping.Done())
+		r.loop(stopping.Done())
 		end()
-		h.err = r.shut(errors.Join(err, inbox.Close(), server.Close()))
+		h.err = r.shut(errors.Join(r.failed, inbox.Close(), server.Close()))
 		h.exit = r.exit
 	}()
 	return h, nil
