@@ -91,9 +91,10 @@ func TestRootMoved(t *testing.T) {
 	client := r.client()
 	must(t, os.Rename(path, path+".moved"))
 	t.Cleanup(func() { os.RemoveAll(path + ".moved") })
-	if s, err := client.Status(t.Context()); err != nil || s.Gate != control.GateMoved {
-		t.Errorf("%+v, %v", s, err)
-	}
+	r.wait("the gate to be shut", func() bool {
+		s, err := client.Status(t.Context())
+		return err == nil && s.Gate == control.GateMoved
+	})
 	must(t, os.Rename(path+".moved", path))
 	id := r.send("hello")
 	r.wait("it to be read", r.read(id))

@@ -25,9 +25,7 @@ var (
 var _ control.Handler = (*runner)(nil)
 
 func (r *runner) Status(context.Context) (control.Status, error) {
-	isMoved := !r.isInPlace()
 	return inLoop(r, func() (control.Status, error) {
-		r.root.isMoved = isMoved
 		s := control.Status{State: string(reducer.Starting), NoTerminal: !r.hasTerminal(), Untyped: r.mail.lastFailure.Field("reason")}
 		if err := r.recording.Err(); err != nil {
 			s.NotRecorded = err.Error()
