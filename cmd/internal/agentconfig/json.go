@@ -237,6 +237,7 @@ type hookSet struct {
 	waiting []string          // the events whose hooks may wait
 	brief   []string          // the events whose hooks the tool gives briefly at most
 	more    map[string]string // further members of an event's hook
+	waking  []string          // the events with another hook, which wakes the program for mail that waits
 }
 
 // Timeouts in seconds: of a hook that waits, and of one of brief, which Codex clamps to with a warning if it is longer.
@@ -249,7 +250,7 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 		return
 	}
 	// A command that runs atm for the tool, wherever atm is.
-	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?$`)
+	own := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook ` + h.tool + `( --as \S+)?( ` + wakeFlag + `)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
 		event := "/hooks/" + escapePointer(stringOf(&m.Name))
 		for g, group := range slices.Backward(elements(&m.Value)) {
@@ -270,14 +271,26 @@ func (h hookSet) removeFrom(root *hujson.Value) {
 // settings are a group of its own for each event, behind those of others.
 func (h hookSet) settings() []setting {
 	change := fmt.Sprintf("hooks for %d events: %s", len(h.events), h.command)
-	return each(h.events, func(event string) setting {
+	hook := func(event, command string, timeout int, more string) setting {
+		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(command), timeout, more)
+		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
+	}
+	all := each(h.events, func(event string) setting {
 		timeout := h.timeout
 		if slices.Contains(h.waiting, event) {
 			timeout = aDay
 		} else if slices.Contains(h.brief, event) {
 			timeout = briefly
 		}
-		group := fmt.Sprintf(`{"hooks": [{"type": "command", "command": %s, "timeout": %d%s}]}`, quoted(h.command), timeout, h.more[event])
-		return setting{pointer: "/hooks/" + event + "/-", value: group, change: change}
+		return hook(event, h.command, timeout, h.more[event])
 	})
+	if len(h.events) > 0 {
+		for _, event := range h.waking {
+			all = append(all, hook(event, h.command+" "+wakeFlag, aDay, claudeWake))
+		}
+	}
+	return all
 }
+
+// wakeFlag tells the hook that nobody waits for it.
+const wakeFlag = "--wake"

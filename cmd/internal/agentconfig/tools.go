@@ -62,7 +62,7 @@ func (p *Installer) claude(r Request, top string) (edits []edit, notes []string)
 var hookSets = map[string]hookSet{
 	"claude": {
 		tool: "claude", events: claudeEvents, timeout: 10,
-		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake},
+		waiting: []string{"PermissionRequest", "FileChanged"}, more: map[string]string{"FileChanged": claudeWake}, waking: []string{"SessionStart"},
 	},
 	"codex":  {tool: "codex", events: codexEvents, timeout: 10, brief: []string{"SessionEnd", "Interrupt"}},
 	"gemini": {tool: "gemini", events: geminiEvents, timeout: 10_000},

@@ -155,8 +155,21 @@ func (c *call) startTurn(prompt string) {
 			}
 		}
 	}
-	c.interruptOpen(c.turn)
+	if c.joins() {
+		c.events = append(c.events, c.turnCompleted("completed", c.lastSession().Turn.ID, ""))
+	} else {
+		c.interruptOpen(c.turn)
+	}
 	c.addEvent(wire.TurnStarted, c.turn, "prompt", prompt)
+}
+
+// joins reports whether the prompt is mail that the program has taken together with what has just begun the open turn: its
+// model gets both at once.
+func (c *call) joins() bool {
+	open := c.lastSession().Turn
+	return len(c.Shown) > 0 && open.IsOpen() && open.ID != c.turn && slices.ContainsFunc(c.recentEvents(), func(e wire.Event) bool {
+		return e.Kind == wire.TurnStarted && e.TurnID == open.ID
+	})
 }
 
 // recentEvents returns what hooks reported of the session within the last two seconds, the oldest first.

@@ -52,7 +52,9 @@ func (c *call) handleEvent() {
 	case "StopFailure":
 		c.handleStopFailure()
 	case "SessionStart":
-		c.handleSessionStart()
+		if c.isWake = c.o.IsWake; !c.isWake {
+			c.handleSessionStart()
+		}
 	case "SessionEnd":
 		c.endSession(in.Text("reason"))
 	case "PreToolUse":
@@ -103,6 +105,9 @@ func (c *call) handlePrompt() {
 	c.replyAs, c.Shown = asContext, shown(prompt)
 	if c.tool == Claude { // an interrupt before the first word of the answer removes a prompt, with what was added to it
 		c.Forgets = c.kind + " "
+		if len(c.Shown) > 0 { // of mail that comes at once each has a prompt, which looks like that to the next
+			c.replyAs = none
+		}
 	}
 	c.startTurn(personsPrompt(prompt))
 }

@@ -14,7 +14,8 @@
 //	    its text, the time and the events since. So hooks that are installed twice report everything once.
 //	  - Under atm run --driver acp only mail goes out: the program reports the rest over ACP, under other ids.
 //	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
-//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go).
+//	  - An idle Claude Code that its person started watches its inbox, and is woken for mail (FileChanged, wake.go), also for
+//	    what waits when it starts: none is in the answer to SessionStart, which goes out with the first prompt.
 //	  - At a compaction no mail goes out, and it proves nothing: the session may end before the model sees it.
 //	  - Expired mail goes out, marked, only where a turn begins. It keeps no turn going.
 //	  - A program that has the name of an agent that atm runs is warned when its session begins, and gets no mail.
@@ -104,6 +105,7 @@ type Options struct {
 	// TakesContextAtStop reports whether Claude Code goes on with additional context in the answer to Stop; nil: it does not.
 	TakesContextAtStop func() bool
 
+	IsWake   bool   // nobody waits for the call, which wakes the program for mail that waits
 	IsSecond bool   // another program is the agent: this one only begins and ends
 	IsACP    bool   // the agent was last run over ACP
 	IsScript bool   // a script reads what the program prints
@@ -232,7 +234,8 @@ func (c *call) handOver(ctx context.Context) (*handover.Handover, error) {
 	if c.o.IsScript && (c.replyAs == asBlock || c.replyAs == onStderr) && !c.hasRunner() {
 		c.CanCarryMail = false
 	}
-	if c.IsPush && c.o.IsTyped || c.IsNewProgram && !c.IsPush && c.hasRunner() { // in the answer to a beginning it would wait for the first prompt
+	isWoken := c.o.Wakes != nil || c.hasRunner()
+	if c.IsPush && c.o.IsTyped || c.IsNewProgram && !c.IsPush && isWoken { // in the answer to a beginning it would wait for the first prompt
 		c.CanCarryMail = false
 	}
 	l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Show: c.o.Flags}

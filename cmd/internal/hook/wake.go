@@ -11,13 +11,17 @@ import (
 	"github.com/agentteammail/atm/internal/maildir"
 )
 
-// Claude Code watches an idle agent's inbox, and calls its hook FileChanged there. An answer with exit code 2 begins a turn
-// (asyncRewake), whose UserPromptSubmit then takes the mail along. While a turn runs, its other hooks take the mail.
+// Claude Code watches an idle agent's inbox, and calls its hook FileChanged there; and one when its session starts, for mail
+// that waits by then. An answer with exit code 2 begins a turn (asyncRewake), whose UserPromptSubmit then takes the mail
+// along. While a turn runs, its other hooks take the mail.
 const (
 	wakePoll     = 200 * time.Millisecond
 	wakePollBusy = time.Second // while a turn goes on for long
 
 	wakeOnce = 4 * time.Second // two wakes within that time are one
+
+	// A program that has just started may first be noted by its other hook, and has a prompt to begin with.
+	startTime, startIdle = 20 * time.Second, 2 * time.Second
 )
 
 // maxWatched is how many files an inbox may have for all of it to be watched: the program watches each. Of a larger one
@@ -52,15 +56,17 @@ func (c *call) wake(ctx context.Context) (exit int, err error) {
 	look := func() (isWaiting, isBeingGiven bool, err error) {
 		return c.o.Box.Waiting(ctx, maildir.ReadOptions{Match: c.o.MayDeliver, Current: true})
 	}
+	isStart, began := c.kind == "SessionStart", time.Now()
 	for i := 0; ; i++ {
 		isWaiting, isBeingGiven, err := look()
 		if !isWaiting && !isBeingGiven || err != nil {
 			return 0, err
 		}
 		may, isIdle := c.o.Wakes()
-		if !may {
+		if !may && !(isStart && time.Since(began) < startTime) {
 			return 0, nil
 		}
+		isIdle = isIdle && may && !(isStart && time.Since(began) < startIdle)
 		if isIdle { // perhaps after a turn that has taken the mail
 			if isWaiting, _, err = look(); err != nil {
 				return 0, err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentteammail/atm/internal/maildir"
@@ -17,17 +18,65 @@ const changed = `{"session_id":"s1","hook_event_name":"FileChanged","file_path":
 // wakes makes a call because the inbox has changed, and returns what it says. isIdle is what the program does.
 func wakes(t *testing.T, bob *maildir.Box, may bool, isIdle func() bool) (exit int, text string) {
 	t.Helper()
+	return wakesAt(t, changed, bob, may, isIdle)
+}
+
+func wakesAt(t *testing.T, call string, bob *maildir.Box, may bool, isIdle func() bool) (exit int, text string) {
+	t.Helper()
 	var out, errs strings.Builder
-	o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &errs, Flags: " --as bob"}
+	o := Options{IsWake: true, Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &errs, Flags: " --as bob"}
 	if isIdle != nil {
 		o.Wakes = func() (bool, bool) { return may, isIdle() }
 	}
-	exit, err := Handle(ctx, Claude, []byte(changed), o)
+	exit, err := Handle(ctx, Claude, []byte(call), o)
 	must(t, err)
 	if out.String() != "" {
 		t.Errorf("it wrote %q", &out)
 	}
 	return exit, errs.String()
+}
+
+// Mail that waits when a program starts is not in the answer to that, which goes out with the first prompt: it wakes the
+// program, when that has been idle for a while.
+func TestWakeAtStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bob := team(t, nil)
+		mail(t, bob, "good morning")
+		start := calledWith(Claude, "SessionStart", `,"source":"startup"`)
+		var out strings.Builder
+		o := Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &out, Wakes: func() (bool, bool) { return true, true }}
+		if _, err := Handle(ctx, Claude, []byte(start), o); err != nil || strings.Contains(out.String(), "good morning") {
+			t.Errorf("%v: %s", err, &out)
+		}
+		began := time.Now()
+		if exit, text := wakesAt(t, start, bob, true, func() bool { return true }); exit != 2 || time.Since(began) < startIdle {
+			t.Errorf("exit %d, %q, after %s", exit, text, time.Since(began))
+		}
+		began = time.Now()
+		if exit, _ := wakesAt(t, start, bob, false, func() bool { return true }); exit != 0 || time.Since(began) < startTime {
+			t.Errorf("a program that nobody notes: exit %d, after %s", exit, time.Since(began))
+		}
+	})
+}
+
+// Mail that is pushed in several pieces at once is one turn of the model's, though each has a prompt: nothing is added to
+// one of them, and no turn was interrupted.
+func TestPromptsThatComeTogether(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	mail(t, bob, "one more")
+	for _, id := range []string{"p1", "p2"} {
+		prompt := fmt.Sprintf(`{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt_id":%q,"prompt":"A session sent: [atm 68d64e from lead, now]\n  note"}`, id)
+		if out, _ := call1(t, Claude, bob, prompt, time.Now()); out != "" {
+			t.Errorf("%s: %s", id, out)
+		}
+	}
+	for _, e := range events(t, bob) {
+		if e.Text("status") == "interrupted" {
+			t.Errorf("%s of %s", e.Kind, e.TurnID)
+		}
+	}
 }
 
 // Mail wakes an idle program, with words that are none of a sender's. The prompt of the wake takes the mail along, and is

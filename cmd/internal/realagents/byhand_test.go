@@ -32,6 +32,8 @@ type byHandCase struct {
 var byHandCases = []byHandCase{
 	{"idle", agents.AtIdle, "", (*byHand).mailWhileIdle},
 	{"fresh", agents.AtIdle, "", (*byHand).mailBeforeTheFirstPrompt},
+	{"waiting", agents.AtIdle, "", (*byHand).mailThatWaits},
+	{"burst", agents.AtIdle, "", (*byHand).twentyAtOnce},
 	{"tool", agents.AtBusy, "", (*byHand).mailDuringTool},
 	{"end", agents.AtEnd, "", (*byHand).mailAtTheEnd},
 	{"dropped", agents.AtEnd, "", (*byHand).dropAtTheEnd},
@@ -134,6 +136,42 @@ func (s *byHand) mailBeforeTheFirstPrompt() {
 		bob.says("hello")
 	}
 	s.gotOnce(bob, id, "note zero")
+}
+
+// Mail that waits when a program starts comes by itself, where the program tells of its start.
+func (s *byHand) mailThatWaits() {
+	id := s.send("note that waits")
+	bob := s.open("bob")
+	if s.program == "codex" { // its hooks tell of the first prompt
+		bob.says("hello")
+	}
+	s.gotOnce(bob, id, "note that waits")
+}
+
+// Twenty messages at once come once each, and none stays unread.
+func (s *byHand) twentyAtOnce() {
+	bob := s.talks("bob")
+	var bodies []string
+	for i := range 20 {
+		bodies = append(bodies, fmt.Sprintf("note %d of twenty.", i))
+		s.send(bodies[i])
+	}
+	if s.cannot {
+		bob.says("what is there")
+	}
+	for i, body := range bodies {
+		s.wait("the model to get "+body, func() bool {
+			if s.cannot && s.gets(body) == 0 && i > 0 && s.stateOf("bob") == "idle" { // what did not go together
+				bob.says("what else is there")
+			}
+			return s.gets(body) > 0
+		})
+	}
+	bob.waitsFor("idle")
+	s.wait("all to count as read", func() bool { return s.unread("bob") == 0 })
+	for _, body := range bodies {
+		s.checkOnce(body)
+	}
 }
 
 func (s *byHand) mailDuringTool() {

@@ -47,7 +47,10 @@ atm hook codex-notify JSON`,
 	Description: `TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.
 Reads the tool's JSON from stdin, appends its events, and prints the answer for the tool.
 Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.`,
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "brought", Hidden: true}}, // it is called by a hook that atm run brings
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "brought", Hidden: true}, // it is called by a hook that atm run brings
+		&cli.BoolFlag{Name: "wake", Hidden: true},    // nobody waits for it
+	},
 	Action: runHook,
 }
 
@@ -74,7 +77,7 @@ func runHook(c *cli.Context) (err error) {
 	if h == nil {
 		return err
 	}
-	h.commands, h.isPatient = c.App, isPatient
+	h.commands, h.isPatient, h.isWake = c.App, isPatient, c.Bool("wake")
 	in, err := h.read()
 	if err != nil {
 		return err
@@ -96,6 +99,7 @@ type hookCall struct {
 	scope     *app.Scope
 	isSecond  bool            // atm runs the agent, and this is another program
 	isRunning bool            // atm runs the agent
+	isWake    bool            // nobody waits for it
 	isPatient bool            // it waits longer for a lock where an event would be lost
 	program   teamdir.Program // whose hook this is
 
@@ -143,7 +147,7 @@ func (h *hookCall) options() hook.Options {
 	s, team, name := h.scope, h.scope.Team, h.scope.Me.Agent()
 	run, _ := runinfo.Read(team.Dir(), name)
 	o := hook.Options{
-		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsSecond: h.isSecond, IsScript: isScript(h.tool), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
+		Box: s.Me, Now: time.Now(), IsACP: run.Driver == "acp", IsWake: h.isWake, IsSecond: h.isSecond, IsScript: isScript(h.tool), IsTyped: h.isRunning && run.Inject != "body", Flags: s.Given.Flags("", "root", "team", "as"),
 		Stdout: s.Given.Out, Stderr: s.Given.Err,
 		MayDeliver: func(m *maildir.Item) bool { return team.HoldReason(m.Message, name) == (teamdir.Hold{}) },
 		State:      func() (*reducer.State, error) { return team.State(name) },
