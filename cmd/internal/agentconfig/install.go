@@ -260,7 +260,7 @@ func (p *Installer) Damage(tool string, local bool) (damage string, byHand bool,
 		return fmt.Sprintf("claude has atm's plugin as well as the hooks in %s: each event starts atm twice", f.path), true, nil
 	}
 	if n, all := len(hooks), len(hookProgram.FindAll(fresh.after, -1)); n > 0 && n < all {
-		return fmt.Sprintf("%s has atm's hooks for only %d of %d events", f.path, n, all), false, nil
+		return fmt.Sprintf("%s has only %d of the %d hooks of atm", f.path, n, all), false, nil
 	}
 	return "", false, nil
 }
