@@ -87,7 +87,11 @@ func (r *runner) happened(e delivery.Event, why string) {
 	}
 	switch effect {
 	case delivery.Give:
-		r.give(g)
+		if why := r.compose(g); why != "" {
+			r.happened(delivery.Moot, why)
+		} else {
+			g.way.put(g)
+		}
 	case delivery.TakeBack:
 		if e := g.way.takeBack(g); e != "" {
 			r.happened(e, "")
@@ -200,25 +204,15 @@ func (r *runner) claimed(g *giving, failed error) {
 		begun := wire.Event{Kind: wire.EventInjecting}.With("id", string(id))
 		r.queue.Apply(&begun, now)
 	}
+	g.way = r.prog
 	r.happened(delivery.Got, "")
 }
 
-// give has the way give the text, if the gates are still open.
-func (r *runner) give(g *giving) {
-	if g.claim != nil {
-		if why := r.compose(g); why != "" {
-			r.happened(delivery.Moot, why)
-			return
-		}
-	}
-	if g.way == nil {
-		g.way = r.prog
-	}
-	g.way.put(g)
-}
-
-// compose renders the claimed messages, or says why they may not be given.
+// compose renders the claimed messages, or says why they may not be given: the gates may have shut.
 func (r *runner) compose(g *giving) (why string) {
+	if g.claim == nil {
+		return ""
+	}
 	now := r.now()
 	gate := r.gate(now)
 	_, why = r.typable(g.items())
@@ -234,7 +228,6 @@ func (r *runner) compose(g *giving) (why string) {
 	if g.text = r.mailText(g, now); g.text == "" && r.inject() != Execute {
 		g.isPointer, g.text = true, pointerText(g.items(), r.prog.state().isPlain)
 	}
-	r.addMarkers("inject:", g)
 	return ""
 }
 
@@ -269,7 +262,6 @@ func (r *runner) wasAccepted(g *giving) {
 	for _, id := range g.ids {
 		delete(m.tries, id)
 	}
-	r.addMarkers("injected:", g)
 	r.writeRunInfo() // it has the driver of the program that got the mail
 	r.releaseKeys()
 }
@@ -295,7 +287,6 @@ func (r *runner) wasNotAccepted(g *giving, effect delivery.Effect) {
 	if c := g.claim; c != nil {
 		again, _ = r.typable(c.Items)
 		r.appendForAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", g.why), g.ids)
-		r.addMarkers("failed:", g)
 		if effect == delivery.Release || g.isPointer {
 			r.changeClaim(func() error { return c.Release(context.Background()) })
 		} else {
@@ -328,12 +319,6 @@ func (r *runner) wasNotAccepted(g *giving, effect delivery.Effect) {
 		m.requeue(again)
 	}
 	r.releaseKeys()
-}
-
-func (r *runner) addMarkers(what string, g *giving) {
-	for _, id := range g.ids {
-		r.recording.Marker(what + string(id))
-	}
 }
 
 func (r *runner) appendForAll(e wire.Event, ids []wire.ID) {

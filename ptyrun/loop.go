@@ -37,7 +37,6 @@ type runner struct {
 	serverDir string        // for the socket of the program's own server; "": it has none
 	recording *record.Writer
 	events    worker      // appends events
-	waiting   eventQueue  // those
 	logFails  atomic.Bool // the last one was not appended
 	notes     worker      // writes run.json
 	unwritten int         // how often it is still to be written
@@ -62,10 +61,10 @@ type runner struct {
 	mail       mail
 	beside     beside
 	root       rootState
-	lastAnswer string        // the last one that a terminal reported, by whichever program
-	question   *Question     // that the agent asks
-	follower   Follower      // of Options.Follow
-	unlogged   []*wire.Event // that were folded when they were appended, and did not come back from the log yet
+	lastAnswer string     // the last one that a terminal reported, by whichever program
+	question   *Question  // that the agent asks
+	follower   Follower   // of Options.Follow
+	unlogged   []unlogged // events that did not come back from the log yet
 
 	attached
 

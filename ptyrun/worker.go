@@ -50,15 +50,30 @@ func (r *runner) poll(within time.Duration, holds func() bool) (isSo bool) {
 // worker runs jobs in order, beside the loop, because they wait for locks and disks. While it has any it is one goroutine.
 type worker struct {
 	lock sync.Mutex
-	jobs []func() // the first one is running
+	jobs []*job // the first one is running
 }
 
-func (w *worker) do(job func()) {
+type job struct{ run func() }
+
+func (w *worker) do(run func()) *job {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	if w.jobs = append(w.jobs, job); len(w.jobs) == 1 {
+	j := &job{run}
+	if w.jobs = append(w.jobs, j); len(w.jobs) == 1 {
 		go w.run()
 	}
+	return j
+}
+
+// undo takes a job back, unless it has begun.
+func (w *worker) undo(j *job) (isUndone bool) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	i := slices.Index(w.jobs, j)
+	if i > 0 {
+		w.jobs = slices.Delete(w.jobs, i, i+1)
+	}
+	return i > 0
 }
 
 func (w *worker) run() {
@@ -67,7 +82,7 @@ func (w *worker) run() {
 	for len(w.jobs) > 0 {
 		job := w.jobs[0]
 		w.lock.Unlock()
-		job()
+		job.run()
 		w.lock.Lock()
 		w.jobs = slices.Delete(w.jobs, 0, 1)
 	}
