@@ -106,7 +106,7 @@ func (r *runner) startRecording() (err error) {
 	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: r.Cols, Rows: r.Rows,
 		Command: strings.Join(r.Command, " "), Title: string(r.Box.Agent()), Repaint: func() []byte { return r.drawn(0) },
-		Failed: func(err error) { r.reportError("the recording has stopped: " + err.Error()) },
+		Failed: func(err error) { r.post(func() { r.reportError("the recording has stopped: " + err.Error()) }) },
 	})
 	return err
 }

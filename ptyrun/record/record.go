@@ -13,7 +13,8 @@
 //   - Intervals add up: what rounding to milliseconds takes from one is added to the next.
 //   - Text is UTF-8. A rune in two pieces is recorded with the second; invalid bytes become U+FFFD.
 //   - A file ends with a whole event. A new file, and what follows a gap, begins with a repaint of the screen.
-//   - When the disk is full, events are dropped; Err and Failed say why, and a marker shows where events are missing.
+//   - When the disk is full or hangs, events are dropped; Err and Failed say why, and a marker shows where events are missing.
+//   - Only Create and Close wait for the disk: a goroutine writes.
 //
 // Begin with Create. It draws nothing and reads no recording.
 package record
@@ -28,8 +29,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -52,21 +55,32 @@ type Options struct {
 	// is repainted.
 	Repaint func() []byte
 
-	// Failed is called once, with the reason, each time the recording stops. May be nil.
+	// Failed is called once, with the reason, each time the recording stops, by the goroutine that writes. May be nil.
 	Failed func(error)
 
 	maxSize int64            // bytes, after which the next file is begun; 0: 10 MB
 	now     func() time.Time // nil: time.Now
 }
 
-// A Writer records, for one goroutine. When a method returns, its event is in the file.
+// A Writer records, for one goroutine.
 type Writer struct {
-	options   Options
-	started   time.Time
-	lastEvent int64 // in milliseconds since started
+	options       Options
+	started       time.Time
+	isMidSequence bool // the last output ended inside an escape sequence
 
+	lock       sync.Mutex
+	jobs       []job     // to do by the goroutine that writes; the first one is being done
+	waiting    int       // bytes of text in them
+	isSlow     bool      // there were too many
+	isFull     bool      // the file, so that it needs a repaint
+	mayGoOn    time.Time // when a gap needs one; zero: there is none
+	repainting bool      // one is among the jobs
+	err        error     // why events are missing
+
+	// The rest is of the goroutine that writes.
+
+	now, lastEvent              int64 // in milliseconds since started
 	cols, rows                  int
-	isMidSequence               bool   // the last output ended inside an escape sequence
 	partialOutput, partialInput []byte // incomplete runes
 
 	file    *os.File
@@ -74,6 +88,60 @@ type Writer struct {
 	isGap   bool      // events are dropped until the next repaint
 	failed  error     // why events are missing; nil once the recording continues
 	retryAt time.Time // after a gap began
+}
+
+// maxWaiting is how many bytes of text may wait for the disk.
+const maxWaiting = 4 << 20
+
+var errSlow = errors.New("the disk is too slow")
+
+// job writes what happened at a time.
+type job struct {
+	at    int64
+	size  int // of the text
+	write func()
+}
+
+// do has the goroutine write what happens now. Of text it takes no more than maxWaiting.
+func (w *Writer) do(size int, write func()) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.isSlow = w.isSlow || w.waiting+size > maxWaiting; w.isSlow && size > 0 {
+		return
+	}
+	w.waiting += size
+	if w.jobs = append(w.jobs, job{w.elapsed(), size, write}); len(w.jobs) == 1 {
+		go w.run()
+	}
+}
+
+func (w *Writer) run() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for len(w.jobs) > 0 {
+		j, isSlow := w.jobs[0], w.isSlow
+		w.lock.Unlock()
+		if w.now = max(w.lastEvent, j.at); isSlow && !w.isGap {
+			w.fail(errSlow)
+		}
+		j.write()
+		w.lock.Lock()
+		w.jobs, w.waiting = slices.Delete(w.jobs, 0, 1), w.waiting-j.size
+		w.isSlow = w.isSlow && len(w.jobs) > 0
+		w.isFull, w.mayGoOn, w.err = w.size >= w.options.maxSize && !w.isGap, w.retryAt, w.failed
+	}
+}
+
+// wait waits until everything is written.
+func (w *Writer) wait() {
+	done := make(chan struct{})
+	w.lock.Lock()
+	w.jobs = append(w.jobs, job{write: func() { close(done) }})
+	if len(w.jobs) == 1 {
+		go w.run()
+	}
+	w.lock.Unlock()
+	<-done
 }
 
 type event struct {
@@ -99,18 +167,35 @@ func Create(o Options) (*Writer, error) {
 
 // Output records the program's output. Call it before the screen gets that: see Options.Repaint.
 func (w *Writer) Output(p []byte) {
-	isFull := w.size >= w.options.maxSize
-	mayGoOn := w.isGap && !w.options.now().Before(w.retryAt)
-	if !w.isMidSequence && (mayGoOn || isFull && !w.isGap) { // no file begins with the rest of a sequence
-		w.repaint(isFull)
+	if !w.isMidSequence && w.needsRepaint() { // no file begins with the rest of a sequence
+		var screen []byte
+		if w.options.Repaint != nil {
+			screen = w.options.Repaint()
+		}
+		w.do(0, func() {
+			w.repaint(screen)
+			w.lock.Lock()
+			w.repainting, w.isFull, w.mayGoOn = false, false, time.Time{} // until it is known anew
+			w.lock.Unlock()
+		})
 	}
 	w.isMidSequence = tornSequence.Match(p[max(0, len(p)-256):])
 	w.addText(output, &w.partialOutput, p)
 }
 
+// needsRepaint reports whether the file is full, or a gap may end, and no repaint is on its way yet.
+func (w *Writer) needsRepaint() bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	isOver := !w.mayGoOn.IsZero() && !w.options.now().Before(w.mayGoOn)
+	needs := (w.isFull || isOver) && !w.repainting && !w.isSlow
+	w.repainting = w.repainting || needs
+	return needs
+}
+
 // repaint begins the next file if this one is full, and ends a gap.
-func (w *Writer) repaint(isFull bool) {
-	if isFull {
+func (w *Writer) repaint(screen []byte) {
+	if w.size >= w.options.maxSize {
 		if err := w.startFile(); err != nil {
 			w.fail(err)
 			return
@@ -118,11 +203,11 @@ func (w *Writer) repaint(isFull bool) {
 	}
 	var events []event
 	if w.isGap {
-		w.isGap, w.partialOutput, w.partialInput = false, nil, nil
+		w.isGap, w.retryAt, w.partialOutput, w.partialInput = false, time.Time{}, nil, nil
 		events = []event{{marker, fmt.Appendf(nil, "recording was interrupted: %v", w.failed)}, {resize, w.sizeText()}}
 	}
-	if w.options.Repaint != nil {
-		events = append(events, event{output, w.options.Repaint()})
+	if screen != nil {
+		events = append(events, event{output, screen})
 	}
 	w.add(events...)
 }
@@ -132,23 +217,37 @@ func (w *Writer) Input(p []byte) { w.addText(input, &w.partialInput, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
-	w.cols, w.rows = cols, rows
-	w.add(event{resize, w.sizeText()})
+	w.do(0, func() {
+		w.cols, w.rows = cols, rows
+		w.add(event{resize, w.sizeText()})
+	})
 }
 
 func (w *Writer) sizeText() []byte { return fmt.Appendf(nil, "%dx%d", w.cols, w.rows) }
 
 // Marker records a label, which players show or skip.
-func (w *Writer) Marker(label string) { w.add(event{marker, []byte(label)}) }
+func (w *Writer) Marker(label string) {
+	w.do(len(label), func() { w.add(event{marker, []byte(label)}) })
+}
 
 // Exit records the program's exit code.
-func (w *Writer) Exit(code int) { w.add(event{exit, []byte(strconv.Itoa(code))}) }
+func (w *Writer) Exit(code int) {
+	w.do(0, func() { w.add(event{exit, []byte(strconv.Itoa(code))}) })
+}
 
 // Err says why nothing is recorded now; nil: it is.
-func (w *Writer) Err() error { return w.failed }
+func (w *Writer) Err() error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.isSlow {
+		return errSlow
+	}
+	return w.err
+}
 
 // Close ends the recording.
 func (w *Writer) Close() error {
+	w.wait()
 	if err := errors.Join(w.failed, w.file.Close()); err != nil {
 		return fmt.Errorf("record to %s: %w", w.options.Path, err)
 	}
@@ -157,11 +256,14 @@ func (w *Writer) Close() error {
 
 // addText adds output or input. partial is the incomplete rune before it, and is set to the one at its end.
 func (w *Writer) addText(code string, partial *[]byte, p []byte) {
-	whole, rest := splitRune(append(*partial, p...))
-	*partial = rest
-	if len(whole) > 0 {
-		w.add(event{code, whole})
-	}
+	p = bytes.Clone(p)
+	w.do(len(p), func() {
+		whole, rest := splitRune(append(*partial, p...))
+		*partial = rest
+		if len(whole) > 0 {
+			w.add(event{code, whole})
+		}
+	})
 }
 
 // add writes events that happen now, all of them or none.
@@ -173,8 +275,7 @@ func (w *Writer) add(events ...event) {
 	if w.size == 0 {
 		lines = w.header()
 	}
-	now := max(w.lastEvent, w.elapsed())
-	pause := now - w.lastEvent
+	pause := w.now - w.lastEvent
 	for _, e := range events {
 		lines = fmt.Appendf(lines, "[%d.%03d,%q,%s]\n", pause/1000, pause%1000, e.code, quote(string(e.text)))
 		pause = 0
@@ -186,7 +287,7 @@ func (w *Writer) add(events ...event) {
 		return
 	}
 	w.size += int64(n)
-	w.lastEvent, w.failed = now, nil
+	w.lastEvent, w.failed = w.now, nil
 }
 
 func (w *Writer) elapsed() int64 { return w.options.now().Sub(w.started).Milliseconds() }
@@ -228,7 +329,7 @@ func (w *Writer) startFile() error {
 		return err
 	}
 	w.file.Close() // nil for the first file
-	w.file, w.size, w.lastEvent = fresh, 0, max(w.lastEvent, w.elapsed())
+	w.file, w.size, w.lastEvent = fresh, 0, w.now
 	return nil
 }
 

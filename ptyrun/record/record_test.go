@@ -126,6 +126,7 @@ func TestRotation(t *testing.T) {
 		text := fmt.Sprintf("line %03d\x1b[3", i)
 		w.Output([]byte(text))
 		w.Output([]byte("1m"))
+		w.wait()
 		shown = fmt.Sprintf("%03d", i)
 	}
 	must(t, w.Close())
@@ -154,6 +155,7 @@ func TestFailedWrite(t *testing.T) {
 	w := create(t, Options{now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	c.pass(time.Second)
 	w.Output([]byte("before"))
+	w.wait()
 	good := w.file
 	readOnly, err := os.Open(w.options.Path)
 	must(t, err)
@@ -161,16 +163,20 @@ func TestFailedWrite(t *testing.T) {
 	w.file = readOnly
 	c.pass(time.Second)
 	w.Output([]byte("lost"))
+	w.wait()
 	if w.Err() == nil {
 		t.Error("it was written")
 	}
 	c.pass(retryAfter)
 	w.Output([]byte("lost too")) // a failed try
+	w.wait()
 	w.file = good
 	w.Output([]byte("lost as well"))
+	w.wait()
 	c.pass(time.Minute - 2*time.Second - retryAfter)
 	w.Resize(100, 40)
 	w.Output([]byte("after"))
+	w.wait()
 	must(t, w.Err())
 	got := read(t, w.options.Path)
 	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
@@ -189,16 +195,43 @@ func TestFailedRotation(t *testing.T) {
 	c := newClock()
 	w := create(t, Options{Path: filepath.Join(dir, "screen.cast"), maxSize: 400, now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
 	w.Output(bytes.Repeat([]byte("x"), 400))
+	w.wait()
 	must(t, os.Rename(dir, dir+".away"))
 	w.Output([]byte("lost"))
+	w.wait()
 	if !errors.Is(w.Err(), os.ErrNotExist) {
 		t.Errorf("failed: %v", w.Err())
 	}
 	must(t, os.Rename(dir+".away", dir))
 	c.pass(retryAfter)
 	w.Output([]byte("again"))
+	w.wait()
 	if got := read(t, w.options.Path); len(got) != 4 || got[2] != `0 o "SCREEN"` {
 		t.Errorf("recorded: %q", got)
 	}
 	read(t, numbered(w.options.Path, 1))
+}
+
+// A disk that hangs holds nobody up, and what does not fit into memory is a gap.
+func TestHungDisk(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	w := create(t, Options{now: c.Now, Repaint: func() []byte { return []byte("SCREEN") }})
+	goOn := make(chan struct{})
+	w.do(0, func() { <-goOn })
+	for range 2 * maxWaiting / (64 << 10) {
+		w.Output(bytes.Repeat([]byte("x"), 64<<10))
+	}
+	if w.Err() == nil || w.waiting > maxWaiting {
+		t.Errorf("%d bytes wait, %v", w.waiting, w.Err())
+	}
+	close(goOn)
+	w.wait()
+	c.pass(retryAfter)
+	w.Output([]byte("after"))
+	must(t, w.Close())
+	got := read(t, w.options.Path)
+	if n := len(got); n < 4 || !strings.Contains(got[n-4], "recording was interrupted: the disk is too slow") || !strings.HasSuffix(got[n-2], `o "SCREEN"`) {
+		t.Errorf("it ends with %q", got[max(0, len(got)-5):])
+	}
 }
