@@ -24,11 +24,12 @@ import (
 // runner is the state of a run. Only the loop touches it; other goroutines post.
 type runner struct {
 	Options
-	Box    *maildir.Box
-	Hold   *maildir.Runner
-	ctx    context.Context // ends with the loop
-	isAuto bool            // the screen may choose another driver
-	wg     sync.WaitGroup
+	Box      *maildir.Box
+	Hold     *maildir.Runner
+	ctx      context.Context // ends with the loop
+	isAuto   bool            // the screen may choose another driver
+	isScript bool            // the command is a script
+	wg       sync.WaitGroup
 
 	nextStep time.Time   // when step wants to be called again
 	calls    chan func() // for the loop to call; unbuffered, so that none is left over when it ends
@@ -82,6 +83,7 @@ func newRunner(ctx context.Context, o Options, m *Mail) *runner {
 	}
 	r.beside = beside{r: r, atPrompt: map[wire.ID]bool{}}
 	r.setDefaults()
+	r.isScript = isScript(r.Options)
 	if r.Prompt != "" && r.Inject != Off {
 		r.mail.prompts = []*prompt{{text: r.Prompt}}
 	}

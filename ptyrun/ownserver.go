@@ -34,7 +34,7 @@ const serverSocket, serverPrefix = "sock", "atm-server-"
 // makeServerDir makes the directory for the socket of the program's own server, if it has one: private, and with a short
 // path.
 func (r *runner) makeServerDir() {
-	if _, _, ok := driver.WithServer(r.Command, r.isScript(), ""); !ok || !r.hasTerminal() {
+	if _, _, ok := driver.WithServer(r.Command, r.isScript, ""); !ok || !r.hasTerminal() {
 		return
 	}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), "", "/tmp"} { // the first may be another user's
@@ -62,7 +62,7 @@ func (r *runner) startServer(ctx context.Context, command []string) (*ownServer,
 		return nil, nil
 	}
 	socket := filepath.Join(r.serverDir, serverSocket)
-	argv, program, ok := driver.WithServer(command, r.isScript(), socket)
+	argv, program, ok := driver.WithServer(command, r.isScript, socket)
 	if !ok {
 		return nil, nil
 	}

@@ -57,14 +57,14 @@ func (r *runner) startProgram(command []string, resumed resumption, server *ownS
 	return nil
 }
 
-// isScript reports whether the agent's command is a script.
-func (r *runner) isScript() bool {
-	path, err := process.LookUp(r.Command[0], r.Dir, r.Env)
+// isScript reports whether the command of a run is a script.
+func isScript(o Options) bool {
+	path, err := process.LookUp(o.Command[0], o.Dir, o.Env)
 	if err != nil {
 		return false // starting it says why
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.Dir, path)
+		path = filepath.Join(o.Dir, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -33,11 +33,11 @@ func (r *runner) resume() (argv []string, how resumption) {
 	case !r.hasTerminal():
 		return r.Command, resumption{id: run.Conversation} // it is loaded, if the agent can
 	}
-	id, isScript := run.Conversation, r.isScript()
-	argv, err := driver.Resume(r.Command, isScript, id, r.lastDriver)
+	id := run.Conversation
+	argv, err := driver.Resume(r.Command, r.isScript, id, r.lastDriver)
 	if errors.Is(err, driver.ErrNoID) {
 		id = driver.Newest
-		argv, err = driver.Resume(r.Command, isScript, id, r.lastDriver)
+		argv, err = driver.Resume(r.Command, r.isScript, id, r.lastDriver)
 	}
 	if err == nil && id == driver.Newest {
 		err = r.checkNewest()

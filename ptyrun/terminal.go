@@ -61,7 +61,7 @@ type screenState struct {
 
 // startTerminal starts a program on a PTY. Its own server runs already, unless it is nil.
 func (r *runner) startTerminal(argv []string, server *ownServer) (*terminal, error) {
-	if argv = driver.Unshared(argv, r.isScript()); server != nil {
+	if argv = driver.Unshared(argv, r.isScript); server != nil {
 		argv = server.program
 	}
 	c, err := process.Start(process.Command{Argv: withArguments(argv, r.Arguments), Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
