@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/push/claude"
+	"github.com/agentteammail/atm/internal/agents/claude"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/agents/claude"
 	"github.com/agentteammail/atm/internal/delivery"
-	"github.com/agentteammail/atm/internal/push/claude"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
 )

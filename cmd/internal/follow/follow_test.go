@@ -22,10 +22,10 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
+	"github.com/agentteammail/atm/internal/agents/codex"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/mailbox/letter"

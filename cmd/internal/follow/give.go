@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents/codex"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/internal/teamdir"
 	"github.com/agentteammail/atm/wire"
 )

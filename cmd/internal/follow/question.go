@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/cmd/internal/question"
-	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/internal/agents/codex"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/agents/codex"
 	"github.com/agentteammail/atm/internal/maildir"
-	"github.com/agentteammail/atm/internal/push/codex"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/agentteammail/atm/internal/push/codex"
+	"github.com/agentteammail/atm/internal/agents/codex"
 )
 
 // A fakeServer has one thread, "T" but for its id, as Codex's server has. An idle thread begins no turn by itself: the test says when.

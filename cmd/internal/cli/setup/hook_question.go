@@ -12,7 +12,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/hook"
 	"github.com/agentteammail/atm/cmd/internal/question"
-	"github.com/agentteammail/atm/internal/push/claude"
+	"github.com/agentteammail/atm/internal/agents/claude"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
