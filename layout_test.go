@@ -30,7 +30,7 @@ var layers = strings.Fields(
 		"reducer session reducer/history " +
 		// One program: its process, its screen, its socket, and the ways into it.
 		"ptyrun/process ptyrun/control ptyrun/record ptyrun/screen ptyrun/driver/agents ptyrun/driver " +
-		"internal/agents/claude internal/agents/codex internal/queue " +
+		"internal/queue internal/agents/vendor internal/agents/claude internal/agents/codex/appserver internal/agents/codex internal/agents/all " +
 		// Several mailboxes.
 		"teams/policy internal/teamdir/config internal/teamdir/git internal/teamdir/rootdir internal/teamdir teams " +
 		// What runs an agent.
@@ -59,7 +59,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testframe", "mailbox/letter"},
 	"github.com/coder/acp-go-sdk":            {"cmd/internal/acpagent", "internal/testagent", "ptyrun/acp"},
-	"github.com/coder/websocket":             {"internal/agents/codex"},
+	"github.com/coder/websocket":             {"internal/agents/codex/appserver"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher"},
 	"github.com/go-json-experiment/json":     {"cmd/internal/agentconfig", "session", "wire", "wire/foreign"},
@@ -68,7 +68,7 @@ var importers = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"cmd/internal/mcp"},
 	"github.com/nats-io/nats.go":             {"cmd/internal/bridge"},
 	"github.com/pelletier/go-toml":           {"internal/tomlfile", "cmd/internal/agentconfig", "internal/testagent"},
-	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex", "ptyrun/control"},
+	"github.com/tailscale/peercred":          {"internal/agents/claude", "internal/agents/codex/appserver", "ptyrun/control"},
 	"github.com/tailscale/hujson":            {"cmd/internal/agentconfig"},
 	"github.com/urfave/cli":                  {"cmd/internal/cli", "cmd/internal/cli/cmdline", "cmd/internal/cli/command", "cmd/internal/cli/mail", "cmd/internal/cli/agent", "cmd/internal/cli/session", "cmd/internal/cli/setup", "cmd/internal/acpagent", "cmd/internal/bridge", "cmd/internal/claudeteam", "cmd/internal/follow", "cmd/internal/mcp", "cmd/internal/tui", "cmd/internal/web"},
 	"github.com/xrash/smetrics":              {"internal/tomlfile", "cmd/internal/failure"},

@@ -10,10 +10,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The server of Codex has the conversations (threads) that its programs show. atm-codex follows one for a member and
-// gives it the mail; see package cmd/internal/follow.
+// A server that programs share has the conversations (threads) that these show. A follower, which is a process, follows one
+// for a member and gives it the mail; see package cmd/internal/follow.
 
-// FollowLock is the lock that atm-codex holds for a member.
+// FollowLock is the lock that a follower holds for a member.
 func FollowLock(name wire.Name) string { return string(name) + ".follow" }
 
 // IsFollowed reports whether a process gives the mail to a member's conversation.
@@ -22,7 +22,7 @@ func (t *Team) IsFollowed(name wire.Name) bool {
 	return held && err == nil
 }
 
-// Follow starts atm-codex for a conversation that the shared server has, unless one gives it the mail already.
+// Follow starts a follower for a conversation that the shared server has, unless one gives it the mail already.
 func (t *Team) Follow(name wire.Name, p Program) error {
 	if t.root.StartFollower == nil || slices.Contains(p.Opens, agents.ServerQueue) && t.IsFollowed(name) {
 		return nil
@@ -30,8 +30,8 @@ func (t *Team) Follow(name wire.Name, p Program) error {
 	return t.root.StartFollower(t, name, p)
 }
 
-// notFollowed is why there is no way to a conversation whose atm-codex was killed.
-const notFollowed = "the atm-codex that gave it the mail has ended; the next message or turn starts one"
+// notFollowed is why there is no way to a conversation whose follower was killed.
+const notFollowed = "the process that gave it the mail has ended; the next message or turn starts one"
 
 // followAgain is Follow, for a sender, if the process was killed that gave a program its mail. It returns the program with
 // the way that is open then. A sender in a sandbox does not reach the server, and starts nothing that would not either.

@@ -69,8 +69,7 @@ func (m *Member) GateReason() string {
 // RunsNoMail reports whether the member is a shell, or a program that may be one, which is only told to read its mail.
 func (m *Member) RunsNoMail() bool { return m.Inject == "pointer" && m.Runner.Driver == "plain" }
 
-// HasHooks reports whether hooks hand over mail to the agent. The hooks of OpenCode and Codex's notify only report what
-// it does.
+// HasHooks reports whether hooks hand over mail to the agent. Some only report what it does.
 func (m *Member) HasHooks() bool { return m.Transport == "hook" }
 
 // StateDetail describes the state's detail to people, for the middle of a line.
@@ -83,8 +82,8 @@ func (m *Member) StateDetail() string {
 	return strings.Trim(letter.Name(InWords(m.State, said), 80)+"; "+m.note, "; ")
 }
 
-// words are what details of a state mean that a program says in words of its own. Why Claude Code and Gemini CLI end a
-// session is one of these; some say nothing that off does not.
+// words are what details of a state mean that a program says in words of its own. Why it ends a session is one
+// of these; some say nothing that off does not.
 var words = map[reducer.Word]map[string]string{
 	reducer.WordOff: {
 		"other": "", "exit": "", "prompt_input_exit": "", "logout": "logged out", "deleted": "its session was deleted",

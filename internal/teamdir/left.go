@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/agents/all"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir/rootdir"
 	"github.com/agentteammail/atm/wire"
@@ -76,10 +77,10 @@ func (t *Team) left(dir string, brought rootdir.Brought) Left {
 	return l
 }
 
-// isInert reports whether nothing goes by a file in a run directory: recordings, a log, the mark of a member of a team of
-// Claude Code's.
+// isInert reports whether nothing goes by a file in a run directory: recordings, a log, the mark of a member of a
+// vendor's own team.
 func isInert(name string) bool {
-	return name == "run.log" || name == "claude" || strings.HasPrefix(name, "screen.") && strings.HasSuffix(name, ".cast")
+	return name == "run.log" || all.Of(name).Name != "" || strings.HasPrefix(name, "screen.") && strings.HasSuffix(name, ".cast")
 }
 
 // RemoveLeft removes what Left has listed.

@@ -24,7 +24,7 @@ import (
 // Program is a program under a member's name, of a person's or of a run of atm, and the conversation that is open in it.
 // Its hooks note it when a session and when a turn begins.
 type Program struct {
-	Tool  string `json:"tool"` // claude, codex, …
+	Tool  string `json:"tool"` // the name of its vendor
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // see process.Info
 
@@ -75,7 +75,7 @@ func (t *Team) OtherSession(name wire.Name, p Program) (session string) {
 	return session
 }
 
-// IsAttended reports whether the program has a prompt for its person, as far as it says: claude -p has none.
+// IsAttended reports whether the program has a prompt for its person, as far as it says: one of a script has none.
 func (p Program) IsAttended() bool { return p.Entry == "" || p.Entry == "cli" }
 
 // programsDir, in a member's directory, has a file for each.
@@ -226,7 +226,7 @@ func (t *Team) areFlags(text string, name wire.Name) bool {
 }
 
 // ProgramOf returns the members, of any team, whose program, started by a person, is the first of these processes that is
-// one: several if these share it, as Codex's server. A member can remove the note of its program.
+// one: several if these share it, as a server. A member can remove the note of its program.
 func (r *Root) ProgramOf(pids []int) (members []wire.Address) {
 	teams, _ := r.Teams()
 	nearest := len(pids)

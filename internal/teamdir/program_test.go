@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -130,18 +129,5 @@ func TestProgramWasKilled(t *testing.T) {
 		if s, err := team.State("bob"); err != nil || s.Word() != c.want {
 			t.Errorf("%s: the log says %s, %v", c.name, s.Word(), err)
 		}
-	}
-}
-
-func TestServerSocket(t *testing.T) {
-	t.Parallel()
-	for home, want := range map[string]string{"X=1": "/home/dev/.codex", "CODEX_HOME=/else": "/else"} {
-		socket, err := serverSocket([]string{"HOME=/home/dev", home})
-		if err != nil || socket != filepath.Join(want, "app-server-control", "app-server-control.sock") {
-			t.Error(socket, err)
-		}
-	}
-	if socket, err := serverSocket(nil); err == nil {
-		t.Error(socket)
 	}
 }

@@ -102,7 +102,7 @@ func (w RunWays) Give(ctx context.Context, ids []wire.ID) error {
 	return err
 }
 
-// TakeBack returns those of the messages that may be given again. What lies in a server's queue is atm-codex's to take back.
+// TakeBack returns those of the messages that may be given again. What lies in a server's queue is the follower's to take back.
 func (w RunWays) TakeBack(ctx context.Context, ids []wire.ID) (back []wire.ID) {
 	box, now := w.Team.Box(w.Name), time.Now()
 	_, way := w.way()

@@ -26,7 +26,7 @@ type Root struct {
 	LockTimeout time.Duration // see maildir.Store; set it before a team is opened
 	KeysDir     string        // where the keys of the hosts are that this user trusts; "": none are
 
-	// StartFollower starts atm-codex for a program's conversation, for Team.Follow; nil: there is no such program.
+	// StartFollower starts a process that gives a program's conversation its mail, for Team.Follow; nil: there is none.
 	StartFollower func(t *Team, name wire.Name, p Program) error
 
 	dir   *durable.Root

@@ -34,6 +34,7 @@
 //
 //	runner                   members that atm runs
 //	program, ways, push      programs that people started themselves; the ways into those; mail is given to them
-//	claude, codex            what is special about these; conversation: who gives mail to a thread of Codex
+//	says, thread             what a program says of itself; whose a conversation in a shared server is
+//	conversation             who gives mail to one
 //	pending, questiondir     what waits for an answer of a person; where a program's question is answered
 package teamdir

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/agents/claude"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/wire"
@@ -23,14 +22,15 @@ type openWay struct {
 func (p Program) open(way agents.Way) (*openWay, error) {
 	switch way.By {
 	case agents.InboxSocket:
-		s, err := p.claudeSession()
+		s, err := p.says()
 		if err != nil {
 			return nil, err
 		}
-		if s.Mode = p.Mode; s.ID != p.Session {
+		if s.ID != p.Session {
 			return nil, errors.New("its conversation has changed since its hooks last ran")
 		}
-		return &openWay{way.By, claude.Way{Session: s}}, s.MayTake()
+		into, err := s.Open(p.Mode)
+		return &openWay{way.By, into}, err
 	case agents.Hook:
 		return &openWay{by: way.By}, nil // its hooks have noted it
 	}

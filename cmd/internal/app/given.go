@@ -28,17 +28,17 @@ type Given struct {
 	Word           string            // the only word behind it: a hint names it; "": there is none, or there are several
 }
 
-// Identity returns the name that --as gives, the thread of Codex in which this runs, or ATM_AGENT, and which of these;
+// Identity returns the name that --as gives, the conversation in which this runs, or ATM_AGENT, and which of these;
 // "": none.
 func (g *Given) Identity() (name, source string) {
 	if g.As != "" {
 		return g.As, "--as"
 	}
-	if thread := os.Getenv(teamdir.ThreadVariable); thread != "" && os.Getenv("ATM_RUN") == "" {
+	if thread, variable := teamdir.ThreadOf(os.Getenv); thread != "" && os.Getenv("ATM_RUN") == "" {
 		if found, _, err := rootdir.Find(g.Place()); err == nil {
 			if root, err := teamdir.OpenFound(found); err == nil {
 				if of, _, ok := root.MemberOfThread(thread); ok {
-					return of.String(), teamdir.ThreadVariable
+					return of.String(), variable
 				}
 			}
 		}

@@ -79,7 +79,8 @@ func (s *Scope) agentOfProcess(pid int, env func(string) string) (by wire.Addres
 	if by, ok := s.ShellMember(env); ok {
 		return by, true
 	}
-	if by, _, ok := s.Team.Root().MemberOfThread(env(teamdir.ThreadVariable)); ok {
+	thread, _ := teamdir.ThreadOf(env)
+	if by, _, ok := s.Team.Root().MemberOfThread(thread); ok {
 		return by, true
 	}
 	return wire.Address{}, hasAgentMark(env)

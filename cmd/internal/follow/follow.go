@@ -36,7 +36,7 @@ import (
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/cli/command"
 	"github.com/agentteammail/atm/cmd/internal/failure"
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -103,8 +103,8 @@ type follower struct {
 	ofRun   string       // of atm, whose program shows the server's newest thread; "": a person's program shows thread
 	program process.Info // with ofRun
 
-	client *codex.Client
-	status codex.Status
+	client *appserver.Client
+	status appserver.Status
 	turn   string // the running one; "": none, or its name is not known
 
 	shut        error // why the server takes no mail; nil: it does
@@ -190,7 +190,7 @@ func (f *follower) connect(ctx context.Context) (err error) {
 		}
 		f.hasFound = true
 	}
-	if f.client, err = codex.Dial(ctx, f.socket); err != nil {
+	if f.client, err = appserver.Dial(ctx, f.socket); err != nil {
 		return err
 	}
 	if err = f.findThread(ctx); err == nil {
@@ -265,34 +265,34 @@ func (f *follower) serve(ctx context.Context, news <-chan watcher.Entry) error {
 			if err := f.handle(ctx, e); err != nil {
 				return err
 			}
-			isDue = e.Method == codex.StatusChanged || e.Method == codex.QueueChanged || e.Method == codex.ItemCompleted
+			isDue = e.Method == appserver.StatusChanged || e.Method == appserver.QueueChanged || e.Method == appserver.ItemCompleted
 		}
 	}
 }
 
 // handle takes an event of the thread.
-func (f *follower) handle(ctx context.Context, e codex.Event) error {
+func (f *follower) handle(ctx context.Context, e appserver.Event) error {
 	switch e.Method {
-	case codex.ThreadClosed:
+	case appserver.ThreadClosed:
 		return errNotLoaded // its program may load it again
-	case codex.StatusChanged:
-		if f.status = e.Status(); f.status.Type != codex.Active {
+	case appserver.StatusChanged:
+		if f.status = e.Status(); f.status.Type != appserver.Active {
 			f.turn = ""
 		}
-	case codex.TurnStarted:
+	case appserver.TurnStarted:
 		f.turn = e.TurnID
-	case codex.TurnCompleted:
+	case appserver.TurnCompleted:
 		f.turn = ""
 		return f.endFailed(ctx, e.Turn())
-	case codex.ItemCompleted:
-		if item := e.Item(); item.Type == codex.UserMessage {
-			return f.settleItems(ctx, e.TurnID, []codex.Item{item})
+	case appserver.ItemCompleted:
+		if item := e.Item(); item.Type == appserver.UserMessage {
+			return f.settleItems(ctx, e.TurnID, []appserver.Item{item})
 		}
-	case codex.ApproveCommand, codex.ApproveFileChange:
+	case appserver.ApproveCommand, appserver.ApproveFileChange:
 		if f.ofRun == "" { // else the runner sees it on the screen
 			f.ask(ctx, e)
 		}
-	case codex.Resolved:
+	case appserver.Resolved:
 		f.questions.resolve(e.Request)
 	}
 	return nil
@@ -329,7 +329,7 @@ func (f *follower) look(ctx context.Context) (again time.Duration, err error) {
 			return 0, err
 		}
 	}
-	isActive := f.status.Type == codex.Active
+	isActive := f.status.Type == appserver.Active
 	if err := f.listen(ctx, isActive || len(f.inside) > 0); err != nil {
 		return 0, err
 	}

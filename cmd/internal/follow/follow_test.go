@@ -22,7 +22,7 @@ import (
 
 	"github.com/agentteammail/atm/cmd/internal/app"
 	"github.com/agentteammail/atm/cmd/internal/testteam"
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/handover"
 	"github.com/agentteammail/atm/internal/maildir"
@@ -181,9 +181,9 @@ func TestMailBeginsATurn(t *testing.T) {
 	if s.isRead(m)() {
 		t.Error("it counts as read before the agent has it")
 	}
-	s.become(codex.Active, "U1")
+	s.become(appserver.Active, "U1")
 	eventually(t, "the message to be read", s.isRead(m))
-	s.become(codex.Idle, "")
+	s.become(appserver.Idle, "")
 	eventually(t, "the end of listening", s.has(func() bool { return s.asked[len(s.asked)-1] == "thread/unsubscribe" }))
 }
 
@@ -193,7 +193,7 @@ func TestMailOfALongCommand(t *testing.T) {
 	steerNow = 50 * time.Millisecond
 	t.Cleanup(func() { steerNow = before })
 	s := newScene(t)
-	s.become(codex.Active, "U7")
+	s.become(appserver.Active, "U7")
 	s.follow()
 	eventually(t, "the note", s.isNoted)
 	m := s.send("No hurry.", nil)
@@ -212,9 +212,9 @@ func TestFailedTurn(t *testing.T) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.failed = object{"id": "U1", "status": "failed", "error": object{"message": "You've hit your usage limit."}}
-				s.tell(codex.TurnCompleted, object{"turn": s.failed})
+				s.tell(appserver.TurnCompleted, object{"turn": s.failed})
 			}
-			if s.become(codex.Active, "U1"); isLate {
+			if s.become(appserver.Active, "U1"); isLate {
 				fail()
 			}
 			s.follow()
@@ -258,7 +258,7 @@ func TestOtherWindow(t *testing.T) {
 // The hooks hand over what is not urgent while a turn runs.
 func TestUrgentMailGoesIntoTheTurn(t *testing.T) {
 	s := newScene(t)
-	s.become(codex.Active, "U7")
+	s.become(appserver.Active, "U7")
 	s.follow()
 	eventually(t, "the note", s.isNoted)
 	s.send("No hurry.", nil)
@@ -293,7 +293,7 @@ func TestThePersonsQueueStays(t *testing.T) {
 	s := newScene(t)
 	theirs := queued{ID: "q", ClientID: string(wire.NewID())}
 	s.queue = []queued{theirs}
-	s.become(codex.Idle, "")
+	s.become(appserver.Idle, "")
 	s.follow()
 	m := s.send("Beside that.", nil)
 	eventually(t, "both in the queue", s.has(func() bool {
@@ -313,7 +313,7 @@ func TestAfterAKill(t *testing.T) {
 	s.kill()
 	s.mu.Lock() // the agent gets it while nobody follows
 	s.turn = "U1"
-	s.items = append(s.items, item{Type: codex.UserMessage, ID: "1", ClientID: s.queue[0].ClientID})
+	s.items = append(s.items, item{Type: appserver.UserMessage, ID: "1", ClientID: s.queue[0].ClientID})
 	s.queue = nil
 	s.mu.Unlock()
 	s.follow()
@@ -325,9 +325,9 @@ func TestAfterAKill(t *testing.T) {
 	s.follow()
 	third := s.send("Later.", nil)
 	eventually(t, "the note", s.isNoted)
-	s.become(codex.Active, "U2")
+	s.become(appserver.Active, "U2")
 	eventually(t, "the message to be read", s.isRead(second))
-	s.become(codex.Idle, "")
+	s.become(appserver.Idle, "")
 	eventually(t, "the message in the queue", s.isQueued(third))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +358,7 @@ func TestKilledBesideThePush(t *testing.T) {
 		}
 		s.follow()
 		eventually(t, "the message in the queue", s.isQueued(m))
-		s.become(codex.Active, "U1")
+		s.become(appserver.Active, "U1")
 		eventually(t, "the message to be read", s.isRead(m))
 		if !s.has(func() bool { return len(s.items) == 1 })() {
 			t.Errorf("it got %v", s.items)
@@ -381,7 +381,7 @@ func TestTakenBetweenTwoLooks(t *testing.T) {
 			case 3: // after two at the beginning, the first one before it is given once more
 				s.queue = []queued{{ID: "q", ClientID: string(m.ID)}}
 			case 4:
-				s.status, s.turn = codex.Active, "U1"
+				s.status, s.turn = appserver.Active, "U1"
 				s.take(s.queue[0])
 				s.queue = nil
 			}
@@ -427,7 +427,7 @@ func TestSessionBeginsWithAPush(t *testing.T) {
 	if len(h.Items) != 0 {
 		t.Errorf("it was given again")
 	}
-	s.become(codex.Active, "U1")
+	s.become(appserver.Active, "U1")
 	eventually(t, "the message to be read", s.isRead(m))
 }
 
@@ -468,11 +468,11 @@ func TestASenderStartsIt(t *testing.T) {
 	s.follow() // as the hook would
 	eventually(t, "the first message in the queue", s.has(func() bool { return len(s.queue) == 1 }))
 	s.kill()
-	if out := s.made.Atm("status", "bob"); !strings.Contains(out, "atm-codex that gave it the mail has ended") {
+	if out := s.made.Atm("status", "bob"); !strings.Contains(out, "process that gave it the mail has ended") {
 		t.Error(out)
 	}
-	s.become(codex.Active, "U1") // and takes that one
-	s.become(codex.Idle, "")
+	s.become(appserver.Active, "U1") // and takes that one
+	s.become(appserver.Idle, "")
 
 	out := s.made.Atm("send", "bob", "Start it.")
 	if !strings.Contains(out, "it takes it") {
@@ -608,7 +608,7 @@ func TestBadServers(t *testing.T) {
 			s.odd = nil
 			s.mu.Unlock()
 			eventually(t, "the message in the queue", s.isQueued(m))
-			s.become(codex.Active, "U1")
+			s.become(appserver.Active, "U1")
 			eventually(t, "the message to be read", s.isRead(m))
 			if !s.has(func() bool { return len(s.items) == 1 })() {
 				t.Errorf("it got %v", s.items)
@@ -660,7 +660,7 @@ func TestFullDisk(t *testing.T) {
 			s.follow()
 			if isPushed {
 				eventually(t, "the message in the queue", s.isQueued(m))
-				s.become(codex.Active, "U1")
+				s.become(appserver.Active, "U1")
 			}
 			eventually(t, "attempts", func() bool { return refused.Load() > 3 })
 			if s.isRead(m)() || !isPushed && s.isQueued(m)() {
@@ -669,7 +669,7 @@ func TestFullDisk(t *testing.T) {
 			s.fault.Store(nil)
 			if !isPushed {
 				eventually(t, "the message in the queue", s.isQueued(m))
-				s.become(codex.Active, "U1")
+				s.become(appserver.Active, "U1")
 			}
 			eventually(t, "the message to be read", s.isRead(m))
 			if !s.has(func() bool { return len(s.queue) == 0 && len(s.items) == 1 })() {
@@ -695,7 +695,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 	eventually(t, "a new connection", s.has(func() bool { return slices.Contains(s.asked, "initialize") }))
 	s.stop()
 	err := <-s.ended
-	if s.ended <- nil; !errors.Is(err, codex.ErrGone) {
+	if s.ended <- nil; !errors.Is(err, appserver.ErrGone) {
 		t.Error(err)
 	}
 }
@@ -704,14 +704,14 @@ func TestServerIsGoneForGood(t *testing.T) {
 func TestApproval(t *testing.T) {
 	s := newScene(t)
 	must(t, os.WriteFile(s.team.Dir().Join("team.toml"), []byte("[[rules]]\ntool = \"Bash(touch a)\"\ndecision = \"allow\"\n"), 0o600))
-	s.become(codex.Active, "U1")
+	s.become(appserver.Active, "U1")
 	must(t, s.bob.Log().Append(t.Context(), wire.Event{Kind: wire.TurnStarted, Source: "hook", Session: "T", TurnID: "U1"}))
 	s.follow()
 	eventually(t, "the note", s.isNoted)
 	ask := func(id int, command string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.fakeServer.send(object{"id": id, "method": codex.ApproveCommand, "params": object{
+		s.fakeServer.send(object{"id": id, "method": appserver.ApproveCommand, "params": object{
 			"threadId": "T", "turnId": "U1", "itemId": "call" + command, "command": "/bin/bash -lc '" + command + "'",
 		}})
 	}
@@ -726,7 +726,7 @@ func TestApproval(t *testing.T) {
 	ask(8, "rm a")
 	eventually(t, "the question", isPending(1))
 	s.mu.Lock()
-	s.tell(codex.Resolved, object{"requestId": 8})
+	s.tell(appserver.Resolved, object{"requestId": 8})
 	s.mu.Unlock()
 	eventually(t, "the question to be over", isPending(0))
 	if len(s.answers) != 1 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/delivery"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/internal/teamdir"
@@ -29,7 +29,7 @@ func (f *follower) giveInTurn(ctx context.Context) (again time.Duration, err err
 
 // A threadWay is the way into the thread. It notes where a message lies, and settles what the agent has.
 type threadWay struct {
-	codex.Way
+	appserver.Way
 	f *follower
 }
 
@@ -48,15 +48,15 @@ func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.
 	p, _ := f.team.Conversation(f.box.Agent(), f.thread)
 	h, err := f.team.Push(ctx, f.box.Agent(), p, teamdir.PushOptions{Limit: 1, Match: matches, Way: threadWay{f.way(turn), f}})
 	switch {
-	case errors.Is(err, codex.ErrGone):
+	case errors.Is(err, appserver.ErrGone):
 		return 0, err
 	case errors.Is(err, delivery.ErrUnsure):
 		f.untaken = err
 		return 0, err
-	case codex.IsRefusal(err) && f.status.Type == codex.Active: // the turn may have ended
+	case appserver.IsRefusal(err) && f.status.Type == appserver.Active: // the turn may have ended
 		f.turn = ""
 		return retry, nil
-	case codex.IsRefusal(err):
+	case appserver.IsRefusal(err):
 		f.untaken = err
 		return lookEvery, f.note(err)
 	case err != nil:
@@ -71,8 +71,8 @@ func (f *follower) give(ctx context.Context, turn string, matches func(*maildir.
 	return lookEvery, nil
 }
 
-func (f *follower) way(turn string) codex.Way {
-	return codex.Way{Client: f.client, Thread: f.thread, Turn: turn}
+func (f *follower) way(turn string) appserver.Way {
+	return appserver.Way{Client: f.client, Thread: f.thread, Turn: turn}
 }
 
 // takeBack removes from the server's queue what is not unread any more.
@@ -96,7 +96,7 @@ func (f *follower) takeBack(ctx context.Context, unread []wire.ID) error {
 }
 
 func ignoreRefusal(err error) error {
-	if codex.IsRefusal(err) {
+	if appserver.IsRefusal(err) {
 		return nil
 	}
 	return err

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/agentteammail/atm/cmd/internal/question"
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
@@ -38,12 +38,12 @@ func (q *questions) end() {
 
 // yesOrNo are the answers that every approval takes.
 var yesOrNo = []policy.Option{
-	{ID: codex.Accept, Label: "Yes, proceed", Kind: "allow_once"},
-	{ID: codex.Decline, Label: "No, and go on without it", Kind: "reject_once"},
+	{ID: appserver.Accept, Label: "Yes, proceed", Kind: "allow_once"},
+	{ID: appserver.Decline, Label: "No, and go on without it", Kind: "reject_once"},
 }
 
 // ask offers a question of the thread to whoever may answer it. The terminal shows it as well, and the first answer counts.
-func (f *follower) ask(ctx context.Context, e codex.Event) {
+func (f *follower) ask(ctx context.Context, e appserver.Event) {
 	if f.questions.open[e.Request] != nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (f *follower) ask(ctx context.Context, e codex.Event) {
 		Tool: "Edit", Prompt: strings.TrimSpace("change files " + a.GrantRoot), Options: yesOrNo,
 		Event: wire.Event{Session: f.thread, TurnID: e.TurnID},
 	}
-	if e.Method == codex.ApproveCommand {
+	if e.Method == appserver.ApproveCommand {
 		line, isAll := a.Line()
 		if q.Tool, q.Prompt = "Bash", line; isAll {
 			q.Rule = &policy.Request{Tool: "Bash", Command: true, Input: line}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -39,7 +39,7 @@ const maxItems = 100
 // settle marks messages as read that the thread's items show.
 func (f *follower) settle(ctx context.Context, turn string) error {
 	items, err := f.client.Items(ctx, f.thread, maxItems)
-	if codex.IsRefusal(err) { // it has none yet
+	if appserver.IsRefusal(err) { // it has none yet
 		return nil
 	}
 	if err != nil {
@@ -48,11 +48,11 @@ func (f *follower) settle(ctx context.Context, turn string) error {
 	return f.settleItems(ctx, turn, items)
 }
 
-func (f *follower) settleItems(ctx context.Context, turn string, items []codex.Item) error {
+func (f *follower) settleItems(ctx context.Context, turn string, items []appserver.Item) error {
 	var received []maildir.Given
 	given := f.box.Given(time.Now())
 	for _, item := range items {
-		if item.Type != codex.UserMessage || !f.isMail(item.ClientID) {
+		if item.Type != appserver.UserMessage || !f.isMail(item.ClientID) {
 			continue
 		}
 		delete(f.inside, wire.ID(item.ClientID))
@@ -82,7 +82,7 @@ func (f *follower) isInside(ctx context.Context, id wire.ID) (is bool, err error
 	if err = ignoreRefusal(err); err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(items, func(i codex.Item) bool { return i.ClientID == string(id) }) {
+	if slices.ContainsFunc(items, func(i appserver.Item) bool { return i.ClientID == string(id) }) {
 		return true, f.settleItems(ctx, "", items)
 	}
 	_, isQueued := f.inside[id]

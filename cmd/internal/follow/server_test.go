@@ -15,7 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 )
 
 // A fakeServer has one thread, "T" but for its id, as Codex's server has. An idle thread begins no turn by itself: the test says when.
@@ -44,21 +44,21 @@ type fakeServer struct {
 }
 
 type queued struct {
-	ID       string        `json:"id"`
-	ClientID string        `json:"clientUserMessageId"`
-	Input    []codex.Input `json:"input"`
-	Expected string        `json:"expectedTurnId,omitempty"`
+	ID       string            `json:"id"`
+	ClientID string            `json:"clientUserMessageId"`
+	Input    []appserver.Input `json:"input"`
+	Expected string            `json:"expectedTurnId,omitempty"`
 }
 
 type item struct {
-	Type     string        `json:"type"`
-	ID       string        `json:"id"`
-	ClientID string        `json:"clientId"`
-	Content  []codex.Input `json:"content"`
+	Type     string            `json:"type"`
+	ID       string            `json:"id"`
+	ClientID string            `json:"clientId"`
+	Content  []appserver.Input `json:"content"`
 }
 
 func newServer(t *testing.T, socket string) *fakeServer {
-	s := &fakeServer{t: t, socket: socket, status: codex.Idle, loaded: true, id: "T"}
+	s := &fakeServer{t: t, socket: socket, status: appserver.Idle, loaded: true, id: "T"}
 	s.listen()
 	t.Cleanup(s.stop)
 	return s
@@ -111,7 +111,7 @@ func (s *fakeServer) answer(data []byte) {
 		Method string
 		Params struct {
 			ThreadID, ClientUserMessageID, ExpectedTurnID, QueuedSubmissionID string
-			Input                                                             []codex.Input
+			Input                                                             []appserver.Input
 		}
 	}
 	json.Unmarshal(data, &m)
@@ -195,8 +195,8 @@ func (s *fakeServer) become(status, turn string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status, s.turn = status, turn
-	s.tell(codex.StatusChanged, object{"status": object{"type": status}})
-	if status == codex.Active && len(s.queue) > 0 {
+	s.tell(appserver.StatusChanged, object{"status": object{"type": status}})
+	if status == appserver.Active && len(s.queue) > 0 {
 		q := s.queue[0]
 		s.queue = s.queue[1:]
 		s.take(q)
@@ -205,9 +205,9 @@ func (s *fakeServer) become(status, turn string) {
 
 // take has the agent get a message. The caller has the lock.
 func (s *fakeServer) take(q queued) {
-	i := item{Type: codex.UserMessage, ID: "item" + strconv.Itoa(len(s.items)), ClientID: q.ClientID, Content: q.Input}
+	i := item{Type: appserver.UserMessage, ID: "item" + strconv.Itoa(len(s.items)), ClientID: q.ClientID, Content: q.Input}
 	s.items = append(s.items, i)
-	s.tell(codex.ItemCompleted, object{"item": i, "turnId": s.turn})
+	s.tell(appserver.ItemCompleted, object{"item": i, "turnId": s.turn})
 }
 
 // has reads the server's state.

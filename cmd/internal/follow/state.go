@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/agents/codex"
+	"github.com/agentteammail/atm/internal/agents/codex/appserver"
 	"github.com/agentteammail/atm/internal/maildir"
 	"github.com/agentteammail/atm/ptyrun/driver/agents"
 	"github.com/agentteammail/atm/ptyrun/process"
@@ -84,7 +84,7 @@ func (f *follower) findNew(ctx context.Context) error {
 var errUnclear = errors.New("which conversation it shows cannot be told before somebody writes there")
 
 // endFailed reports the end of a turn that failed, if nobody has: Codex calls no hook then.
-func (f *follower) endFailed(ctx context.Context, t codex.Turn) error {
+func (f *follower) endFailed(ctx context.Context, t appserver.Turn) error {
 	if t.Status != "failed" {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (f *follower) listen(ctx context.Context, wants bool) (err error) {
 		return f.client.Unsubscribe(ctx, f.thread)
 	}
 	_, err = f.client.Resume(ctx, f.thread)
-	if codex.IsRefusal(err) { // the first turn has only begun
+	if appserver.IsRefusal(err) { // the first turn has only begun
 		return nil
 	}
 	f.isListening = err == nil

@@ -32,7 +32,8 @@ func primer(c *cli.Context) error {
 	text, err := primerText(c.App, s, false)
 	if s.Me != nil && s.IsInAgent() { // OpenCode's hooks have no other way to say it
 		own := teamdir.ThisProgram("")
-		if _, shows, ok := s.Root.MemberOfThread(os.Getenv(teamdir.ThreadVariable)); ok {
+		thread, _ := teamdir.ThreadOf(os.Getenv)
+		if _, shows, ok := s.Root.MemberOfThread(thread); ok {
 			own.PID = shows.PID
 		}
 		if warning := app.SharingWarning(s.Team, s.Me.Agent(), own, s.MayWrite() == nil); warning != "" {

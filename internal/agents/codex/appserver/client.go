@@ -1,4 +1,4 @@
-// Package codex speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it puts
+// Package appserver speaks with the server of OpenAI's Codex, which runs the threads that its terminals show: it puts
 // messages into them and hears what happens there.
 //
 // One server serves all threads of a CODEX_HOME. It listens on a Unix socket and speaks JSON-RPC over WebSocket, without
@@ -8,7 +8,7 @@
 //   - Whatever the server sends is bounded: two seconds for an answer or all pages of a list, maxMessage bytes for a message. A longer message is
 //     skipped.
 //   - An error says what was asked and of which thread. ErrGone is among its causes if the server is not there any more.
-package codex
+package appserver
 
 import (
 	"bytes"
